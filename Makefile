@@ -1,0 +1,46 @@
+# `make demo` tells the story, `make test` checks everything. Each installs what it needs into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+
+.PHONY: help install demo test lint types benchmarks pins clean
+
+help:
+	@echo "make demo        the whole story in a minute, on data it makes"
+	@echo "make test        lint, types, tests, examples of README and docs"
+	@echo "make benchmarks  speed, as ratios measured side by side"
+	@echo "make pins        renew the hashed requirements (needs uv)"
+
+# The stamp is newer than the pins exactly when the environment follows them.
+.venv/installed: requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
+	@echo "Installing into .venv (a minute or so, once) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: .venv/installed
+
+demo: install
+	@$(BIN)/afresh demo
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+test: lint types
+	$(BIN)/pytest -n 2
+
+benchmarks: install
+	$(BIN)/python -m benchmarks
+
+pins:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
+	  --upgrade --extra all --group dev pyproject.toml --output-file requirements/dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,59 @@
+"""The one contract of an engine: many queries, one scan, moments out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from afresh.queries.query import Query
+from afresh.queries.tree import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, sum and sum of squares of a query's values in [0, 1] over some rows."""
+
+    n: int
+    total: float
+    squares: float
+
+    @property
+    def mean(self) -> float:
+        """The sample mean mu."""
+        return self.total / self.n
+
+    @property
+    def variance(self) -> float:
+        """The sample variance sigma^2, divided by n as in the paper's Figure 1."""
+        return max(self.squares / self.n - self.mean**2, 0.0)
+
+
+class Engine(Protocol):
+    """Where rows live. What it tells besides moments is public: the number of rows and the schema."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, fixed when the data were opened."""
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, Type | None]:
+        """Column names and their types; None marks a column no question can use."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A digest of the rows' content and types that does not depend on their order or encoding."""
+        ...
+
+    def deal(self, blocks: int, seed: str) -> None:
+        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
+        ...
+
+    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; of its own block of rows if `blocks` says so."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds. Idempotent."""
+        ...

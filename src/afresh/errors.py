@@ -1,0 +1,81 @@
+"""Every error afresh raises on purpose, drawn in one place.
+
+    AfreshError
+    ├── InvalidArgument    a value no plan, question or guard can take
+    ├── ImpossibleWidth    a width no certified method can reach
+    ├── QueryError         a question that is not a row expression; found before anything runs, free
+    ├── DataError          data that cannot be opened
+    ├── DataChanged        the data are no longer those that were opened
+    ├── PlanMismatch       data opened with another plan than the one they were first opened with
+    ├── BudgetExhausted    the question would cost more than is left; nothing was charged
+    ├── EngineError        the engine failed; says nothing about the rows
+    ├── LedgerError        the ledger cannot be read or written; nothing was released
+    └── MissingExtra       an optional part is not installed
+
+A message says what was wrong, with the value, and what would be right. It never quotes a row.
+"""
+
+from __future__ import annotations
+
+
+class AfreshError(Exception):
+    """Base of every error afresh raises on purpose."""
+
+
+class InvalidArgument(AfreshError, ValueError):
+    """A value no plan, question or guard can take."""
+
+
+class ImpossibleWidth(InvalidArgument):
+    """A width no certified method can reach under the given limits."""
+
+
+class QueryError(AfreshError, ValueError):
+    """The question is not a row expression over the data's columns. Free: nothing ran."""
+
+
+class DataError(AfreshError):
+    """The data cannot be opened."""
+
+
+class DataChanged(DataError):
+    """The data are no longer the ones that were opened."""
+
+
+class PlanMismatch(AfreshError):
+    """The data were first opened with another plan, which stays in force."""
+
+
+class BudgetExhausted(AfreshError):
+    """The question would cost more than is left. Nothing was charged."""
+
+    def __init__(self, *, asked: int, spent: int, questions: int) -> None:
+        """`asked` answers were wanted, `spent` of `questions` are gone."""
+        self.asked, self.spent, self.questions = asked, spent, questions
+        self.left = questions - spent
+        affordable = (
+            f"{self.left} more answer{'s are' if self.left > 1 else ' is'} affordable"
+            if self.left
+            else "only repeats of earlier questions are, and they are free"
+        )
+        super().__init__(
+            f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "
+            f"and {self.left} left; {affordable}. The limit was fixed before the data were seen: raising it "
+            "now would void the intervals already released."
+        )
+
+
+class EngineError(AfreshError):
+    """The engine failed. The message never carries what the engine said about rows."""
+
+
+class LedgerError(AfreshError):
+    """The ledger cannot be read or written. Nothing was released."""
+
+
+class MissingExtra(AfreshError, ImportError):
+    """An optional part is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        """`package` is missing; `extra` brings it."""
+        super().__init__(f"this needs {package}; install it with: pip install 'afresh[{extra}]'")
