@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from afresh.queries.query import Query
-from afresh.queries.tree import Type
+if TYPE_CHECKING:  # mechanisms need Moments, not the query language
+    from afresh.queries.query import Query
+    from afresh.queries.tree import Type
 
 
 @dataclass(frozen=True, slots=True)

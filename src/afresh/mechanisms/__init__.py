@@ -1,0 +1,1 @@
+"""One file a mechanism: a charge per answer, a released number from moments, an interval from that number."""

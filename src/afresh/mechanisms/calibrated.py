@@ -1,0 +1,124 @@
+"""Noise calibrated to the variance of each question: the paper's Figure 1, with the interval of section 6."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from afresh.engines.base import Moments
+from afresh.mechanisms.base import geometric_mean_width, grid_step, round_to_grid
+from afresh.theory.bernoulli import kl_lower, kl_upper
+from afresh.theory.extremes import quantile
+from afresh.theory.information import information, log_threshold
+from afresh.theory.stability import calibrated_charge
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
+
+    method: ClassVar[str] = "calibrated"
+
+    rows: int
+    questions: int
+    failure: float
+    t: float
+    T: float
+    noise_failure: float
+
+    @cached_property
+    def charge(self) -> float:
+        """n B(t, T, n) nats, for every sample and query (Prop. M before rounding)."""
+        return information(self.rows, calibrated_charge(self.t, self.T, self.rows))
+
+    @property
+    def information(self) -> float:
+        """I: the cap on the information of all answers together."""
+        return self.questions * self.charge
+
+    @cached_property
+    def _log_threshold(self) -> float:
+        return log_threshold(self.failure - self.noise_failure, self.information)
+
+    @cached_property
+    def _quantile(self) -> float:
+        return quantile(self.questions, self.noise_failure)
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """Sample and noise each have their share."""
+        return {"sample": self.failure - self.noise_failure, "noise": self.noise_failure}
+
+    @cached_property
+    def grid(self) -> float:
+        """The step of the public grid on which v lies."""
+        return grid_step(1 / math.sqrt(self.T))
+
+    def release(self, moments: Moments, noise: float) -> float:
+        """v on the public grid, within [0, 1]. The floor 1/T is part of the proof, also where sigma = 0."""
+        scale = math.sqrt(max(moments.variance / self.t, 1 / self.T))
+        return min(max(round_to_grid(moments.mean + noise * scale, self.grid), 0.0), 1.0)
+
+    def value(self, released: float) -> float:
+        """v itself."""
+        return released
+
+    def sample_mean_range(self, v: float) -> tuple[float, float]:
+        """Step 1: where the sample mean lies, unless a noise exceeded its quantile.
+
+        sigma^2 <= mu(1-mu), so |v - mu| <= z sqrt(max(mu(1-mu)/t, 1/T)): the hull of both roots' ranges.
+        """
+        c, half_step = self._quantile**2 / self.t, self.grid / 2
+        flat = self._quantile / math.sqrt(self.T)
+
+        def end(v: float, side: int) -> float:
+            # Rounding may have moved v by half a step either way, before it was clipped to [0, 1].
+            v = min(max(v + side * half_step, 0.0), 1.0)
+            root = math.sqrt(c * c + 4 * c * v * (1 - v))
+            return v + side * max(flat, side * ((2 * v + c + side * root) / (2 * (1 + c)) - v))
+
+        return max(end(v, -1), 0.0), min(end(v, +1), 1.0)
+
+    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+        """Step 2: from the sample mean to the truth, by Chernoff's bound at the level the information allows."""
+        low, high = self.sample_mean_range(released)
+        bound = self._log_threshold / self.rows
+        return kl_lower(low, bound), kl_upper(high, bound)
+
+    def half_width(self, mean: float) -> float:
+        """Half the interval's length around an answer that reads `mean`."""
+        low, high = self.interval(mean)
+        return (high - low) / 2
+
+
+# T = share * t^2 lets the charge rise by share/2 over what the variance alone costs, and buys a small noise for
+# rare events and small differences with it.
+_FLOOR_SHARES = (0.05, 0.1, 0.2)
+
+
+def plan_calibrated(rows: int, questions: int, failure: float) -> Calibrated:
+    """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
+    from scipy.optimize import minimize  # slow to import, needed by planning only
+
+    def candidate(point: tuple[float, float], share: float) -> Calibrated:
+        t = math.exp(min(max(point[0], -20.0), 40.0))
+        noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
+        return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure)
+
+    # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
+    start = (math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0)
+    best = None
+    for share in _FLOOR_SHARES:
+        found = minimize(
+            lambda point, share=share: geometric_mean_width(candidate(point, share)),
+            start,
+            method="Nelder-Mead",
+            options={"xatol": 0.01, "fatol": 1e-6, "maxfev": 80},
+        )
+        start = tuple(found.x)
+        if best is None or found.fun < best[0]:
+            best = found.fun, candidate(tuple(found.x), share)
+    assert best is not None
+    return best[1]

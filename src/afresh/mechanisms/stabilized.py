@@ -1,0 +1,186 @@
+"""Fixed noise on a variance-stabilising transform of the mean (section 10, Theorem T). The default."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+
+from afresh.engines.base import Moments
+from afresh.mechanisms.base import geometric_mean_width, grid_step, round_to_grid
+from afresh.theory.envelope import Envelope, choose_envelope, rough_envelope
+from afresh.theory.extremes import cvar_with_square
+from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
+from afresh.theory.tilted import TiltedMean
+from afresh.theory.transform import Transform
+
+# The variance floors a plan chooses from; the narrowest at the typical means wins.
+FLOORS = (
+    *(0.25, 0.15, 0.1, 0.06, 0.04, 0.03, 0.02, 0.015, 0.012, 0.01, 0.008),
+    *(0.007, 0.006, 0.005, 0.004, 0.003, 0.002, 0.001),
+)
+
+
+@dataclass(frozen=True)
+class Stabilized:
+    """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
+
+    method: ClassVar[str] = "stabilized"
+
+    rows: int
+    questions: int
+    failure: float
+    v0: float
+    s: float
+    lam: float
+    c: float
+    B: float
+    A: float
+    theta: float
+    H: float
+
+    @cached_property
+    def _transform(self) -> Transform:
+        return Transform(self.v0)
+
+    @cached_property
+    def _tilted(self) -> TiltedMean:
+        return TiltedMean(self.rows, self.lam, self._transform)
+
+    @cached_property
+    def grid(self) -> float:
+        """gamma, the step of the public grid on which y lies."""
+        return grid_step(self.s)
+
+    @property
+    def charge(self) -> float:
+        """G n / (8 (n-1)^2 s^2) nats, for every sample and query."""
+        return stabilized_charge(self.rows, self.v0, self.s)
+
+    @property
+    def information(self) -> float:
+        """I: the cap on the information of all answers together."""
+        return self.questions * self.charge
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """One event covers noise and sample: nothing is split."""
+        return {"noise and sample together": self.failure}
+
+    def release(self, moments: Moments, noise: float) -> float:
+        """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
+        transformed = float(self._transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
+        y = round_to_grid(transformed + self.s * noise, self.grid)
+        return min(max(y, 0.0), self._transform.top)
+
+    def value(self, released: float) -> float:
+        """v = Theta^{-1}(y)."""
+        return self._transform.inverse_at(released)
+
+    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+        """[e_+^{-1}(y - H), e_-^{-1}(y + H)], the same for every kind of query."""
+        reach = self.H + self.grid / 2
+        low = self._tilted.lower_inverse(released - reach)
+        high = 1 - self._tilted.lower_inverse(self._transform.top - (released + reach))
+        return low, high
+
+    def half_width(self, mean: float) -> float:
+        """Half the interval's length around an answer that reads `mean`."""
+        low, high = self.interval(float(self._transform(np.asarray(mean))))
+        return (high - low) / 2
+
+
+def plan_stabilized(rows: int, questions: int, failure: float, floor: float | None = None) -> Stabilized | None:
+    """The narrowest plan over noise, tilt and (unless given) the variance floor; None if no floor works."""
+    floors = [v0 for v0 in (FLOORS if floor is None else (floor,)) if (rows - 1) * v0 > 1.5]
+    drafts = [draft for v0 in floors if (draft := _draft(rows, questions, failure, v0)) is not None]
+    if not drafts:
+        return None
+    return _finish(min(drafts, key=geometric_mean_width))
+
+
+def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
+    """Noise and tilt for one floor, with an unverified envelope: good for comparing, not for releasing."""
+    from scipy.optimize import minimize_scalar  # slow to import, needed by planning only
+
+    joint = _joint_cvar(k, failure)
+
+    def candidate(log_s: float) -> Stabilized:
+        s = math.exp(log_s)
+        information = k * stabilized_charge(n, v0, s)
+        envelope = rough_envelope(row_share(n, v0, information), failure)
+        return _with_best_tilt(n, k, failure, v0, s, envelope, joint)
+
+    # The bound is at least the noise's own share, and that is useless from s ~ 1 on.
+    middle = 0.25 * math.sqrt(math.sqrt(k) / n)
+    best = minimize_scalar(
+        lambda log_s: _score(candidate(log_s)),
+        bounds=(math.log(middle) - 2.5, math.log(middle) + 2.5),
+        method="bounded",
+        options={"xatol": 0.01},
+    )
+    chosen = candidate(float(best.x))
+    return chosen if math.isfinite(_score(chosen)) else None
+
+
+def _score(m: Stabilized) -> float:
+    """H + lam/(8n): the half-width on the scale of Theta, to first order."""
+    return m.H + m.lam / (8 * m.rows)
+
+
+def _with_best_tilt(
+    n: int, k: int, failure: float, v0: float, s: float, envelope: Envelope, joint: Chebyshev
+) -> Stabilized:
+    """The mechanism at noise s whose tilt minimises H + lam/(8n), with H from the interpolated joint form."""
+    information = k * stabilized_charge(n, v0, s)
+    rest = remainder(envelope, failure)
+    smallest = 1 / math.sqrt(v0)  # for a smaller tilt exp(lam Theta) is not convex
+    low, high = joint.domain
+
+    def bound(lam: float) -> float:
+        weight = envelope.c * information / (lam * s)
+        inside = min(max(math.log(weight), low), high)
+        return s * math.exp(joint(inside)) * max(weight / math.exp(high), 1.0) + rest * information / lam
+
+    # lam/(8n) balances (c w + rest) I / lam at the square root; w, the price of c, is settled by iteration.
+    lam = math.sqrt(8 * n * information * (3 * envelope.c + rest))
+    for _ in range(4):
+        weight = math.log(envelope.c * information / (lam * s))
+        inside = min(max(weight, low), high)
+        elasticity = joint.deriv()(inside)
+        price = math.exp(joint(inside) - inside) * elasticity
+        lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
+    return Stabilized(
+        n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam)
+    )
+
+
+@lru_cache(maxsize=32)
+def _joint_cvar(k: int, failure: float) -> Chebyshev:
+    """ln C_b(M + w (...) Z^2) as a function of ln w, good to about 1e-6 on the range that plans visit."""
+    return Chebyshev.interpolate(
+        lambda points: np.array([math.log(cvar_with_square(k, failure, math.exp(x))) for x in points]),
+        12,
+        domain=[math.log(0.005), math.log(20.0)],
+    )
+
+
+def _finish(draft: Stabilized) -> Stabilized | None:
+    """The draft with a verified envelope, the tilt that suits it, and H computed in full."""
+    n, k, failure = draft.rows, draft.questions, draft.failure
+    qb = row_share(n, draft.v0, draft.information)
+    joint = _joint_cvar(k, failure)
+    inside = min(max(math.log(draft.c * draft.information / (draft.lam * draft.s)), joint.domain[0]), joint.domain[1])
+    weight = float(math.exp(joint(inside) - inside) * joint.deriv()(inside))
+    envelope = choose_envelope(qb, failure, weight)
+    if envelope is None:
+        return None
+    final = _with_best_tilt(n, k, failure, draft.v0, draft.s, envelope, joint)
+    bound = deviation_bound(k, failure, final.s, final.lam, final.information, envelope)
+    return Stabilized(
+        n, k, failure, draft.v0, draft.s, final.lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound
+    )
