@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from afresh.engines.base import Moments
@@ -77,7 +78,6 @@ def round_to_grid(value: float, step: float) -> float:
     return round(value / step) * step
 
 
-def geometric_mean_width(mechanism: Mechanism) -> float:
+def geometric_mean(half_width: Callable[[float], float]) -> float:
     """The planner's yardstick: the geometric mean of the half-widths at the typical means."""
-    widths = [mechanism.half_width(mean) for mean in TYPICAL_MEANS]
-    return math.exp(math.fsum(math.log(w) for w in widths) / len(widths))
+    return math.exp(math.fsum(math.log(half_width(mean)) for mean in TYPICAL_MEANS) / len(TYPICAL_MEANS))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from afresh.engines.base import Moments
-from afresh.mechanisms.base import geometric_mean_width, grid_step, round_to_grid
+from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
@@ -112,7 +112,7 @@ def plan_calibrated(rows: int, questions: int, failure: float) -> Calibrated:
     best = None
     for share in _FLOOR_SHARES:
         found = minimize(
-            lambda point, share=share: geometric_mean_width(candidate(point, share)),
+            lambda point, share=share: geometric_mean(candidate(point, share).half_width),
             start,
             method="Nelder-Mead",
             options={"xatol": 0.01, "fatol": 1e-6, "maxfev": 80},

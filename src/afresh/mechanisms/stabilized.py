@@ -11,8 +11,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from afresh.engines.base import Moments
-from afresh.mechanisms.base import geometric_mean_width, grid_step, round_to_grid
-from afresh.theory.envelope import Envelope, choose_envelope, rough_envelope
+from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
+from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
 from afresh.theory.extremes import cvar_with_square
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
@@ -23,6 +23,8 @@ FLOORS = (
     *(0.25, 0.15, 0.1, 0.06, 0.04, 0.03, 0.02, 0.015, 0.012, 0.01, 0.008),
     *(0.007, 0.006, 0.005, 0.004, 0.003, 0.002, 0.001),
 )
+
+MOST_ROWS = 10**10  # beyond, the cells of e_+ would fill the memory
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,24 @@ class Stabilized:
 def plan_stabilized(rows: int, questions: int, failure: float, floor: float | None = None) -> Stabilized | None:
     """The narrowest plan over noise, tilt and (unless given) the variance floor; None if no floor works."""
     floors = [v0 for v0 in (FLOORS if floor is None else (floor,)) if (rows - 1) * v0 > 1.5]
-    drafts = [draft for v0 in floors if (draft := _draft(rows, questions, failure, v0)) is not None]
-    if not drafts:
+    if not floors or rows > MOST_ROWS:
         return None
-    return _finish(min(drafts, key=geometric_mean_width))
+
+    @lru_cache(maxsize=None)
+    def draft(index: int) -> tuple[float, Stabilized | None]:
+        found = _draft(rows, questions, failure, floors[index])
+        return (_yardstick(found), found) if found is not None else (math.inf, None)
+
+    # The yardstick has one valley along the floors: walk down into it instead of visiting them all.
+    index = min(FLOORS.index(0.01), len(floors) - 1)
+    while True:
+        near = [i for i in (index - 1, index, index + 1) if 0 <= i < len(floors)]
+        best = min(near, key=lambda i: draft(i)[0])
+        if best == index:
+            break
+        index = best
+    chosen = draft(index)[1]
+    return None if chosen is None else _finish(chosen)
 
 
 def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
@@ -115,21 +131,31 @@ def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
         envelope = rough_envelope(row_share(n, v0, information), failure)
         return _with_best_tilt(n, k, failure, v0, s, envelope, joint)
 
-    # The bound is at least the noise's own share, and that is useless from s ~ 1 on.
-    middle = 0.25 * math.sqrt(math.sqrt(k) / n)
+    # The best noise is near (sqrt(k)/n)^(1/2) / 4; less than `least` would let one row matter too much.
+    least = math.sqrt(k * stabilized_charge(n, v0, 1.0) * 2 / (n * v0 * LARGEST_QB))
+    low = math.log(max(0.02 * math.sqrt(math.sqrt(k) / n), least))
     best = minimize_scalar(
-        lambda log_s: _score(candidate(log_s)),
-        bounds=(math.log(middle) - 2.5, math.log(middle) + 2.5),
-        method="bounded",
-        options={"xatol": 0.01},
+        lambda log_s: _score(candidate(log_s)), bounds=(low, low + 5), method="bounded", options={"xatol": 0.01}
     )
     chosen = candidate(float(best.x))
-    return chosen if math.isfinite(_score(chosen)) else None
+    return chosen if _score(chosen) < 10 else None  # Theta(1) < 2 unless the floor is tiny
 
 
 def _score(m: Stabilized) -> float:
     """H + lam/(8n): the half-width on the scale of Theta, to first order."""
     return m.H + m.lam / (8 * m.rows)
+
+
+def _yardstick(m: Stabilized) -> float:
+    """The geometric mean of the half-widths at the typical means, with coarse cells: good for comparing."""
+    transform = Transform(m.v0)
+    tilted = TiltedMean(m.rows, m.lam, transform, cells_per_deviation=2)
+
+    def half_width(mean: float) -> float:
+        y = float(transform(np.asarray(mean)))
+        return (1 - tilted.lower_inverse(transform.top - y - m.H) - tilted.lower_inverse(y - m.H)) / 2
+
+    return geometric_mean(half_width)
 
 
 def _with_best_tilt(
@@ -144,6 +170,7 @@ def _with_best_tilt(
     def bound(lam: float) -> float:
         weight = envelope.c * information / (lam * s)
         inside = min(max(math.log(weight), low), high)
+        # Beyond the interpolated range the form is at most linear in the weight.
         return s * math.exp(joint(inside)) * max(weight / math.exp(high), 1.0) + rest * information / lam
 
     # lam/(8n) balances (c w + rest) I / lam at the square root; w, the price of c, is settled by iteration.
@@ -152,7 +179,7 @@ def _with_best_tilt(
         weight = math.log(envelope.c * information / (lam * s))
         inside = min(max(weight, low), high)
         elasticity = joint.deriv()(inside)
-        price = math.exp(joint(inside) - inside) * elasticity
+        price = max(math.exp(joint(inside) - inside) * elasticity, 0.1)
         lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
     return Stabilized(
         n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam)
@@ -161,10 +188,10 @@ def _with_best_tilt(
 
 @lru_cache(maxsize=32)
 def _joint_cvar(k: int, failure: float) -> Chebyshev:
-    """ln C_b(M + w (...) Z^2) as a function of ln w, good to about 1e-6 on the range that plans visit."""
+    """ln C_b(M + w (...) Z^2) as a function of ln w, good to a few parts in ten thousand on the range that plans visit."""
     return Chebyshev.interpolate(
         lambda points: np.array([math.log(cvar_with_square(k, failure, math.exp(x))) for x in points]),
-        12,
+        20,
         domain=[math.log(0.005), math.log(20.0)],
     )
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_SMALLEST_QB = 3e-5  # constants for qb serve every smaller one, and these already cost next to nothing
+LARGEST_QB = 4.0  # beyond, no constants are worth having
+_SMALLEST_QB = 3e-4  # constants for qb serve every smaller one; below, they cost under 1 % and the check is slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def choose_envelope(qb: float, failure: float, weight: float) -> Envelope | None
 
     eps, theta = _start(qb, failure)
     options = {"xatol": 3e-3, "fatol": 1e-5, "maxfev": 200}
-    best = minimize(price, [math.log(eps), math.log(theta - 1)], method="Nelder-Mead", options=options).x
+    start, room = [math.log(eps), math.log(theta - 1)], [(-12.0, 4.0), (-4.0, 8.0)]
+    best = minimize(price, start, method="Nelder-Mead", bounds=room, options=options).x
     eps, theta = math.exp(best[0]), 1 + math.exp(best[1])
     A = smallest_A(eps, theta, qb, points=(800, 60))  # noqa: N806
     for _ in range(12):

@@ -16,7 +16,6 @@ from afresh.theory.transform import Transform
 
 Floats = NDArray[np.float64]
 
-_CELLS_PER_DEVIATION = 8
 _REACH = 9.0  # deviations kept on either side; what lies beyond is bounded, not dropped
 
 
@@ -33,6 +32,7 @@ class TiltedMean:
     n: int
     tilt: float
     transform: Transform
+    cells_per_deviation: int = 8
     _edges: Floats = field(init=False, repr=False, compare=False)
     _log_weight: Floats = field(init=False, repr=False, compare=False)
     _log_ratio: Floats = field(init=False, repr=False, compare=False)
@@ -43,7 +43,8 @@ class TiltedMean:
         """Cut the counts into cells and keep what does not depend on P."""
         n, tilt, transform = self.n, self.tilt, self.transform
         # On the scale arcsin(sqrt(m)) the standard deviation is 1/(2 sqrt n) everywhere.
-        angles = np.linspace(0.0, math.pi / 2, math.ceil(_CELLS_PER_DEVIATION * math.pi * math.sqrt(n)) + 1)
+        cells = math.ceil(self.cells_per_deviation * math.pi * math.sqrt(n))
+        angles = np.linspace(0.0, math.pi / 2, cells + 1)
         edges = np.unique(np.floor(n * np.sin(angles) ** 2))
         edges = np.append(edges[edges < n], [n, n + 1])  # the count n is a cell of its own
         left = edges[:-1]
