@@ -74,7 +74,8 @@ def holds(envelope: Envelope) -> bool:
         x2, q2 = x1 + dx, q1 + dq
         y_low = theta * x1 - theta * (theta - 1) * q2 / 2
         y_high = theta * x2 - theta * (theta - 1) * q1 / 2
-        nearest = np.where(y_low > 0, y_low, np.minimum(y_high, 0.0))  # 0 where the range contains 0
+        # 0 where the range contains 0; cutting it at 700 only makes the right side smaller.
+        nearest = np.minimum(np.where(y_low > 0, y_low, np.minimum(y_high, 0.0)), 700.0)
         right = c * (x1 + q1 / 2) ** 2 / 2 + B * q1 + A * (np.expm1(nearest) - nearest)
         left = np.expm1(x2) - x2
         failing = left > right * (1 - 1e-12)
