@@ -1,1 +1,13 @@
-"""Ask one dataset as many questions as you like and keep error bars that hold."""
+"""Ask one dataset as many questions as you like, each chosen after seeing the last answer.
+
+The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
+before a dataset, and `Guard.ask` gives an `Answer`.
+"""
+
+from afresh import errors
+from afresh.answer import Answer, Budget, Interval, Transcript
+from afresh.guard import Guard, open
+from afresh.plan import Plan, plan
+
+__version__ = "0.1.0"
+__all__ = ["Answer", "Budget", "Guard", "Interval", "Plan", "Transcript", "errors", "open", "plan"]

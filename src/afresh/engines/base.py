@@ -47,6 +47,10 @@ class Engine(Protocol):
         """A digest of the rows' content and types that does not depend on their order or encoding."""
         ...
 
+    def check_unchanged(self) -> None:
+        """Raise `DataChanged` if the data are visibly not those that were opened; reads no row."""
+        ...
+
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
         ...

@@ -1,0 +1,209 @@
+"""What a guard gives back: an `Answer` with its interval, and what it covers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from afresh import display
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Both ends belong to it."""
+
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half its length."""
+        return (self.high - self.low) / 2
+
+    def __contains__(self, value: float) -> bool:
+        """Whether a value lies in it."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(display.Shown):
+    """A released value with its simultaneous interval.
+
+    With probability at least `confidence`, over the draw of the rows and the noise, this interval and all others
+    that the guard ever releases contain their true values, however the questions were chosen.
+    """
+
+    question: str
+    where: str | None
+    bounds: tuple[float, float]
+    value: float
+    interval: Interval
+    confidence: float
+    covers: str
+    missing: str
+    method: str
+    charged: int
+    """How many answers of the budget this cost; 0 for a repeat."""
+    charged_information: float
+    """The same in nats."""
+    left: int
+    """How many answers are left."""
+    simulated: bool = False
+    """Whether the noise came from a seed; such an answer promises nothing."""
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end."""
+        return self.interval.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "question": self.question,
+            "where": self.where,
+            "bounds": list(self.bounds),
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "confidence": self.confidence,
+            "covers": self.covers,
+            "missing": self.missing,
+            "method": self.method,
+            "charged": self.charged,
+            "charged_information": self.charged_information,
+            "left": self.left,
+            "simulated": self.simulated,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+    def __repr__(self) -> str:
+        """The answer in one line, for a prompt or a list of answers."""
+        numbers = [display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high)]
+        mark = ", simulated" if self.simulated else ""
+        return f"Answer({numbers[0]}, [{numbers[1]}, {numbers[2]}] at {display.percent(self.confidence)}{mark})"
+
+    def _blocks(self) -> list[display.Block]:
+        value, low, high = (
+            display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high)
+        )
+        cost = "Free, asked before" if self.charged == 0 else f"Charged {_answers(self.charged)}"
+        blocks: list[display.Block] = [
+            display.Title(self.question + (f"  where {self.where}" if self.where else "")),
+            display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
+            display.Bar(self.value, self.low, self.high, self.bounds),
+            display.Line(self.covers),
+            display.Line(self.missing),
+            display.Line(f"{cost}; {self.left:,} left."),
+        ]
+        if self.simulated:
+            blocks.insert(0, display.Title("SIMULATION: the noise comes from a seed, so nothing is promised"))
+        return blocks
+
+
+def _answers(count: int) -> str:
+    return f"{count:,} answer" + ("" if count == 1 else "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget(display.Shown):
+    """What a guard may still answer. The limits were fixed before the data were seen and never move."""
+
+    questions: int
+    spent: int
+    information: float
+    spent_information: float
+    confidence: float
+    method: str
+    half_width: dict[float, float]
+    """What each further answer is worth: half-widths of a share of rows, by its mean."""
+
+    @property
+    def left(self) -> int:
+        """How many more answers can be released."""
+        return self.questions - self.spent
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "questions": self.questions,
+            "spent": self.spent,
+            "left": self.left,
+            "information": self.information,
+            "spent_information": self.spent_information,
+            "confidence": self.confidence,
+            "method": self.method,
+            "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
+        }
+
+    def _blocks(self) -> list[display.Block]:
+        widths = ", ".join(f"±{display.width(w)} at {mean:g}" for mean, w in self.half_width.items())
+        return [
+            display.Title(f"{self.left:,} of {self.questions:,} answers left, {display.percent(self.confidence)}"),
+            display.Facts(
+                {
+                    "spent": f"{_answers(self.spent)}, {self.spent_information:.4g} of {self.information:.4g} nats",
+                    "each further": f"{widths} (share of rows), by {self.method}",
+                    "repeats": "free, whatever is left",
+                }
+            ),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One released number of a transcript, on the scale of its question."""
+
+    number: int
+    question: str
+    value: float | None
+    low: float | None
+    high: float | None
+    charge: float
+    asked_at: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript(display.Shown):
+    """Everything a guard has released, in order. A value of None was paid for and not yet released."""
+
+    records: tuple[Record, ...]
+    confidence: float
+
+    def __len__(self) -> int:
+        """How many answers were paid for."""
+        return len(self.records)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"confidence": self.confidence, "answers": [r.to_dict() for r in self.records]}
+
+    def _blocks(self) -> list[display.Block]:
+        if not self.records:
+            return [display.Title("Nothing has been asked yet.")]
+        return [
+            display.Title(f"{_answers(len(self.records))}, all intervals hold at once at {display.percent(self.confidence)}"),
+            display.Table(
+                ["#", "value", "low", "high", "asked at (UTC)", "question"],
+                [[str(r.number), *_cells(r), r.asked_at[:19].replace("T", " "), r.question] for r in self.records],
+            ),
+        ]
+
+
+def _cells(record: Record) -> list[str]:
+    if record.value is None or record.low is None or record.high is None:
+        return ["-", "-", "-"]
+    half_width = (record.high - record.low) / 2
+    return [display.number(x, half_width) for x in (record.value, record.low, record.high)]

@@ -1,0 +1,200 @@
+"""The command line: parse, call, print. Results go to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from afresh import errors
+
+try:
+    import typer
+except ImportError:  # said here, because the entry point exists without the extra
+
+    def main() -> NoReturn:
+        """Say what to install."""
+        sys.exit(str(errors.MissingExtra("typer and rich", "cli")))
+
+else:
+    EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
+    EXIT_CODES = {
+        errors.QueryError: EXIT_QUERY,
+        errors.BudgetExhausted: EXIT_BUDGET,
+        errors.PlanMismatch: EXIT_PLAN,
+        errors.InvalidArgument: EXIT_USAGE,
+    }
+    EPILOG = (
+        "Exit codes: 0 answered, 1 other error, 2 bad argument, 3 bad question (free), 4 budget exhausted "
+        "(nothing charged), 5 another plan is in force."
+    )
+
+    app = typer.Typer(
+        name="afresh",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        epilog=EPILOG,
+        help="Ask one dataset as many questions as you like, each chosen after seeing the last answer, "
+        "and get error bars that still hold.",
+    )
+
+    Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
+    Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
+    Table = Annotated[
+        str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")
+    ]
+    LedgerPath = Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            help="The ledger's file. Default: $AFRESH_LEDGER, or one per user in the state directory.",
+            metavar="FILE",
+        ),
+    ]
+    Method = Annotated[
+        str | None,
+        typer.Option(help="stabilized, calibrated or split. Default: the narrowest.", metavar="METHOD"),
+    ]
+
+    def main() -> NoReturn:
+        """Run the command line, and turn errors into a message and an exit code."""
+        try:
+            app()
+        except errors.AfreshError as error:
+            print(f"afresh: {error}", file=sys.stderr)
+            for note in getattr(error, "__notes__", ()):
+                print(f"  {note}", file=sys.stderr)
+            sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
+        sys.exit(0)
+
+    @app.command(epilog=EPILOG)
+    def plan(
+        rows: Annotated[int | None, typer.Option(help="How many rows the data have.", metavar="N")] = None,
+        questions: Annotated[
+            int | None, typer.Option(help="How many answers you want at most.", metavar="K")
+        ] = None,
+        confidence: Annotated[
+            float, typer.Option(help="The probability with which all intervals hold at once.", metavar="C")
+        ] = 0.95,
+        width: Annotated[
+            float | None,
+            typer.Option(
+                help="A half-width, in place of --rows (how many are needed?) or of --questions (how many are "
+                "possible?).",
+                metavar="W",
+            ),
+        ] = None,
+        mean: Annotated[float, typer.Option(help="The mean at which --width is meant.", metavar="P")] = 0.5,
+        method: Method = None,
+        as_json: Json = False,
+    ) -> None:
+        """What can be promised, by every method, before any data are seen.
+
+        Give two of --rows, --questions and --width.
+
+        Example: afresh plan --rows 100000 --questions 1000
+        """
+        from afresh.plan import plan as make_plan
+
+        _show(make_plan(rows, questions, confidence, width=width, mean=mean, method=method), as_json)
+
+    @app.command(epilog=EPILOG)
+    def ask(
+        data: Data,
+        expression: Annotated[
+            str, typer.Argument(help="A row expression in SQL: a condition or a number.", metavar="EXPR")
+        ],
+        questions: Annotated[
+            int | None,
+            typer.Option(
+                help="How many answers the data may ever give; fixed by the first question (default 100).",
+                metavar="K",
+            ),
+        ] = None,
+        confidence: Annotated[
+            float | None,
+            typer.Option(
+                help="The probability with which all intervals hold at once; fixed by the first question "
+                "(default 0.95).",
+                metavar="C",
+            ),
+        ] = None,
+        bounds: Annotated[
+            tuple[float, float],
+            typer.Option(help="Numbers are clipped to these; from you, never from the data.", metavar="LO HI"),
+        ] = (0, 1),
+        where: Annotated[
+            str | None,
+            typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),
+        ] = None,
+        missing: Annotated[
+            float | None,
+            typer.Option(
+                help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"
+            ),
+        ] = None,
+        method: Method = None,
+        ledger: LedgerPath = None,
+        table: Table = None,
+        as_json: Json = False,
+    ) -> None:
+        """Ask one question: the share of rows that satisfy a condition, or the mean of a number.
+
+        The first question fixes the plan for good. The same question again is free.
+
+        Example: afresh ask holdout.parquet "churned AND tenure < 3" --questions 1000
+
+        Example: afresh ask holdout.parquet amount --bounds 0 500 --where "country = 'CH'"
+        """
+        with _guard(data, questions, confidence, ledger, method, table=table) as guard:
+            _show(guard.ask(expression, bounds=bounds, where=where, missing=missing), as_json)
+
+    @app.command(epilog=EPILOG)
+    def budget(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
+        """What was spent, what is left, and what a further answer is worth."""
+        with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
+            _show(guard.budget, as_json)
+
+    @app.command(epilog=EPILOG)
+    def log(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
+        """Everything that was released about these data, in order."""
+        with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
+            _show(guard.transcript, as_json)
+
+    @app.command(epilog=EPILOG)
+    def demo(
+        folder: Annotated[
+            Path, typer.Option("--out", help="Where the data and the picture go.", metavar="FOLDER")
+        ] = Path("demo"),
+        as_json: Json = False,
+    ) -> None:
+        """The whole story in a minute, on data it makes."""
+        from afresh.demo import run
+
+        story = run(folder, talk=sys.stderr if as_json else sys.stdout)
+        if as_json:
+            print(json.dumps(story))
+
+    @contextmanager
+    def _guard(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
+        """Open the data, telling a waiting person so, and close them."""
+        from rich.console import Console
+
+        from afresh import guard
+
+        with Console(stderr=True).status(f"Reading {data} ..."):  # silent unless stderr is a terminal
+            opened = guard.open(data, *arguments, **options)
+        with opened:
+            yield opened
+
+    def _show(result: Any, as_json: bool) -> None:
+        print(json.dumps(result.to_dict()) if as_json else result)
+
+
+if __name__ == "__main__":
+    main()

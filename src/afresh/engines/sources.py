@@ -1,0 +1,261 @@
+"""How data get into the embedded engine's private DuckDB, which is then sealed."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from afresh.engines.duckdb_sql import quote_name, quote_text, type_of
+from afresh.errors import DataChanged, DataError, InvalidArgument, MissingExtra
+
+SUPPORTED = (
+    "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
+    "a pandas or Polars frame, an Arrow table, or an Ibis table"
+)
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET = (".parquet", ".pq")
+_DUCKDB = (".duckdb", ".db")
+_CONFIG = {
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",  # or SQL could reach Python variables
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file was written to."""
+
+    path: Path
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it is now."""
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise `DataChanged` unless the file is as it was."""
+        try:
+            same = Stamp.of(self.path) == self
+        except OSError:
+            same = False
+        if not same:
+            raise DataChanged(f"{self.path} was changed or removed after it was opened; nothing was answered")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation of the private database: its name, what tells rows apart, the columns' DuckDB types."""
+
+    relation: str
+    row: str
+    columns: Mapping[str, str]
+    stamp: Stamp | None = None
+
+
+def open_source(
+    data: object, table: str | None, memory_limit: str, scratch: str
+) -> tuple[duckdb.DuckDBPyConnection, Source]:
+    """A sealed private database and the relation in it that holds the data."""
+    is_path = isinstance(data, str | os.PathLike)
+    incoming = None if is_path else _arrow(data)
+    path = _path(data) if isinstance(data, str | os.PathLike) else None
+    if table is not None and not (path and path.name.lower().endswith(_DUCKDB)):
+        raise InvalidArgument(f"table = {table!r}, but only a DuckDB file has tables to choose from")
+    config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        source = _load_arrow(connection, incoming) if path is None else _load_file(connection, path, table)
+        _seal(connection, source)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, source
+
+
+def _path(data: str | os.PathLike[str]) -> Path:
+    path = Path(data).expanduser().absolute()
+    if not path.is_file():
+        what = "is a directory, not a file" if path.is_dir() else "does not exist"
+        raise DataError(f"{path} {what}")
+    if not path.name.lower().endswith((*_CSV, *_PARQUET, *_DUCKDB)):
+        raise DataError(f"cannot tell what {path} is by its suffix; supported are {SUPPORTED}")
+    return path
+
+
+def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> Source:
+    stamp, name = Stamp.of(path), path.name.lower()
+    # a path is a glob pattern to DuckDB's readers
+    literal = quote_text(re.sub(r"([*?\[])", r"[\1]", str(path)))
+    failed = False
+    try:
+        if name.endswith(_DUCKDB):
+            source = _attach(connection, path, table, stamp)
+        elif name.endswith(_PARQUET):
+            _check_names(_parquet_names(connection, literal), path)
+            relation = f"read_parquet({literal}, file_row_number = true)"
+            columns = _describe(connection, f"read_parquet({literal})")
+            connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
+            source = Source("data", "file_row_number", columns, stamp)
+        else:
+            # types are told from all rows; "" is an empty text, nothing at all is NULL
+            reader = f"read_csv({literal}, sample_size = -1, allow_quoted_nulls = false)"
+            connection.execute(f"CREATE TABLE data AS SELECT * FROM {reader}")
+            columns = _describe(connection, "data")
+            _check_names(_csv_names(connection, literal, list(columns)), path)
+            source = Source("data", "rowid", columns, stamp)
+    except duckdb.Error:
+        failed = True  # what DuckDB says quotes rows, so the error is raised without it
+    if failed:
+        raise DataError(
+            f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says"
+        )
+    stamp.check()
+    return source
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None, stamp: Stamp) -> Source:
+    connection.execute(f"ATTACH {quote_text(str(path))} AS source (READ_ONLY)")
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' ORDER BY ALL"
+    ).fetchall()
+    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+    if table is None and len(names) == 1:
+        table = next(iter(names))
+    if table not in names:
+        wanted = "" if table is None else f" none is named {table!r};"
+        listed = ", ".join(names) or "none"
+        raise DataError(f"{path} has {len(names)} tables;{wanted} choose one with table=: {listed}")
+    relation = ".".join(map(quote_name, ("source", *names[table])))
+    return Source(relation, "rowid", _describe(connection, relation), stamp)
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
+    return {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
+
+
+def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[str]:
+    """The real top-level column names; DuckDB renames duplicates silently."""
+    rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal})").fetchall()
+    names, inside = [], 0
+    for name, children in rows[1:]:
+        if inside:
+            inside += (children or 0) - 1
+        else:
+            names.append(name)
+            inside = children or 0
+    return names
+
+
+def _csv_names(connection: duckdb.DuckDBPyConnection, literal: str, columns: list[str]) -> list[str]:
+    """The names in the file's first line if that is its header; DuckDB renames duplicates silently."""
+    first = connection.execute(
+        f"SELECT * FROM read_csv({literal}, header = false, all_varchar = true) LIMIT 1"
+    ).fetchone()
+    if (
+        first
+        and len(first) == len(columns)
+        and all(c.startswith(str(f)) for c, f in zip(columns, first, strict=True))
+    ):
+        return [str(name) for name in first]
+    return columns
+
+
+def _check_names(names: Iterable[str], what: object) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"{what} has columns {seen[name.lower()]!r} and {name!r} that differ only in case; rename one"
+            )
+        seen[name.lower()] = name
+
+
+def _seal(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+    """From here on SQL can reach nothing but the data, and cannot undo that."""
+    for name in source.columns:
+        if name.lower() == source.row:
+            raise DataError(f"a column named {name!r} hides the one that tells rows apart; rename it")
+    if not source.columns or all(type_of(kind) is None for kind in source.columns.values()):
+        raise DataError("the data have no column a question could use")
+    if source.stamp:
+        path = str(source.stamp.path)
+        escaped = re.sub(r"([*?\[])", r"[\1]", path)
+        connection.execute(f"SET allowed_paths = [{quote_text(path)}, {quote_text(escaped)}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _module(data: object, package: str, *names: str) -> bool:
+    """Whether data is an instance of one of a package's classes, without importing the package."""
+    module = sys.modules.get(package)
+    kinds = tuple(kind for name in names if (kind := getattr(module, name, None)) is not None)
+    return bool(kinds) and isinstance(data, kinds)
+
+
+def _arrow(data: object) -> Any:
+    """Any kind of frame as an Arrow table."""
+    frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")
+    ibis = _module(data, "ibis", "Table")
+    batches = _module(data, "pyarrow", "Table", "RecordBatch")
+    if not any((*frames, ibis, batches)):
+        raise DataError(
+            f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}"
+        )
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtra("pyarrow", "ibis" if ibis else "frames") from None
+    frame: Any = data
+    if frames[0]:
+        return pa.table(
+            {str(name): _series(pa, name, frame.iloc[:, i]) for i, name in enumerate(_unique(frame.columns))}
+        )
+    if frames[1]:
+        frame = frame.collect() if hasattr(frame, "collect") else frame
+        return frame.to_arrow()
+    if ibis:
+        return frame.to_pyarrow()
+    return pa.Table.from_batches([frame]) if _module(data, "pyarrow", "RecordBatch") else frame
+
+
+def _unique(names: Iterable[object]) -> list[str]:
+    listed = [str(name) for name in names]
+    _check_names(listed, "the frame")
+    return listed
+
+
+def _series(pa: Any, name: str, series: Any) -> Any:
+    """One pandas column; one of mixed objects has no type, and pyarrow's message would quote its values."""
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    raise DataError(
+        f"the column {name!r} mixes values of several types; give it one type before opening the data"
+    )
+
+
+def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
+    _check_names(incoming.column_names, "the table")
+    failed = not incoming.column_names
+    try:
+        if not failed:
+            connection.register("incoming", incoming)
+            connection.execute("CREATE TABLE data AS SELECT * FROM incoming")
+            connection.unregister("incoming")
+            return Source("data", "rowid", _describe(connection, "data"))
+    except duckdb.Error:
+        failed = True
+    raise DataError("the table cannot be read: it has no columns, or columns of a type that cannot be stored")

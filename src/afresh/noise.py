@@ -1,0 +1,36 @@
+"""Standard normal noise: from OS entropy for every real answer, from a seed in simulations only."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+# A draw for the answer with this number.
+Noise = Callable[[int], float]
+
+
+def from_entropy(number: int) -> float:
+    """A fresh N(0, 1) draw. The number is ignored: nothing may predict or repeat it."""
+    bits = secrets.randbits(64)
+    return _normal(bits)
+
+
+def from_seed(seed: int) -> Noise:
+    """Reproducible noise, one stream per answer number. Predictable, hence for simulations only."""
+
+    def draw(number: int) -> float:
+        import hashlib
+
+        digest = hashlib.sha256(f"afresh simulation {seed} {number}".encode()).digest()
+        return _normal(int.from_bytes(digest[:8], "big"))
+
+    return draw
+
+
+def _normal(bits: int) -> float:
+    """64 uniform bits to N(0, 1): a sign and 63 bits of |xi|'s tail probability, so no tail is cut short."""
+    from scipy.special import ndtri
+
+    tail = ((bits >> 1) + 0.5) / 2**64  # in (0, 1/2)
+    size = -float(ndtri(tail))
+    return size if bits & 1 else -size

@@ -1,0 +1,1 @@
+"""What may be asked: typed, total expressions over one row, and the questions made of them."""

@@ -1,0 +1,76 @@
+"""What an analyst asked, in the terms of `Guard.ask`: one query, or two for a mean within a group."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from afresh.errors import InvalidArgument, QueryError
+from afresh.queries.query import Query, make_query, split_by_group
+from afresh.queries.text import number, readable
+from afresh.queries.tree import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with its queries, and the words its answer needs."""
+
+    queries: tuple[Query, ...]
+    question: str
+    where: str | None
+    bounds: tuple[float, float]
+
+    @property
+    def _condition(self) -> bool:
+        return self.queries[0].expression.type is Type.BOOLEAN
+
+    @property
+    def about_value(self) -> str:
+        """What the interval is about."""
+        kind = "the share of rows that satisfy this" if self._condition else "the mean of this"
+        return kind + (" within the group" if self.where else "")
+
+    @property
+    def about_missing(self) -> str:
+        """What was done with rows that have no value."""
+        missing = self.queries[0].missing or 0.0
+        if self._condition:
+            said = f"NULL counts as {'true' if missing else 'false'}"
+        else:
+            which = " (the lower bound)" if missing == self.bounds[0] else ""
+            said = f"NULL, NaN and infinite values count as {number(missing)}{which}"
+            said += f", others are clipped to [{number(self.bounds[0])}, {number(self.bounds[1])}]"
+        return said + ("; rows whose group is NULL are left out." if self.where else ".")
+
+
+def ask(
+    expression: str,
+    schema: Mapping[str, Type | None],
+    bounds: tuple[float, float] | None = None,
+    where: str | None = None,
+    missing: float | None = None,
+) -> Asked:
+    """Check one question; every mistake is an error here, before anything is charged."""
+    query = make_query(expression, schema, bounds, missing)
+    queries = (query,) if where is None else split_by_group(query, where, schema)
+    group = queries[0].group
+    return Asked(queries, readable(query.expression), None if group is None else readable(group), query.bounds)
+
+
+def make_asked(question: str | Mapping[str, Any], schema: Mapping[str, Type | None]) -> Asked:
+    """One item of `Guard.ask_many`: an expression, or a mapping of `Guard.ask`'s arguments."""
+    if isinstance(question, str):
+        return ask(question, schema)
+    if not isinstance(question, Mapping):
+        raise QueryError(
+            f"a question is an expression or a mapping of ask's arguments, not a {type(question).__name__}"
+        )
+    possible = [name for name in inspect.signature(ask).parameters if name != "schema"]
+    unknown = [str(name) for name in question if name not in possible]
+    if unknown or "expression" not in question:
+        raise InvalidArgument(
+            f"a question has {', '.join(possible)}, of which expression is needed; got {', '.join(map(str, question))}"
+        )
+    return ask(schema=schema, **question)

@@ -1,0 +1,151 @@
+"""A question: the row function psi: X -> [0, 1] of guarantees.md, section 0, and its name (`digest`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from afresh.errors import InvalidArgument, QueryError
+from afresh.queries.canonical import canonical, serialize
+from afresh.queries.parse import parse
+from afresh.queries.text import number, readable
+from afresh.queries.tree import Call, Literal, Node, Op, Type
+
+VERSION = "afresh-query-v1"  # part of every digest; changes when the meaning of a tree does
+
+
+@dataclass(frozen=True)
+class Query:
+    """A condition or a bounded number of one row, as a total function psi into [0, 1].
+
+    A number is clipped to `bounds` and rescaled; a condition is 1 where it is true. NULL, NaN and infinite
+    values count as `missing` (the lower bound, or false, unless said otherwise). With a `group`,
+    psi = 1_group * value, or 1_group * (1 - value) for the `complement`; a NULL group is false.
+
+    `expression` and `group` are kept in canonical form, so equal questions are equal objects.
+    """
+
+    expression: Node
+    bounds: tuple[float, float] = (0.0, 1.0)
+    missing: float | None = None
+    group: Node | None = None
+    complement: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the bounds and bring every part into canonical form."""
+        kind = self.expression.type
+        if kind not in (Type.BOOLEAN, Type.NUMBER):
+            raise QueryError(
+                f"a question is a condition or a number, but {readable(self.expression)} is a {kind.value}; "
+                "compare it with something"
+            )
+        if self.group is not None and self.group.type is not Type.BOOLEAN:
+            raise QueryError(
+                f"a group is a condition, but {readable(self.group)} is a {self.group.type.value}; "
+                "compare it with something"
+            )
+        low, high = _check_bounds(self.bounds)
+        if kind is Type.BOOLEAN and (low, high) != (0.0, 1.0):
+            raise InvalidArgument(
+                f"bounds = ({number(low)}, {number(high)}), but a condition is 0 or 1; leave the bounds out"
+            )
+        missing = _check_missing(self.missing, low, high, binary=kind is Type.BOOLEAN)
+        object.__setattr__(self, "expression", canonical(self.expression))
+        object.__setattr__(self, "group", None if self.group is None else canonical(self.group))
+        object.__setattr__(self, "bounds", (low, high))
+        object.__setattr__(self, "missing", missing)
+
+    @property
+    def fill(self) -> float:
+        """The value in [0, 1] of a missing row, before `complement`."""
+        low, high = self.bounds
+        return ((self.missing if self.missing is not None else low) - low) / (high - low)
+
+    @property
+    def binary(self) -> bool:
+        """Whether psi can only be 0 or 1, as the expression alone shows."""
+        return self.expression.type is Type.BOOLEAN or (
+            self.fill in (0.0, 1.0) and _only_extremes(self.expression, *self.bounds)
+        )
+
+    @property
+    def text(self) -> str:
+        """The question in readable, canonical words."""
+        words = readable(self.expression)
+        if self.complement:
+            words = f"1 - ({words})" if self.expression.type is Type.NUMBER else f"NOT ({words})"
+        return words if self.group is None else f"{words} WHERE {readable(self.group)}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that determines psi. Two questions with one digest are one question."""
+        parts = [
+            VERSION,
+            serialize(self.expression),
+            [repr(bound) for bound in self.bounds],
+            repr(self.missing),
+            None if self.group is None else serialize(self.group),
+            self.complement,
+        ]
+        return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+
+def make_query(
+    expression: str,
+    schema: Mapping[str, Type | None],
+    bounds: tuple[float, float] | None = None,
+    missing: float | None = None,
+) -> Query:
+    """The question an expression asks of data with this schema; bounds default to (0, 1)."""
+    return Query(parse(expression, schema), (0.0, 1.0) if bounds is None else bounds, missing)
+
+
+def split_by_group(query: Query, where: str, schema: Mapping[str, Type | None]) -> tuple[Query, Query]:
+    """The two questions A * 1_B and (1 - A) * 1_B that give the mean of A within the group B (section 12)."""
+    group = parse(where, schema)
+    if query.group is not None:
+        group = Call(Op.AND, (query.group, group), Type.BOOLEAN)
+    inside = replace(query, group=group)
+    return inside, replace(inside, complement=not query.complement)
+
+
+def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) + 0.0 for bound in bounds)  # + 0.0: there is no -0.0
+    except (TypeError, ValueError):
+        low = high = math.nan
+    # the second test refuses bounds so far apart that their difference overflows
+    if low < high and math.isfinite(high - low):
+        return low, high
+    raise InvalidArgument(
+        f"bounds = {bounds!r}, must be two finite numbers (low, high) with low < high, "
+        "chosen without looking at the data"
+    )
+
+
+def _check_missing(missing: float | None, low: float, high: float, *, binary: bool) -> float:
+    if missing is None:
+        return low
+    try:
+        value = float(missing) + 0.0
+    except (TypeError, ValueError):
+        value = math.nan
+    if binary and value not in (0.0, 1.0):
+        raise InvalidArgument(f"missing = {missing!r}, must be 0 or 1 for a condition")
+    if not low <= value <= high:
+        raise InvalidArgument(
+            f"missing = {missing!r}, must lie within the bounds ({number(low)}, {number(high)})"
+        )
+    return value
+
+
+def _only_extremes(node: Node, low: float, high: float) -> bool:
+    """Whether a number is built of constants at or beyond its bounds, as CASE WHEN a THEN 1 ELSE 0 END is."""
+    if isinstance(node, Literal):
+        return not isinstance(node.value, float) or node.value <= low or node.value >= high
+    if isinstance(node, Call) and node.op is Op.CASE:
+        return all(_only_extremes(part, low, high) for part in (*node.args[1:-1:2], node.args[-1]))
+    return False

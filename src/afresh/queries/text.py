@@ -1,0 +1,115 @@
+"""An expression as readable SQL-like text. For people; the digest is made of `canonical.serialize`."""
+
+from __future__ import annotations
+
+from afresh.queries.tree import Call, Column, Literal, Node, Op
+
+# Binding strength; a part that binds less than its surroundings gets parentheses.
+_INFIX = {
+    Op.OR: (" OR ", 1),
+    Op.AND: (" AND ", 2),
+    Op.EQUAL: (" = ", 4),
+    Op.LESS: (" < ", 4),
+    Op.LESS_EQUAL: (" <= ", 4),
+    Op.LIKE: (" LIKE ", 4),
+    Op.ADD: (" + ", 5),
+    Op.SUBTRACT: (" - ", 5),
+    Op.MULTIPLY: (" * ", 6),
+    Op.DIVIDE: (" / ", 6),
+    Op.MODULO: (" % ", 6),
+}
+_NOT, _COMPARISON, _NEGATE, _ATOM = 3, 4, 7, 8
+
+
+def number(value: float) -> str:
+    """A number as a person would write it: 3, not 3.0."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def quote_name(name: str) -> str:
+    """A column name, quoted only where it must be."""
+    plain = name.isidentifier() and name.isascii() and name.upper() not in _RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+_RESERVED = {
+    *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END"),
+    *(
+        "TRUE",
+        "FALSE",
+        "NULL",
+        "DATE",
+        "TIMESTAMP",
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "ORDER",
+        "ALL",
+        "ANY",
+    ),
+}
+
+
+def readable(node: Node, around: int = 0) -> str:
+    """The text of an expression, parenthesised where `around` binds more tightly."""
+    text, strength = _write(node)
+    return f"({text})" if strength < around else text
+
+
+def _write(node: Node) -> tuple[str, int]:
+    match node:
+        case Column(name, _):
+            return quote_name(name), _ATOM
+        case Literal(value, kind):
+            if value is None or isinstance(value, bool):
+                return str(value if value is not None else "NULL").upper(), _ATOM
+            if isinstance(value, float):
+                return number(value), _ATOM if value >= 0 else _NEGATE
+            quoted = "'" + str(value).replace("'", "''") + "'"
+            return quoted if isinstance(value, str) else f"{kind.name} {quoted}", _ATOM
+        case Call(op, args, _):
+            return _write_call(op, args)
+
+
+def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
+    if op in (Op.LESS, Op.LESS_EQUAL) and isinstance(args[0], Literal):  # a > 3 reads better than 3 < a
+        left, right = (readable(arg, _COMPARISON + 1) for arg in args)
+        return f"{right} {'>' if op is Op.LESS else '>='} {left}", _COMPARISON
+    if op in _INFIX:
+        sign, strength = _INFIX[op]
+        chains = op in (Op.AND, Op.OR)
+        parts = [
+            readable(arg, strength + (1 if place and not chains else 0)) for place, arg in enumerate(args)
+        ]
+        if strength == _COMPARISON:
+            parts = [readable(arg, strength + 1) for arg in args]
+        return sign.join(parts), strength
+    if op is Op.NOT:
+        return _write_not(args[0])
+    if op in (Op.IS_NULL, Op.IS_TRUE):
+        return f"{readable(args[0], _COMPARISON + 1)} {op.name.replace('_', ' ')}", _COMPARISON
+    if op is Op.IN:
+        return f"{readable(args[0], _COMPARISON + 1)} IN ({', '.join(map(readable, args[1:]))})", _COMPARISON
+    if op is Op.NEGATE:
+        return "-" + readable(args[0], _ATOM), _NEGATE
+    if op is Op.CASE:
+        pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+        when = " ".join(f"WHEN {readable(test)} THEN {readable(value)}" for test, value in pairs)
+        last = args[-1]
+        default = "" if isinstance(last, Literal) and last.value is None else f" ELSE {readable(last)}"
+        return f"CASE {when}{default} END", _ATOM
+    return f"{op.value}({', '.join(map(readable, args))})", _ATOM
+
+
+def _write_not(node: Node) -> tuple[str, int]:
+    if isinstance(node, Call):
+        if node.op is Op.EQUAL:
+            return " <> ".join(readable(arg, _COMPARISON + 1) for arg in node.args), _COMPARISON
+        text, _ = _write(node)
+        if node.op is Op.IS_NULL:
+            return text.removesuffix("IS NULL") + "IS NOT NULL", _COMPARISON
+        if node.op is Op.IN:
+            first = readable(node.args[0], _COMPARISON + 1)
+            return f"{first} NOT IN{text[len(first) + 3 :]}", _COMPARISON
+    return f"NOT {readable(node, _NOT)}", _NOT

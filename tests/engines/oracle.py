@@ -1,0 +1,117 @@
+"""What an expression means, one row at a time in plain Python: the reference DuckDB is checked against."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from afresh.queries.query import Query
+from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+
+Row = Mapping[str, Any]
+
+
+def _finite(compute: Callable[..., float], *args: float) -> float | None:
+    try:
+        value = float(compute(*args))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _round(x: float) -> float:
+    whole = math.floor(abs(x))
+    return math.copysign(whole + (abs(x) - whole >= 0.5), x)
+
+
+_NUMERIC: dict[Op, Callable[..., float]] = {
+    Op.ADD: lambda x, y: x + y,
+    Op.SUBTRACT: lambda x, y: x - y,
+    Op.MULTIPLY: lambda x, y: x * y,
+    Op.DIVIDE: lambda x, y: x / y,
+    Op.MODULO: math.fmod,
+    Op.POWER: math.pow,
+    Op.NEGATE: lambda x: -x,
+    Op.ABS: abs,
+    Op.SIGN: lambda x: (x > 0) - (x < 0),
+    Op.FLOOR: math.floor,
+    Op.CEIL: math.ceil,
+    Op.ROUND: _round,
+    Op.EXP: math.exp,
+    Op.LN: math.log,
+    Op.LOG10: math.log10,
+    Op.SQRT: math.sqrt,
+}
+
+
+def _like(text: str, pattern: str) -> bool:
+    regex = "".join({"%": ".*", "_": "."}.get(char, re.escape(char)) for char in pattern)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+_STRICT: dict[Op, Callable[..., Any]] = {
+    Op.EQUAL: lambda x, y: x == y,
+    Op.LESS: lambda x, y: x < y,
+    Op.LESS_EQUAL: lambda x, y: x <= y,
+    Op.IN: lambda x, *choices: x in choices,
+    Op.LIKE: _like,
+    Op.NOT: lambda x: not x,
+    Op.LOWER: str.lower,
+    Op.UPPER: str.upper,
+    Op.TRIM: lambda x: x.strip(" "),
+    Op.LENGTH: lambda x: float(len(x)),
+}
+
+
+def evaluate(node: Node, row: Row) -> Any:
+    """The value of an expression on a row; None is NULL."""
+    if isinstance(node, Literal):
+        return node.value
+    if isinstance(node, Column):
+        value = row[node.name]
+        if value is not None and node.type is Type.NUMBER:
+            return float(value) if math.isfinite(value) else None
+        return value
+    args = [evaluate(arg, row) for arg in node.args]
+    return _apply(node, args)
+
+
+def _apply(node: Call, args: list[Any]) -> Any:
+    op = node.op
+    if op is Op.IS_NULL:
+        return args[0] is None
+    if op is Op.IS_TRUE:
+        return args[0] is True
+    if op is Op.AND:
+        return False if False in args else None if None in args else True
+    if op is Op.OR:
+        return True if True in args else None if None in args else False
+    if op is Op.CASE:
+        taken = (value for test, value in zip(args[:-1:2], args[1:-1:2], strict=True) if test is True)
+        return next(taken, args[-1])
+    if op in (Op.COALESCE, Op.LEAST, Op.GREATEST):
+        there = [arg for arg in args if arg is not None]
+        if not there:
+            return None
+        return there[0] if op is Op.COALESCE else (min if op is Op.LEAST else max)(there)
+    if None in args:
+        return None
+    return _finite(_NUMERIC[op], *args) if op in _NUMERIC else _STRICT[op](*args)
+
+
+def psi(query: Query, row: Row) -> float:
+    """The query's value in [0, 1] on a row."""
+    value = evaluate(query.expression, row)
+    low, high = query.bounds
+    if value is None:
+        unit = query.fill
+    elif isinstance(value, bool):
+        unit = float(value)
+    else:
+        unit = 0.0 if value <= low else 1.0 if value >= high else (value - low) / (high - low)
+    unit = 1.0 - unit if query.complement else unit
+    if query.group is not None and evaluate(query.group, row) is not True:
+        return 0.0
+    return unit

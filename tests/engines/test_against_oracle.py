@@ -1,0 +1,111 @@
+"""DuckDB must mean exactly what `tree` says, on a table of values chosen to break it."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from afresh.engines.embedded import EmbeddedEngine
+from afresh.queries.query import Query
+from afresh.queries.tree import Type
+
+
+def _load(path: Path) -> ModuleType:
+    """A helper beside the tests; importlib mode puts nothing on sys.path."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HERE = Path(__file__).parent
+oracle = _load(HERE / "oracle.py")
+expressions = _load(HERE.parent / "queries" / "expressions.py")
+
+NUMBERS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.0, 10.0]
+NUMBERS += [1e308, -1.7976931348623157e308, 5e-324, -5e-324, 0.49999999999999994, 1e15, 123.456, -0.1]
+INTEGERS = [None, 0, 1, -1, 2**63 - 1, -(2**63), 2**53 + 1, 10, 100]
+TEXTS = [None, "", "a", "B", "é", "É", "Bern", "it's", "100%", "a_b", " x ", "日本", "a\nb", "ẞ"]
+DAYS = [None, date(1970, 1, 1), date(2025, 1, 31), date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31)]
+MOMENTS = [None, datetime(2025, 1, 31, 12, 0, 0, 1), datetime(1969, 12, 31, 23, 59, 59), datetime(1, 1, 1)]
+FLAGS = [None, True, False]
+
+
+def _rows() -> list[dict[str, Any]]:
+    pools = {"x": NUMBERS, "y": NUMBERS, "big": INTEGERS, "flag": FLAGS, "other": FLAGS, "city": TEXTS}
+    pools |= {"Odd \"name'": TEXTS, "day": DAYS, "moment": MOMENTS}
+    # strides coprime to every pool's length pair all values with one another
+    strides = [1, 23, 29, 31, 37, 41, 43, 47, 53]
+    return [
+        {
+            name: pool[(i * stride + i // len(pool)) % len(pool)]
+            for (name, pool), stride in zip(pools.items(), strides, strict=True)
+        }
+        for i in range(441)
+    ]
+
+
+ROWS = _rows()
+TYPES = {"x": pa.float64(), "y": pa.float64(), "big": pa.int64(), "flag": pa.bool_(), "other": pa.bool_()}
+TYPES |= {"city": pa.string(), "Odd \"name'": pa.string(), "day": pa.date32(), "moment": pa.timestamp("us")}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedEngine]:
+    table = pa.table({name: pa.array([row[name] for row in ROWS], kind) for name, kind in TYPES.items()})
+    opened = EmbeddedEngine(table)
+    yield opened
+    opened.close()
+
+
+@st.composite
+def _queries(draw: st.DrawFn) -> Query:
+    group = draw(st.one_of(st.none(), expressions.conditions(1)))
+    complement = draw(st.booleans())
+    if draw(st.booleans()):
+        missing = draw(st.sampled_from([None, 0.0, 1.0]))
+        return Query(draw(expressions.conditions(4)), (0.0, 1.0), missing, group, complement)
+    low, high = draw(st.sampled_from([(0.0, 1.0), (-10.0, 10.0), (0.0, 1e300), (-3.0, -2.0), (5e-324, 1.0)]))
+    missing = draw(st.sampled_from([None, low, high, (low + high) / 2]))
+    return Query(draw(expressions.numbers(4)), (low, high), missing, group, complement)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(queries=st.lists(_queries(), min_size=1, max_size=4))
+def test_duckdb_agrees_with_the_oracle(engine: EmbeddedEngine, queries: list[Query]) -> None:
+    for query, found in zip(queries, engine.moments(queries), strict=True):
+        values = [oracle.psi(query, row) for row in ROWS]
+        assert all(0 <= value <= 1 for value in values)
+        assert found.n == len(ROWS)
+        if query.expression.type is Type.BOOLEAN:
+            assert found.total == sum(values), query.text
+            assert found.squares == found.total
+        else:
+            assert found.mean == pytest.approx(math.fsum(values) / found.n, abs=1e-12), query.text
+            assert found.squares == pytest.approx(math.fsum(v * v for v in values), abs=1e-9), query.text
+        if query.binary:
+            assert set(values) <= {0.0, 1.0}
+
+
+def test_blocks_see_their_own_rows_only(engine: EmbeddedEngine) -> None:
+    from afresh.queries.query import make_query
+
+    engine.deal(7, "seed")
+    queries = [make_query("x", engine.schema, (-10, 10)), make_query("flag", engine.schema)]
+    whole = engine.moments(queries)
+    for query, full in zip(queries, whole, strict=True):
+        parts = engine.moments([query] * 7, list(range(7)))
+        assert [part.n for part in parts] == [63] * 7
+        assert sum(part.total for part in parts) == pytest.approx(full.total)
