@@ -4,18 +4,26 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import calibrated as calibrated_oracle
-from oracle import split as split_oracle
-from oracle import stabilized as stabilized_oracle
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.plan import Plan
+from oracle import calibrated as calibrated_oracle
+from oracle import split as split_oracle
+from oracle import stabilized as stabilized_oracle
 
 MEANS = (0.5, 0.1, 0.01)
-CELLS = [(10**4, 100), (10**4, 1000), (10**5, 100), (10**5, 1000), (10**5, 10**4), (10**6, 1000), (10**6, 10**4)]
+CELLS = [
+    (10**4, 100),
+    (10**4, 1000),
+    (10**5, 100),
+    (10**5, 1000),
+    (10**5, 10**4),
+    (10**6, 1000),
+    (10**6, 10**4),
+]
 # docs/guarantees.md, sections 8 and 10.
 CALIBRATED_95 = [
     (0.1390, 0.0850, 0.0347),
@@ -68,7 +76,7 @@ def check_stabilized(m: Stabilized) -> None:
     assert stabilized_oracle.constant_B(m.c - 1, qb) <= m.B * (1 + 1e-12)
     assert stabilized_oracle.star_margin(m.c, m.B, m.A, m.theta, qb) > 0
     assert m.lam >= 1 / math.sqrt(m.v0)
-    H = stabilized_oracle.H(m.s, m.lam, information, m.c, m.B, m.A, m.theta, k, m.failure)  # noqa: N806
+    H = stabilized_oracle.H(m.s, m.lam, information, m.c, m.B, m.A, m.theta, k, m.failure)
     assert H <= m.H <= H * (1 + 1e-6)
     for mean in MEANS:
         y = stabilized_oracle.theta(mean, m.v0)
@@ -110,9 +118,7 @@ def test_the_default_is_the_narrowest_by_the_geometric_mean() -> None:
     for rows, questions in ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20)):
         plan = afresh.plan(rows, questions)
         certified = {
-            name: math.prod(m.half_width.values())
-            for name, m in plan.methods.items()
-            if m.certified and m.half_width
+            name: math.prod(m.half_width.values()) for name, m in plan.methods.items() if m.certified and m.half_width
         }
         assert certified[plan.method] == min(certified.values())
 

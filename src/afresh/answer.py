@@ -92,9 +92,7 @@ class Answer(display.Shown):
         return f"Answer({numbers[0]}, [{numbers[1]}, {numbers[2]}] at {display.percent(self.confidence)}{mark})"
 
     def _blocks(self) -> list[display.Block]:
-        value, low, high = (
-            display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high)
-        )
+        value, low, high = (display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high))
         cost = "Free, asked before" if self.charged == 0 else f"Charged {_answers(self.charged)}"
         blocks: list[display.Block] = [
             display.Title(self.question + (f"  where {self.where}" if self.where else "")),
@@ -194,7 +192,9 @@ class Transcript(display.Shown):
         if not self.records:
             return [display.Title("Nothing has been asked yet.")]
         return [
-            display.Title(f"{_answers(len(self.records))}, all intervals hold at once at {display.percent(self.confidence)}"),
+            display.Title(
+                f"{_answers(len(self.records))}, all intervals hold at once at {display.percent(self.confidence)}"
+            ),
             display.Table(
                 ["#", "value", "low", "high", "asked at (UTC)", "question"],
                 [[str(r.number), *_cells(r), r.asked_at[:19].replace("T", " "), r.question] for r in self.records],

@@ -45,9 +45,7 @@ else:
 
     Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
     Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
-    Table = Annotated[
-        str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")
-    ]
+    Table = Annotated[str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")]
     LedgerPath = Annotated[
         Path | None,
         typer.Option(
@@ -65,6 +63,9 @@ else:
         """Run the command line, and turn errors into a message and an exit code."""
         try:
             app()
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            sys.stderr.close()
+            sys.exit(0)
         except errors.AfreshError as error:
             print(f"afresh: {error}", file=sys.stderr)
             for note in getattr(error, "__notes__", ()):
@@ -75,9 +76,7 @@ else:
     @app.command(epilog=EPILOG)
     def plan(
         rows: Annotated[int | None, typer.Option(help="How many rows the data have.", metavar="N")] = None,
-        questions: Annotated[
-            int | None, typer.Option(help="How many answers you want at most.", metavar="K")
-        ] = None,
+        questions: Annotated[int | None, typer.Option(help="How many answers you want at most.", metavar="K")] = None,
         confidence: Annotated[
             float, typer.Option(help="The probability with which all intervals hold at once.", metavar="C")
         ] = 0.95,
@@ -134,9 +133,7 @@ else:
         ] = None,
         missing: Annotated[
             float | None,
-            typer.Option(
-                help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"
-            ),
+            typer.Option(help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"),
         ] = None,
         method: Method = None,
         ledger: LedgerPath = None,

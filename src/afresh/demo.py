@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -49,25 +50,40 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
 
     say(
         "1. A holdout that knows nothing",
-        f"   {ROWS:,} rows, {FEATURES} features, labels by coin toss: no model can be right more than 50 % of the time.",
-        "   An analyst scores every feature on the holdout, keeps the best, lets them vote, and scores the vote there",
-        "   too. The usual 95 % interval goes with it.",
+        f"   {ROWS:,} rows, {FEATURES} features, labels by coin toss: no model is right more than half of the time.",
+        "   An analyst scores every feature on the holdout, keeps the best, lets them vote, and scores the",
+        "   vote there too. The usual 95 % interval goes with it.",
         "",
     )
     naive = _naive_analyst(features, label)
     usual = 1.96 * math.sqrt(0.25 / ROWS)
     for kept, score in naive.items():
         say(f"     {_voters(kept)}: accuracy {score:6.1%}  ± {usual:.1%}{_verdict(score - usual <= 0.5)}")
-    say("", "2. The same analyst, asking through a guard", "   Same data, same strategy; every number comes from guard.ask.", "")
+    say(
+        "",
+        "2. The same analyst, asking through a guard",
+        "   Same data, same strategy; every number comes from guard.ask.",
+        "",
+    )
     with guards.open(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
         guarded = _guarded_analyst(guard)
         for kept, answer in guarded.items():
             holds = answer.low <= 0.5 <= answer.high
-            say(f"     {_voters(kept)}: accuracy {answer.value:6.1%}  [{answer.low:.1%}, {answer.high:.1%}]{_verdict(holds)}")
-        say("", f"   All {FEATURES + len(KEPT)} intervals were promised at once, before the data were seen. The budget is now spent:")
+            interval = f"[{answer.low:.1%}, {answer.high:.1%}]"
+            say(f"     {_voters(kept)}: accuracy {answer.value:6.1%}  {interval}{_verdict(holds)}")
+        say(
+            "",
+            f"   All {FEATURES + len(KEPT):,} intervals were promised at once, before the data were seen.",
+            "   The budget is now spent:",
+        )
         say(_indent(_refusal(guard, "f0 = label AND f1 = label")))
 
-    say("", "3. Real questions to a real-looking table", f"   {CUSTOMERS:,} customers in a Parquet file, read by DuckDB.", "")
+    say(
+        "",
+        "3. Real questions to a real-looking table",
+        f"   {CUSTOMERS:,} customers in a Parquet file, read by DuckDB.",
+        "",
+    )
     customers, truth = _customers(folder / "customers.parquet", rng)
     with guards.open(customers, questions=1000, ledger=ledger) as guard:
         answers = [guard.ask(**question) for question in REAL_QUESTIONS]
@@ -76,8 +92,16 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
             inside += answer.low <= true <= answer.high
             say(_indent(str(answer)), f"     the truth, which only the demo knows: {true:.4g}", "")
         again = guard.ask("tenure < 3   and   churned")
-        say("   The first question in other words is the same question:", _indent(repr(again) + ", charged " + str(again.charged)), "")
-        say("   A question about more than one row is refused, free of charge:", _indent(_refusal(guard, "amount > avg(amount)")), "")
+        say(
+            "   The first question in other words is the same question:",
+            _indent(repr(again) + ", charged " + str(again.charged)),
+            "",
+        )
+        say(
+            "   A question about more than one row is refused, free of charge:",
+            _indent(_refusal(guard, "amount > avg(amount)")),
+            "",
+        )
         say(_indent(str(guard.budget)), "")
 
     picture = folder / "afresh.png"
@@ -127,7 +151,7 @@ def _sum(terms: list[str]) -> str:
 REAL_QUESTIONS: tuple[dict[str, Any], ...] = (
     {"expression": "churned AND tenure < 3"},
     {"expression": "amount", "bounds": (0, 500), "where": "country = 'CH'"},
-    {"expression": "churned", "where": "support_calls >= 4"},
+    {"expression": "churned", "where": "support_calls >= 2"},
 )
 
 
@@ -140,7 +164,13 @@ def _customers(path: Path, rng: np.random.Generator) -> tuple[Path, list[float]]
         churned = rng.random(n) < 1 / (1 + np.exp(1.8 + 0.04 * tenure - 0.45 * calls))
         country = rng.choice(np.array(["AT", "CH", "DE", "FR"]), n, p=[0.1, 0.15, 0.45, 0.3])
         amount = np.round(rng.gamma(2.0, np.where(country == "CH", 70.0, 45.0)), 2)
-        return {"tenure": tenure, "support_calls": calls, "churned": churned, "country": country, "amount": amount}
+        return {
+            "tenure": tenure,
+            "support_calls": calls,
+            "churned": churned,
+            "country": country,
+            "amount": amount,
+        }
 
     _write(path, draw(CUSTOMERS))
     sums = np.zeros((3, 2))
@@ -150,7 +180,7 @@ def _customers(path: Path, rng: np.random.Generator) -> tuple[Path, list[float]]
             (
                 (c["churned"] & (c["tenure"] < 3), np.ones(1)),
                 (np.clip(c["amount"], 0, 500) * (c["country"] == "CH"), c["country"] == "CH"),
-                (c["churned"] & (c["support_calls"] >= 4), c["support_calls"] >= 4),
+                (c["churned"] & (c["support_calls"] >= 2), c["support_calls"] >= 2),
             )
         ):
             sums[i] += value.mean(), group.mean()
@@ -169,7 +199,7 @@ def _refusal(guard: guards.Guard, question: str) -> str:
     try:
         return repr(guard.ask(question))
     except (BudgetExhausted, QueryError) as error:
-        return f"{type(error).__name__}: {error}"
+        return textwrap.fill(f"{type(error).__name__}: {error}", 100)
 
 
 def _voters(kept: int) -> str:
@@ -181,10 +211,7 @@ def _verdict(holds: bool) -> str:
 
 
 def _indent(text: str) -> str:
-    import textwrap
-
-    lines = [wrapped for line in text.splitlines() for wrapped in (textwrap.wrap(line, 100, drop_whitespace=False) or [""])]
-    return "\n".join("     " + line for line in lines)
+    return textwrap.indent(text, "     ")
 
 
 def _draw(path: Path, naive: dict[int, float], guarded: dict[int, Answer], usual: float) -> None:
@@ -200,7 +227,7 @@ def _draw(path: Path, naive: dict[int, float], guarded: dict[int, Answer], usual
 def _draw_story(axes: Axes, naive: dict[int, float], guarded: dict[int, Answer], usual: float) -> None:
     kept = np.array(list(naive))
     axes.axhline(50, color="black", linestyle="--", linewidth=1)
-    axes.text(KEPT[-1] + 24, 50.6, "truth", ha="right", va="bottom", fontsize=11)
+    axes.text(250, 50.6, "truth", ha="center", va="bottom", fontsize=11)
     axes.errorbar(
         kept - 2.5, [100 * s for s in naive.values()], yerr=100 * usual, color=NAIVE, marker="o", capsize=3,
         label="holdout reused, usual 95 % interval",
@@ -238,10 +265,11 @@ def _draw_plans(axes: Axes) -> None:
     axes.set_ylim(0.0025, 6)
     axes.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["±0.003", "±0.01", "±0.03", "±0.1", "±0.3"])
     axes.set_yticks([], minor=True)
+    axes.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
     axes.set_title(f"What {CUSTOMERS:,} rows can promise at 95 %", fontsize=13)
     axes.set_xlabel("questions, each chosen after the last answer", fontsize=12)
     axes.set_ylabel("guaranteed half-width, share near 1/2", fontsize=12)
-    axes.legend(loc="upper left", fontsize=11, frameon=False, ncols=2)
+    axes.legend(loc="upper left", fontsize=10, frameon=False, ncols=2)
     _tidy(axes)
 
 

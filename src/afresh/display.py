@@ -76,7 +76,9 @@ def number(value: float, half_width: float) -> str:
 
 def width(half_width: float) -> str:
     """A half-width with three significant digits, without an exponent where it can be read."""
-    return f"{half_width:.3g}" if half_width < 1e-4 else f"{half_width:.{max(1, 2 - math.floor(math.log10(half_width)))}f}"
+    return (
+        f"{half_width:.3g}" if half_width < 1e-4 else f"{half_width:.{max(1, 2 - math.floor(math.log10(half_width)))}f}"
+    )
 
 
 def percent(probability: float) -> str:
@@ -103,8 +105,7 @@ def _text(block: Block) -> str:
             lines = [
                 "  "
                 + "  ".join(
-                    cell.rjust(size) if r else cell.ljust(size)
-                    for cell, size, r in zip(row, sizes, right, strict=True)
+                    cell.rjust(size) if r else cell.ljust(size) for cell, size, r in zip(row, sizes, right, strict=True)
                 ).rstrip()
                 for row in cells
             ]

@@ -79,6 +79,9 @@ def open(  # the name a newcomer expects: afresh.open
             )
         stored = Plan.thaw(terms.plan)
         _check_same_plan(stored, questions, confidence, method)
+        if stored.method == "split":
+            # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
+            engine.deal(stored.questions, terms.seed if simulation_seed is None else f"simulation {simulation_seed}")
         draw = noise.from_entropy if simulation_seed is None else noise.from_seed(simulation_seed)
         return Guard(engine, stored, book, terms, draw)
     except BaseException:
@@ -106,8 +109,6 @@ class Guard(display.Shown):
         """Not for users: `afresh.open` puts the parts together."""
         self.plan = plan
         self._engine, self._ledger, self._terms, self._draw = engine, ledger, terms, draw
-        if plan.method == "split":
-            engine.deal(plan.questions, terms.seed)
 
     @property
     def rows(self) -> int:
@@ -117,10 +118,7 @@ class Guard(display.Shown):
     @property
     def columns(self) -> dict[str, str]:
         """Column names and types, which are public."""
-        return {
-            name: type.value if type is not None else "not supported"
-            for name, type in self._engine.schema.items()
-        }
+        return {name: type.value if type is not None else "not supported" for name, type in self._engine.schema.items()}
 
     def ask(
         self,
@@ -266,9 +264,7 @@ class Guard(display.Shown):
         return [display.Title("Guard"), display.Facts(facts), *self.budget._blocks()]
 
 
-def _within_group(
-    inside: tuple[float, Interval], outside: tuple[float, Interval]
-) -> tuple[float, Interval]:
+def _within_group(inside: tuple[float, Interval], outside: tuple[float, Interval]) -> tuple[float, Interval]:
     """Section 12: E[A | B] from A 1_B and (1 - A) 1_B. 0/0 says nothing: [0, 1]."""
     (v1, n1), (v0, n0) = inside, outside
     low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0

@@ -84,7 +84,7 @@ class Plan(display.Shown):
     @property
     def parameters(self) -> dict[str, float]:
         """The mechanism's public constants."""
-        return asdict(self.mechanism)  # type: ignore[call-overload] # every mechanism is a dataclass
+        return asdict(self.mechanism)
 
     @property
     def failure_use(self) -> dict[str, float]:
@@ -163,9 +163,7 @@ class Plan(display.Shown):
                     "information": f"{self.information:.4g} nats, {self.charge:.4g} an answer",
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
-                        f"{k}={v:.6g}"
-                        for k, v in self.parameters.items()
-                        if k not in ("rows", "questions", "failure")
+                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in ("rows", "questions", "failure")
                     )
                     or "none",
                 }
@@ -175,10 +173,7 @@ class Plan(display.Shown):
                 [
                     [
                         name + (" *" if name == self.method else ""),
-                        *(
-                            display.width(m.half_width[mean]) if m.half_width else "-"
-                            for mean in TYPICAL_MEANS
-                        ),
+                        *(display.width(m.half_width[mean]) if m.half_width else "-" for mean in TYPICAL_MEANS),
                         "yes" if m.certified else "reference",
                         m.about,
                     ]
@@ -250,14 +245,12 @@ def _narrowest(planners: Mapping[str, Planner], rows: int, questions: int, failu
     return min(found, key=lambda m: geometric_mean(m.half_width))
 
 
-def _most_questions(
-    planners: Mapping[str, Planner], rows: int, width: float, mean: float, failure: float
-) -> Mechanism:
+def _most_questions(planners: Mapping[str, Planner], rows: int, width: float, mean: float, failure: float) -> Mechanism:
     """Over all methods, the plan with the most questions whose half-width is at most `width`."""
     best = [
         m
         for planner in planners.values()
-        if (m := _search(lambda k, p=planner: p(rows, k, failure), width, mean, 1, -4.0)) is not None
+        if (m := _search(lambda k, p=planner: p(rows, k, failure), width, mean, 1, -4.0)) is not None  # type: ignore[misc] # mypy cannot type a lambda's default
     ]
     if not best:
         one = [m for p in planners.values() if (m := p(rows, 1, failure)) is not None]
@@ -276,7 +269,7 @@ def _fewest_rows(
     best = [
         m
         for planner in planners.values()
-        if (m := _search(lambda n, p=planner: p(n, questions, failure), width, mean, FEWEST_ROWS, 2.0)) is not None
+        if (m := _search(lambda n, p=planner: p(n, questions, failure), width, mean, FEWEST_ROWS, 2.0)) is not None  # type: ignore[misc] # as above
     ]
     if not best:
         raise ImpossibleWidth(

@@ -101,9 +101,9 @@ def _apply(node: Call, args: list[Any]) -> Any:
     return _finite(_NUMERIC[op], *args) if op in _NUMERIC else _STRICT[op](*args)
 
 
-def psi(query: Query, row: Row) -> float:
-    """The query's value in [0, 1] on a row."""
-    value = evaluate(query.expression, row)
+def psi(query: Query, expression: Node, group: Node | None, row: Row) -> float:
+    """The query's value in [0, 1] on a row, of the expression and group it was made of."""
+    value = evaluate(expression, row)
     low, high = query.bounds
     if value is None:
         unit = query.fill
@@ -112,6 +112,6 @@ def psi(query: Query, row: Row) -> float:
     else:
         unit = 0.0 if value <= low else 1.0 if value >= high else (value - low) / (high - low)
     unit = 1.0 - unit if query.complement else unit
-    if query.group is not None and evaluate(query.group, row) is not True:
+    if group is not None and evaluate(group, row) is not True:
         return 0.0
     return unit

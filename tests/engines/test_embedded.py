@@ -116,9 +116,7 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
     for opened in (engine, reference):
         opened.deal(4, "a seed")
     for blocks in (None, [0, 1, 2, 3]):
-        for found, expected in zip(
-            engine.moments(queries, blocks), reference.moments(queries, blocks), strict=True
-        ):
+        for found, expected in zip(engine.moments(queries, blocks), reference.moments(queries, blocks), strict=True):
             assert found.n == expected.n
             assert found.total == pytest.approx(expected.total, rel=1e-13)
             assert found.squares == pytest.approx(expected.squares, rel=1e-13)
@@ -135,7 +133,6 @@ def _print(**columns: object) -> str:
 
 
 def test_fingerprints_differ_where_content_does() -> None:
-    nan = float("nan")
     several = [
         _print(a=[1.0, 2.0]),
         _print(a=[1.0, 3.0]),
@@ -144,9 +141,6 @@ def test_fingerprints_differ_where_content_does() -> None:
         _print(a=[1.0, 1.0, 2.0, 2.0]),
         _print(b=[1.0, 2.0]),
         _print(a=[1.0, None]),
-        _print(a=[1.0, nan]),
-        _print(a=[1.0, float("inf")]),
-        _print(a=[1.0, float("-inf")]),
         _print(a=["1", "2"]),
         _print(a=["1", None]),
         _print(a=["1", ""]),
@@ -161,6 +155,9 @@ def test_fingerprints_differ_where_content_does() -> None:
     ]
     assert len(set(several)) == len(several)
     assert _print(a=[0.0]) == _print(a=[-0.0])
+    # To every question these are NULL, and frames and files differ in which of them says "missing".
+    for missing in (float("nan"), float("inf"), float("-inf")):
+        assert _print(a=[1.0, missing]) == _print(a=[1.0, None])
 
 
 def test_fingerprint_never_changes() -> None:
@@ -192,9 +189,7 @@ def test_deal_is_fair_and_disjoint() -> None:
 
 
 def test_deal_depends_on_the_seed_and_not_on_names_of_ours() -> None:
-    table = pa.table(
-        {"block": list(range(50)), "r": [1] * 50, "c0": [2.0] * 50, "t0_0": [3] * 50, "d": ["x"] * 50}
-    )
+    table = pa.table({"block": list(range(50)), "r": [1] * 50, "c0": [2.0] * 50, "t0_0": [3] * 50, "d": ["x"] * 50})
     engine = EmbeddedEngine(table)
     query = make_query("block + c0 * r / t0_0", engine.schema, (0, 60))
     totals = []
@@ -259,7 +254,7 @@ def test_deep_expressions_run(text: str) -> None:
 def test_long_expressions_run() -> None:
     engine = EmbeddedEngine(ROWS)
     either = make_query(" OR ".join(f"id = {i}" for i in range(700)), engine.schema)
-    chosen = make_query(f"id IN ({', '.join(map(str, range(0, 1500)))})", engine.schema)
+    chosen = make_query(f"id IN ({', '.join(map(str, range(1500)))})", engine.schema)
     chain = make_query(" + ".join(["id"] * 95), engine.schema, (0, 1e6))
     assert [found.total for found in engine.moments([either, chosen])] == [N, N]
     assert engine.moments([chain])[0].total == pytest.approx(95 * sum(range(N)) / 1e6)
@@ -316,8 +311,6 @@ SECRET = "do-not-tell-7391"
 
 def test_no_error_quotes_a_row(tmp_path: Path) -> None:
     """Damaged files, mixed columns and failing statements say nothing about rows, not even as context."""
-    broken = tmp_path / "broken.csv"
-    broken.write_text("a,b\n" + "1,2\n" * 30 + f'"{SECRET},3\n1,2,3,4\n')
     not_parquet = tmp_path / "x.parquet"
     not_parquet.write_text(SECRET * 100)
     not_duckdb = tmp_path / "x.duckdb"
@@ -325,19 +318,23 @@ def test_no_error_quotes_a_row(tmp_path: Path) -> None:
     latin = tmp_path / "latin.csv"
     latin.write_bytes(f"a\n{SECRET}".encode() + b"\xff\xfe\n")
     mixed = pd.DataFrame({"a": pd.Series([1, SECRET, [3]], dtype=object)})
-    for data in (broken, not_parquet, not_duckdb, latin, mixed):
-        try:
+    for data in (not_parquet, not_duckdb, latin, mixed):
+        with pytest.raises(DataError) as refused:
             open_engine(data)
-        except DataError as error:
-            assert error.__context__ is None
-            assert SECRET not in "".join(traceback.format_exception(error))
-        else:
-            assert data is broken  # DuckDB may repair it
+        assert refused.value.__context__ is None
+        assert SECRET not in "".join(traceback.format_exception(refused.value))
     engine = EmbeddedEngine(pa.table({"a": [SECRET]}))
     with pytest.raises(EngineError) as caught:
         engine._run("SELECT CAST(a AS INTEGER) FROM data")
     assert caught.value.__context__ is None
     assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_ragged_csv_loses_no_line(tmp_path: Path) -> None:
+    """Left to guess, DuckDB reads this file as its last line alone."""
+    path = tmp_path / "ragged.csv"
+    path.write_text("a,b\n" + "1,2\n" * 30 + '"x,3\n1,2,3,4\n')
+    assert open_engine(path).rows == 32
 
 
 def test_sealed(tmp_path: Path) -> None:

@@ -100,9 +100,7 @@ def crash(path: str, kills: str, questions: str, seed: str) -> None:
         print(json.dumps({"status": status, "suicide": suicide, "released": released, "entries": entries}))
 
 
-def _answer(
-    ledger: SqliteLedger, terms: Terms, questions: int, into: int, begun: int | None, suicide: bool
-) -> None:
+def _answer(ledger: SqliteLedger, terms: Terms, questions: int, into: int, begun: int | None, suicide: bool) -> None:
     """Answer all; or `begun` new pairs, then say "now" and wait for death after three more at most."""
     new = 0
     for i in range(0, questions, 2):

@@ -18,9 +18,7 @@ from afresh.errors import BudgetExhausted, InvalidArgument, LedgerError
 from afresh.ledger import Entry, Ledger, Question, Terms
 
 # Each example opens data of its own, so one ledger can serve them all.
-shared_ledger = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+shared_ledger = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
 
 def opened(ledger: Ledger, fingerprint: str = "data", questions: int = 10, information: float = 1e3) -> Terms:
@@ -104,9 +102,7 @@ class TestReserve:
     def test_entry_has_all_of_the_question(self, ledger: Ledger) -> None:
         before = datetime.now(UTC)
         (entry,) = ledger.reserve(opened(ledger), [question("é \0 '", 0.1)])
-        stored = Entry(
-            1, "digest of é \0 '", "é \0 '", '{"bounds": [0, 1]}', 0.1, entry.reserved_at, None, None
-        )
+        stored = Entry(1, "digest of é \0 '", "é \0 '", '{"bounds": [0, 1]}', 0.1, entry.reserved_at, None, None)
         assert entry == stored
         assert ledger.entries(opened(ledger)) == [stored]
         assert before <= entry.reserved_at <= datetime.now(UTC)
@@ -122,7 +118,10 @@ class TestReserve:
         terms = opened(ledger)
         assert ledger.spent(terms) == (0, 0.0)
         assert [entry.new for entry in ledger.reserve(terms, [question("a", 0.25)])] == [True]
-        assert [entry.new for entry in ledger.reserve(terms, [question("b", 0.5), question("a", 0.25)])] == [True, False]
+        assert [entry.new for entry in ledger.reserve(terms, [question("b", 0.5), question("a", 0.25)])] == [
+            True,
+            False,
+        ]
         assert ledger.spent(terms) == (2, 0.75)
 
     def test_first_of_two_charges_for_one_question_counts(self, ledger: Ledger) -> None:
@@ -175,9 +174,7 @@ class TestReserve:
 
     @shared_ledger
     @given(charges=st.lists(st.floats(0, 1e308), min_size=1, max_size=20), data=st.data())
-    def test_fits_if_the_exact_sum_does(
-        self, ledger: Ledger, charges: list[float], data: st.DataObject
-    ) -> None:
+    def test_fits_if_the_exact_sum_does(self, ledger: Ledger, charges: list[float], data: st.DataObject) -> None:
         try:
             total = math.fsum(charges)
         except OverflowError:
@@ -230,9 +227,7 @@ class TestRecord:
 
     @shared_ledger
     @given(value=st.floats(allow_nan=False, allow_infinity=False), charge=st.floats(0, 1e300))
-    def test_floats_come_back_as_they_were(
-        self, connect: Callable[[], Ledger], value: float, charge: float
-    ) -> None:
+    def test_floats_come_back_as_they_were(self, connect: Callable[[], Ledger], value: float, charge: float) -> None:
         ledger = connect()
         terms = opened(ledger, uuid.uuid4().hex, information=1e300)
         (entry,) = ledger.reserve(terms, [question("a", charge)])

@@ -72,9 +72,7 @@ class LedgerMachine(RuleBasedStateMachine):
         entries = self.ledgers[side].reserve(terms, questions)
         for name, charge in new.items():
             model[name] = [len(model) + 1, charge, None]
-        assert [[e.digest, e.number, e.charge, e.released] for e in entries] == [
-            [n, *model[n]] for n, _ in asked
-        ]
+        assert [[e.digest, e.number, e.charge, e.released] for e in entries] == [[n, *model[n]] for n, _ in asked]
 
     @rule(key=keys, side=sides, pick=st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), max_size=3))
     def record(self, key: tuple[str, bool], side: int, pick: list[tuple[int, float]]) -> None:

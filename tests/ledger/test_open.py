@@ -49,7 +49,4 @@ def test_url_is_refused() -> None:
 
 def test_import_stays_fast() -> None:
     code = "import afresh.ledger, sys; print(*{'sqlalchemy', 'platformdirs', 'sqlite3'} & set(sys.modules))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "\n"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -155,9 +155,7 @@ def interval(
     return truth_range(m_lo, m_hi, n, level)
 
 
-def half_width(
-    p: float, n: int, k: int, beta: float, b2: float, t: float, T: float, grid_step: float = 0.0
-) -> float:
+def half_width(p: float, n: int, k: int, beta: float, b2: float, t: float, T: float, grid_step: float = 0.0) -> float:
     """Section 8's figure of merit: (hi - lo)/2 of the interval at v = p."""
     low, high = interval(p, n, k, beta, b2, t, T, grid_step)
     return (high - low) / 2

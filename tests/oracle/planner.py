@@ -197,9 +197,7 @@ class QuickJoint:
             return w + float(np.dot(base, stabilized._square_excess((w - s * self.m) / scale))) / self.beta
 
         top = 7 * s + 40 * kappa
-        found = optimize.minimize_scalar(
-            objective, bounds=(0.0, top), method="bounded", options={"xatol": 1e-5 * top}
-        )
+        found = optimize.minimize_scalar(objective, bounds=(0.0, top), method="bounded", options={"xatol": 1e-5 * top})
         return float(found.fun)
 
 

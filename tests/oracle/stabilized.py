@@ -163,9 +163,7 @@ def _square_excess(x: Array) -> Array:
     return np.where(x <= 0, 1 - x, np.maximum(2 * r * phi + (1 - x) * tail, 0.0))
 
 
-def joint_excess(
-    w: float, s: float, kappa: float, k: int, strict: bool = True, share: float | None = None
-) -> float:
+def joint_excess(w: float, s: float, kappa: float, k: int, strict: bool = True, share: float | None = None) -> float:
     """E (s M + kappa f(M) Z^2 - w)_+ with the inner expectation analytic, the outer by Gauss-Legendre.
 
     f(m) = 1 + ((pi/2) m^2 - 1)/k (strict) or 1 + (pi/2) m^2/k. With a largest `share` (unequal answers) 1/k
@@ -177,9 +175,7 @@ def joint_excess(
     kink = min(max(w / s, 0.0), top)
     pieces = []
     if kink > 0:
-        graded = kink * (
-            1 - np.array([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999, 1.0])[::-1]
-        )
+        graded = kink * (1 - np.array([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999, 1.0])[::-1])
         edges = kink - graded
         edges = np.sort(np.unique(np.clip(edges, 0.0, kink)))
         pieces += [_panels(float(a), float(b), 4, 40) for a, b in itertools.pairwise(edges)]
@@ -195,9 +191,7 @@ def joint_excess(
     return total
 
 
-def cvar_joint(
-    s: float, kappa: float, k: int, beta: float, strict: bool = True, share: float | None = None
-) -> float:
+def cvar_joint(s: float, kappa: float, k: int, beta: float, strict: bool = True, share: float | None = None) -> float:
     """Section 10: C_beta(s M + kappa (1 + ((pi/2) M^2 - 1)/k) Z^2); strict=False uses 1 + (pi/2) M^2/k.
 
     CVaR as min over w of w + E(W - w)_+ / beta (Rockafellar-Uryasev), so any w gives an upper bound and the
@@ -291,11 +285,7 @@ def _h_array(u: Array) -> Array:
     """h on an array: series below .03 (relative error 1e-14), expm1 above."""
     small = np.abs(u) < 0.03
     x = np.where(small, u, 0.0)
-    series = (
-        x
-        * x
-        * (1 / 2 - x * (1 / 6 - x * (1 / 24 - x * (1 / 120 - x * (1 / 720 - x * (1 / 5040 - x / 40320))))))
-    )
+    series = x * x * (1 / 2 - x * (1 / 6 - x * (1 / 24 - x * (1 / 120 - x * (1 / 720 - x * (1 / 5040 - x / 40320))))))
     with np.errstate(over="ignore"):
         direct = u + np.expm1(-np.minimum(np.where(small, 1.0, u), 1e300))
     return np.where(small, series, direct)

@@ -68,9 +68,7 @@ def test_section_9_levels() -> None:
         assert stabilized.posterior_level(n, 20.0, b) / 20.0 == pytest.approx(ratio, abs=0.051)
     assert stabilized.cvar_max_normal(1000, 0.05) == pytest.approx(4.28, abs=5e-3)
     # R(b) -> I C_b(Z^2) as q -> 0.
-    assert stabilized.posterior_level(n, 0.01, 0.05) / 0.01 == pytest.approx(
-        stabilized.cvar_chi_square(0.05), rel=1e-5
-    )
+    assert stabilized.posterior_level(n, 0.01, 0.05) / 0.01 == pytest.approx(stabilized.cvar_chi_square(0.05), rel=1e-5)
 
 
 @pytest.mark.parametrize(("cell", "expected"), [((10**5, 1000), 0.0565), ((10**4, 100), 0.0939)])
@@ -119,20 +117,14 @@ def test_theta_is_its_integral_and_inverts() -> None:
         for m in (0.0, 0.001, 0.03, 0.3, 0.5, 0.77, 0.999, 1.0):
             assert stabilized.theta(m, v0) == pytest.approx(stabilized.theta_by_quadrature(m, v0), abs=1e-12)
             assert stabilized.theta_inverse(stabilized.theta(m, v0), v0) == pytest.approx(m, abs=1e-14)
-            assert stabilized.theta_array(np.array([m]), v0)[0] == pytest.approx(
-                stabilized.theta(m, v0), abs=1e-14
-            )
+            assert stabilized.theta_array(np.array([m]), v0)[0] == pytest.approx(stabilized.theta(m, v0), abs=1e-14)
 
 
 def test_e_in_two_arithmetics() -> None:
     n, lam, v0 = 250, 40.0, 0.02
     for P in (0.001, 0.4, 0.97):
-        assert stabilized.e_plus(P, n, lam, v0) == pytest.approx(
-            stabilized.e_plus_mp(P, n, lam, v0), abs=1e-13
-        )
-        assert stabilized.e_minus(P, n, lam, v0) == pytest.approx(
-            stabilized.e_plus_mp(P, n, lam, v0, -1), abs=1e-13
-        )
+        assert stabilized.e_plus(P, n, lam, v0) == pytest.approx(stabilized.e_plus_mp(P, n, lam, v0), abs=1e-13)
+        assert stabilized.e_minus(P, n, lam, v0) == pytest.approx(stabilized.e_plus_mp(P, n, lam, v0, -1), abs=1e-13)
 
 
 def test_cvar_joint_limits() -> None:
@@ -140,9 +132,7 @@ def test_cvar_joint_limits() -> None:
     assert stabilized.cvar_joint(1.0, 1e-9, 1000, 0.05) == pytest.approx(
         stabilized.cvar_max_normal(1000, 0.05), abs=1e-7
     )
-    assert stabilized.cvar_joint(1e-7, 1.0, 10**6, 0.05) == pytest.approx(
-        stabilized.cvar_chi_square(0.05), rel=1e-4
-    )
+    assert stabilized.cvar_joint(1e-7, 1.0, 10**6, 0.05) == pytest.approx(stabilized.cvar_chi_square(0.05), rel=1e-4)
 
 
 def test_cvar_joint_by_sampling() -> None:
@@ -151,9 +141,7 @@ def test_cvar_joint_by_sampling() -> None:
     z = rng.standard_normal(400_000)
     for strict, less in ((True, 1.0), (False, 0.0)):
         w = np.sort(2.0 * m + 0.7 * (1 + ((math.pi / 2) * m * m - less) / 5) * z * z)
-        assert stabilized.cvar_joint(2.0, 0.7, 5, 0.05, strict) == pytest.approx(
-            float(w[-20_000:].mean()), rel=0.02
-        )
+        assert stabilized.cvar_joint(2.0, 0.7, 5, 0.05, strict) == pytest.approx(float(w[-20_000:].mean()), rel=0.02)
 
 
 def test_section_5_closed_form_is_safe() -> None:

@@ -97,9 +97,7 @@ def conditions(depth: int) -> st.SearchStrategy[Node]:
         _call(Op.IS_TRUE, Type.BOOLEAN, part),
         _call(Op.IS_NULL, Type.BOOLEAN, st.one_of(part, number)),
         compare.flatmap(lambda how: _call(how[0], Type.BOOLEAN, leaves(how[1]), leaves(how[1]))),
-        st.sampled_from([Op.EQUAL, Op.LESS, Op.LESS_EQUAL]).flatmap(
-            lambda op: _call(op, Type.BOOLEAN, number, number)
-        ),
+        st.sampled_from([Op.EQUAL, Op.LESS, Op.LESS_EQUAL]).flatmap(lambda op: _call(op, Type.BOOLEAN, number, number)),
         _call(Op.LIKE, Type.BOOLEAN, texts(depth - 1), patterns),
         st.tuples(number, st.lists(constants, min_size=1, max_size=4)).map(
             lambda parts: Call(Op.IN, (parts[0], *parts[1]), Type.BOOLEAN)

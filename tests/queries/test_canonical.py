@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +76,7 @@ SAME = [
     ("a % 2", "mod(a, 2)"),
     ("ceil(a)", "ceiling(a)"),
     ("round(a)", "round(a, 0)"),
-    ("s ILIKE 'x%'", "lower(s) LIKE lower('x%')" if False else "s ilike 'x%'"),
+    ("s NOT ILIKE 'x%'", "not s ilike 'x%'"),
     ("s NOT LIKE 'x%'", "NOT (s LIKE 'x%')"),
     ("d < '2025-01-31'", "d < DATE '2025-01-31'"),
     ("t < '2025-01-31'", "t < TIMESTAMP '2025-01-31 00:00:00'"),
@@ -169,7 +171,7 @@ def test_binary() -> None:
     assert not make_query("a", SCHEMA).binary
 
 
-def _shuffled(node: Node, random: st.DrawFn) -> Node:
+def _shuffled(node: Node, random: Callable[..., Any]) -> Node:
     """The same meaning, written differently."""
     if not isinstance(node, Call):
         return node

@@ -49,7 +49,7 @@ def test_upper_inverse_never_below_and_close(p: float, bound: float) -> None:
 def test_lower_inverse_never_above_and_close(p: float, bound: float) -> None:
     q = kl_lower(p, bound)
     assert 0 <= q <= p
-    if 1e-300 < q:
+    if q > 1e-300:
         assert exact_kl(p, q) >= bound * (1 - 1e-13)
         inside = min(q * (1 + 1e-13), p)
         assert exact_kl(p, inside) <= mp.mpf(bound) * (1 + mp.mpf(10) ** -6)

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import stabilized as oracle
 
 from afresh.theory.envelope import Envelope, choose_envelope, holds
+from oracle import stabilized as oracle
 
 
 @pytest.mark.parametrize("failure", [0.05, 0.01])
@@ -37,8 +37,8 @@ def test_a_little_less_does_not_hold() -> None:
     st.floats(1.05, 40.0),
     st.floats(-8, 1).map(lambda x: 10.0**x),
 )
-def test_what_passes_the_cells_passes_the_oracle(qb: float, eps: float, theta: float, A: float) -> None:  # noqa: N803
-    B = (1 + 1 / eps) * qb / 8  # noqa: N806
+def test_what_passes_the_cells_passes_the_oracle(qb: float, eps: float, theta: float, A: float) -> None:
+    B = (1 + 1 / eps) * qb / 8
     if holds(Envelope(qb, 1 + eps, B, A, theta)):
         assert oracle.star_margin(1 + eps, B, A, theta, qb) >= 0
 

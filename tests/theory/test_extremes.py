@@ -1,8 +1,8 @@
 import pytest
-from oracle import calibrated as noise_oracle
-from oracle import stabilized as oracle
 
 from afresh.theory.extremes import cvar, cvar_square, cvar_with_square, quantile
+from oracle import calibrated as noise_oracle
+from oracle import stabilized as oracle
 
 COUNTS = [1, 2, 10, 1000, 10**6]
 FAILURES = [1e-6, 0.01, 0.05, 0.5]

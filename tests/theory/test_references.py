@@ -1,7 +1,7 @@
 import pytest
-from oracle import reference, split
 
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
+from oracle import reference, split
 
 
 @pytest.mark.parametrize(("n", "k"), [(10**4, 100), (10**5, 1000), (10**6, 10**4)])

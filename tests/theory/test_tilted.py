@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import stabilized as oracle
 
 from afresh.theory.tilted import TiltedMean
 from afresh.theory.transform import Transform
+from oracle import stabilized as oracle
 
 FLOORS = [0.25, 0.1, 0.008, 0.001]
 

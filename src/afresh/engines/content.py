@@ -1,8 +1,9 @@
 """Rows as bytes that do not depend on file format, encoding or order: for fingerprints and for dealing rows.
 
 Every column, in order of its name, becomes a tagged piece; text carries its length, so no two rows share an
-encoding. Numbers are written as the bits of their double (zero has one sign, NaN one form), dates as days and
-timestamps as microseconds since 1970. Columns no question can use enter by their text form.
+encoding. Numbers are written as the bits of their double (zero has one sign), dates as days and timestamps as
+microseconds since 1970. NaN and infinities are written as NULL, which they are to every question: frames and files
+differ in which of them stands for a missing number. Columns no question can use enter by their text form.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def _piece(name: str, physical: str) -> str:
     kind, value = type_of(physical), leaf(name, physical)
     if kind is Type.NUMBER:
         return (
-            f"CASE WHEN {value} IS NULL THEN 'N' WHEN isnan({value}) THEN 'X' WHEN {value} = 0e0 THEN 'D0;' "
-            f"ELSE 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' END"
+            f"CASE WHEN {value} = 0e0 THEN 'D0;' "
+            f"WHEN isfinite({value}) THEN 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' "
+            f"ELSE 'N' END"
         )
     if kind is Type.BOOLEAN:
         return f"CASE WHEN {value} THEN 'B1' WHEN NOT {value} THEN 'B0' ELSE 'N' END"

@@ -227,8 +227,6 @@ def _unit(name: str, query: Query) -> str:
     """The value of a named number in [0, 1]. CASE measures four times as fast as least(greatest(...))."""
     low, high = query.bounds
     scaled = f"({name} - {double(low)}) / {double(high - low)}"
-    value = (
-        f"CASE WHEN {name} <= {double(low)} THEN 0e0 WHEN {name} >= {double(high)} THEN 1e0 ELSE {scaled} END"
-    )
+    value = f"CASE WHEN {name} <= {double(low)} THEN 0e0 WHEN {name} >= {double(high)} THEN 1e0 ELSE {scaled} END"
     value = f"CASE WHEN isfinite({name}) THEN {value} ELSE {double(query.fill)} END"
     return f"1e0 - {value}" if query.complement else value

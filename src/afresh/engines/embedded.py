@@ -73,9 +73,7 @@ class EmbeddedEngine:
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
         if not 1 <= blocks <= self._rows:
-            raise InvalidArgument(
-                f"blocks = {blocks!r}, must be between 1 and the number of rows, {self._rows}"
-            )
+            raise InvalidArgument(f"blocks = {blocks!r}, must be between 1 and the number of rows, {self._rows}")
         source = self._source
         dealt = deal_rows(source.relation, source.row, source.columns, self._rows // blocks, blocks, seed)
         self._run(f"CREATE OR REPLACE TABLE dealt AS {dealt}")
@@ -107,9 +105,7 @@ class EmbeddedEngine:
             rows = size * len(wanted)
             source += f" JOIN dealt ON d.{self._source.row} = dealt.r WHERE dealt.block IN {_listed(wanted)}"
         statement = Statement(source, self._source.columns, blocks=blocks is not None)
-        places = [
-            statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)
-        ]
+        places = [statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)]
         values = self._run(statement.sql())
         self._check_count(values[0], rows)
         results = []
@@ -121,20 +117,14 @@ class EmbeddedEngine:
 
     def _check_blocks(self, queries: Sequence[Query], blocks: Sequence[int]) -> None:
         if len(blocks) != len(queries):
-            raise InvalidArgument(
-                f"{len(blocks)} blocks for {len(queries)} queries; every query needs its own"
-            )
+            raise InvalidArgument(f"{len(blocks)} blocks for {len(queries)} queries; every query needs its own")
         for block in blocks:
             if not 0 <= block < self._blocks:
-                raise InvalidArgument(
-                    f"block = {block!r}, but {self._blocks} blocks were dealt; they count from 0"
-                )
+                raise InvalidArgument(f"block = {block!r}, but {self._blocks} blocks were dealt; they count from 0")
 
     def _check_count(self, count: int, expected: int | None = None) -> None:
         if count != (self._rows if expected is None else expected):
-            raise DataChanged(
-                "the data have another number of rows than when they were opened; nothing was answered"
-            )
+            raise DataChanged("the data have another number of rows than when they were opened; nothing was answered")
 
     def _run(self, sql: str) -> tuple[Any, ...]:
         """The one row a statement gives. The file must be the same before and after."""

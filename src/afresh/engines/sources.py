@@ -109,8 +109,10 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
             source = Source("data", "file_row_number", columns, stamp)
         else:
-            # types are told from all rows; "" is an empty text, nothing at all is NULL
-            reader = f"read_csv({literal}, sample_size = -1, allow_quoted_nulls = false)"
+            # Types are told from all rows; "" is an empty text, nothing at all is NULL. The first line is the
+            # header: left to guess, DuckDB skips lines silently until a ragged file makes sense to it.
+            options = "header = true, skip = 0, sample_size = -1, allow_quoted_nulls = false"
+            reader = f"read_csv({literal}, {options})"
             connection.execute(f"CREATE TABLE data AS SELECT * FROM {reader}")
             columns = _describe(connection, "data")
             _check_names(_csv_names(connection, literal, list(columns)), path)
@@ -118,9 +120,7 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
     except duckdb.Error:
         failed = True  # what DuckDB says quotes rows, so the error is raised without it
     if failed:
-        raise DataError(
-            f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says"
-        )
+        raise DataError(f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says")
     stamp.check()
     return source
 
@@ -161,13 +161,9 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
 def _csv_names(connection: duckdb.DuckDBPyConnection, literal: str, columns: list[str]) -> list[str]:
     """The names in the file's first line if that is its header; DuckDB renames duplicates silently."""
     first = connection.execute(
-        f"SELECT * FROM read_csv({literal}, header = false, all_varchar = true) LIMIT 1"
+        f"SELECT * FROM read_csv({literal}, header = false, skip = 0, all_varchar = true) LIMIT 1"
     ).fetchone()
-    if (
-        first
-        and len(first) == len(columns)
-        and all(c.startswith(str(f)) for c, f in zip(columns, first, strict=True))
-    ):
+    if first and len(first) == len(columns) and all(c.startswith(str(f)) for c, f in zip(columns, first, strict=True)):
         return [str(name) for name in first]
     return columns
 
@@ -210,9 +206,7 @@ def _arrow(data: object) -> Any:
     ibis = _module(data, "ibis", "Table")
     batches = _module(data, "pyarrow", "Table", "RecordBatch")
     if not any((*frames, ibis, batches)):
-        raise DataError(
-            f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}"
-        )
+        raise DataError(f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}")
     try:
         import pyarrow as pa
     except ImportError:
@@ -242,9 +236,7 @@ def _series(pa: Any, name: str, series: Any) -> Any:
         return pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
         pass
-    raise DataError(
-        f"the column {name!r} mixes values of several types; give it one type before opening the data"
-    )
+    raise DataError(f"the column {name!r} mixes values of several types; give it one type before opening the data")
 
 
 def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:

@@ -188,6 +188,4 @@ def _check_text(name: str, value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument(
-            f"{name} == {value!a}, must be valid Unicode, without lone surrogates"
-        ) from None
+        raise InvalidArgument(f"{name} == {value!a}, must be valid Unicode, without lone surrogates") from None

@@ -82,9 +82,7 @@ def is_current(connection: Connection, where: str) -> bool:
             )
         return True
     if version or application or connection.exec_driver_sql("SELECT 1 FROM sqlite_master").first():
-        raise LedgerError(
-            f"{where} is an SQLite database but not a ledger, and was left as it is; choose another path"
-        )
+        raise LedgerError(f"{where} is an SQLite database but not a ledger, and was left as it is; choose another path")
     return False
 
 

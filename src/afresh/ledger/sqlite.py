@@ -21,15 +21,11 @@ from afresh.ledger.store import BUSY_SECONDS, Store
 _CHUNK = 500  # older SQLite takes 999 parameters in one statement
 
 # Built once: SQLAlchemy then compiles each once, and the driver keeps it prepared.
-_TERMS = select(guards).where(
-    guards.c.fingerprint == bindparam("of"), guards.c.simulated == bindparam("as_simulated")
-)
+_TERMS = select(guards).where(guards.c.fingerprint == bindparam("of"), guards.c.simulated == bindparam("as_simulated"))
 _OPEN = insert(guards).on_conflict_do_nothing()
 _ENTRY_COLUMNS = [column for column in entries.c if column.name != "guard"]
 _ENTRIES = select(*_ENTRY_COLUMNS).where(entries.c.guard == bindparam("of")).order_by(entries.c.number)
-_ONE = select(*_ENTRY_COLUMNS).where(
-    entries.c.guard == bindparam("of"), entries.c.digest == bindparam("asked")
-)
+_ONE = select(*_ENTRY_COLUMNS).where(entries.c.guard == bindparam("of"), entries.c.digest == bindparam("asked"))
 _SOME = select(*_ENTRY_COLUMNS).where(
     entries.c.guard == bindparam("of"), entries.c.digest.in_(bindparam("asked", expanding=True))
 )
@@ -130,9 +126,7 @@ class SqliteLedger:
                 rows = []
                 for number, question in enumerate(new, start=account.last + 1):
                     charge = float(question.charge)
-                    entry = Entry(
-                        number, question.digest, question.text, question.detail, charge, now, new=True
-                    )
+                    entry = Entry(number, question.digest, question.text, question.detail, charge, now, new=True)
                     found[question.digest] = entry
                     rows.append(
                         {

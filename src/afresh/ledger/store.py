@@ -201,9 +201,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_CREATING = (
-    threading.Lock()
-)  # only ever taken under a store's lock, so free while `_before_fork` has them all
+_CREATING = threading.Lock()  # only ever taken under a store's lock, so free while `_before_fork` has them all
 _REGISTRY = threading.Lock()
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 _HELD: list[Store] = []  # between the two hooks

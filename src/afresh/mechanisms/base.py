@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from afresh.engines.base import Moments
 
@@ -20,6 +20,7 @@ class Mechanism(Protocol):
     """
 
     method: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
     def rows(self) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from afresh.engines.base import Moments
@@ -12,6 +13,7 @@ from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
+from afresh.theory.search import minimize_simplex
 from afresh.theory.stability import calibrated_charge
 
 
@@ -98,27 +100,24 @@ class Calibrated:
 _FLOOR_SHARES = (0.05, 0.1, 0.2)
 
 
+@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
 def plan_calibrated(rows: int, questions: int, failure: float) -> Calibrated:
     """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
-    from scipy.optimize import minimize  # slow to import, needed by planning only
 
-    def candidate(point: tuple[float, float], share: float) -> Calibrated:
+    def candidate(point: Sequence[float], share: float) -> Calibrated:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
         return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
-    start = (math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0)
-    best = None
+    start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]
+    found = []
     for share in _FLOOR_SHARES:
-        found = minimize(
-            lambda point, share=share: geometric_mean(candidate(point, share).half_width),
+        start, width = minimize_simplex(
+            lambda point, share=share: geometric_mean(candidate(point, share).half_width),  # type: ignore[misc]
             start,
-            method="Nelder-Mead",
-            options={"xatol": 0.01, "fatol": 1e-6, "maxfev": 80},
+            tolerance=0.01,
+            evaluations=80,
         )
-        start = tuple(found.x)
-        if best is None or found.fun < best[0]:
-            best = found.fun, candidate(tuple(found.x), share)
-    assert best is not None
-    return best[1]
+        found.append((width, candidate(start, share)))
+    return min(found, key=lambda pair: pair[0])[1]

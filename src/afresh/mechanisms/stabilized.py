@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from afresh.engines.base import Moments
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
 from afresh.theory.extremes import cvar_with_square
+from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
 from afresh.theory.transform import Transform
@@ -96,13 +97,14 @@ class Stabilized:
         return (high - low) / 2
 
 
+@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
 def plan_stabilized(rows: int, questions: int, failure: float, floor: float | None = None) -> Stabilized | None:
     """The narrowest plan over noise, tilt and (unless given) the variance floor; None if no floor works."""
     floors = [v0 for v0 in (FLOORS if floor is None else (floor,)) if (rows - 1) * v0 > 1.5]
     if not floors or rows > MOST_ROWS:
         return None
 
-    @lru_cache(maxsize=None)
+    @cache
     def draft(index: int) -> tuple[float, Stabilized | None]:
         found = _draft(rows, questions, failure, floors[index])
         return (_yardstick(found), found) if found is not None else (math.inf, None)
@@ -121,8 +123,6 @@ def plan_stabilized(rows: int, questions: int, failure: float, floor: float | No
 
 def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
     """Noise and tilt for one floor, with an unverified envelope: good for comparing, not for releasing."""
-    from scipy.optimize import minimize_scalar  # slow to import, needed by planning only
-
     joint = _joint_cvar(k, failure)
 
     def candidate(log_s: float) -> Stabilized:
@@ -134,10 +134,7 @@ def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
     # The best noise is near (sqrt(k)/n)^(1/2) / 4; less than `least` would let one row matter too much.
     least = math.sqrt(k * stabilized_charge(n, v0, 1.0) * 2 / (n * v0 * LARGEST_QB))
     low = math.log(max(0.02 * math.sqrt(math.sqrt(k) / n), least))
-    best = minimize_scalar(
-        lambda log_s: _score(candidate(log_s)), bounds=(low, low + 5), method="bounded", options={"xatol": 0.01}
-    )
-    chosen = candidate(float(best.x))
+    chosen = candidate(minimize_between(lambda log_s: _score(candidate(log_s)), low, low + 5, tolerance=0.01))
     return chosen if _score(chosen) < 10 else None  # Theta(1) < 2 unless the floor is tiny
 
 
@@ -181,14 +178,12 @@ def _with_best_tilt(
         elasticity = joint.deriv()(inside)
         price = max(math.exp(joint(inside) - inside) * elasticity, 0.1)
         lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
-    return Stabilized(
-        n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam)
-    )
+    return Stabilized(n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam))
 
 
 @lru_cache(maxsize=32)
 def _joint_cvar(k: int, failure: float) -> Chebyshev:
-    """ln C_b(M + w (...) Z^2) as a function of ln w, good to a few parts in ten thousand on the range that plans visit."""
+    """ln C_b(M + w (...) Z^2) as a function of ln w, good to about 1e-4 where plans are."""
     return Chebyshev.interpolate(
         lambda points: np.array([math.log(cvar_with_square(k, failure, math.exp(x))) for x in points]),
         20,

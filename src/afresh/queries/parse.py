@@ -24,9 +24,7 @@ _TOO_LONG = f"the question is too long (at most {MAX_SIZE} parts); split it into
 def parse(text: str, schema: Mapping[str, Type | None]) -> Node:
     """The typed tree of a row expression over the columns of `schema`; `QueryError` says what is wrong."""
     if not isinstance(text, str):
-        raise QueryError(
-            f"a question is text, as in \"age < 30 AND city = 'Bern'\"; got {type(text).__name__}"
-        )
+        raise QueryError(f"a question is text, as in \"age < 30 AND city = 'Bern'\"; got {type(text).__name__}")
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"the question has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
     if "\0" in text:
@@ -108,9 +106,7 @@ class _Reader:
         if handler is None:
             raise refuse(node)
         if self.depth >= MAX_DEPTH:
-            raise QueryError(
-                f"the question has more than {MAX_DEPTH} operations in a chain; split it into several"
-            )
+            raise QueryError(f"the question has more than {MAX_DEPTH} operations in a chain; split it into several")
         self.depth += 1
         tree = handler(node)
         self.depth -= 1
@@ -177,9 +173,7 @@ class _Reader:
         choices = []
         for item in node.expressions:
             if type(item).__name__ == "Null":
-                raise QueryError(
-                    "NULL in an IN list makes NOT IN true for no row; leave it out and write IS NULL"
-                )
+                raise QueryError("NULL in an IN list makes NOT IN true for no row; leave it out and write IS NULL")
             left, choice = align(value, self.read(item), "IN")
             if not isinstance(choice, Literal) or left is not value:
                 raise QueryError("only constants may stand in an IN list; write a = b OR a = c")
@@ -232,9 +226,7 @@ class _Reader:
                 tests.append(self.boolean(branch.this, "WHEN"))
             else:
                 tests.append(Call(Op.EQUAL, self.pair(subject, branch.this), Type.BOOLEAN))
-        results = self.alike(
-            [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")], "CASE"
-        )
+        results = self.alike([*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")], "CASE")
         pairs = [part for pair in zip(tests, results[:-1], strict=True) for part in pair]
         return Call(Op.CASE, (*pairs, results[-1]), results[-1].type)
 
@@ -273,9 +265,7 @@ class _Reader:
         digits = 0.0
         if node.args.get("decimals"):
             given = self.read(node.args["decimals"])
-            digits = (
-                given.value if isinstance(given, Literal) and isinstance(given.value, float) else math.nan
-            )
+            digits = given.value if isinstance(given, Literal) and isinstance(given.value, float) else math.nan
             if digits not in range(-15, 16):
                 raise QueryError("the digits of round(x, digits) must be a whole number between -15 and 15")
         if digits == 0:
@@ -332,8 +322,6 @@ class _Reader:
         for key, value in node.args.items():
             if value and key not in allowed and key not in _HARMLESS:
                 if key in ("query", "field", "unnest"):
-                    raise QueryError(
-                        "after IN goes a list of constants in parentheses, not a column or another query"
-                    )
+                    raise QueryError("after IN goes a list of constants in parentheses, not a column or another query")
                 name = type(node).__name__.lower()
                 raise QueryError(f"{name} takes only its plain form here; leave out what follows ({key})")

@@ -76,7 +76,9 @@ class Query:
         """The question in readable, canonical words."""
         words = readable(self.expression)
         if self.complement:
-            words = f"1 - ({words})" if self.expression.type is Type.NUMBER else f"NOT ({words})"
+            # On the question's own scale 1 - psi is the reflection between the bounds.
+            ends = number(self.bounds[0] + self.bounds[1])
+            words = f"{ends} - ({words})" if self.expression.type is Type.NUMBER else f"NOT ({words})"
         return words if self.group is None else f"{words} WHERE {readable(self.group)}"
 
     @property
@@ -136,9 +138,7 @@ def _check_missing(missing: float | None, low: float, high: float, *, binary: bo
     if binary and value not in (0.0, 1.0):
         raise InvalidArgument(f"missing = {missing!r}, must be 0 or 1 for a condition")
     if not low <= value <= high:
-        raise InvalidArgument(
-            f"missing = {missing!r}, must lie within the bounds ({number(low)}, {number(high)})"
-        )
+        raise InvalidArgument(f"missing = {missing!r}, must lie within the bounds ({number(low)}, {number(high)})")
     return value
 
 

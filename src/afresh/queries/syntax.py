@@ -10,12 +10,8 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
 MAX_CHARACTERS = 10_000
-MAX_NESTING = (
-    24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
-)
-TOO_DEEP = (
-    f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
-)
+MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
+TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
 
 def syntax(text: str) -> Expression:

@@ -79,9 +79,7 @@ def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
     if op in _INFIX:
         sign, strength = _INFIX[op]
         chains = op in (Op.AND, Op.OR)
-        parts = [
-            readable(arg, strength + (1 if place and not chains else 0)) for place, arg in enumerate(args)
-        ]
+        parts = [readable(arg, strength + (1 if place and not chains else 0)) for place, arg in enumerate(args)]
         if strength == _COMPARISON:
             parts = [readable(arg, strength + 1) for arg in args]
         return sign.join(parts), strength

@@ -9,7 +9,7 @@ What an expression means, on every engine:
   in UTC).
 - `least`, `greatest` and `coalesce` skip NULL. `case` takes the first condition that is true, not NULL.
 - `modulo` has the sign of the dividend (C's fmod), `round` goes half away from zero, `sign(0)` is 0.
-- `lower` and `upper` map single characters (Unicode), `length` counts code points, `trim` removes only spaces.
+- `lower` and `upper` map single characters (Unicode), `length` counts code points, `trim` drops only spaces.
 - `like` knows `%` and `_` and has no escape character.
 
 No row can make an expression fail: that is what lets an engine keep silent about rows.

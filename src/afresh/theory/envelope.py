@@ -10,10 +10,13 @@ it reads e^x - 1 - x <= c (x + q/2)^2/2 + B q + A (e^y - 1 - y).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from afresh.theory.search import minimize_simplex
 
 Floats = NDArray[np.float64]
 
@@ -37,9 +40,9 @@ def parabola_slack(eps: float, qb: float) -> float:
     return (1 + 1 / eps) * qb / 8
 
 
-def smallest_A(eps: float, theta: float, qb: float, points: tuple[int, int] = (160, 16)) -> float:  # noqa: N802 - A is the constant's name
+def smallest_A(eps: float, theta: float, qb: float, points: tuple[int, int] = (160, 16)) -> float:
     """The smallest A for which (*) holds on a grid; `holds` decides whether it does in between."""
-    c, B = 1 + eps, parabola_slack(eps, qb)  # noqa: N806
+    c, B = 1 + eps, parabola_slack(eps, qb)
     start = 3 * (1 - 1 / c)
     # Beyond the end the exponential with the larger rate theta dominates; 12 nats of room are ample.
     end = start + min(12 / (theta - 1) + theta * qb, 300.0)
@@ -60,7 +63,7 @@ def holds(envelope: Envelope) -> bool:
     In the far tail by monotone logarithmic derivatives. Between, each cell compares the left side at its
     largest corner with the right side at its smallest.
     """
-    c, B, A, theta, qb = envelope.c, envelope.B, envelope.A, envelope.theta, envelope.qb  # noqa: N806
+    c, B, A, theta, qb = envelope.c, envelope.B, envelope.A, envelope.theta, envelope.qb
     if not (c > 1 and theta > 1 and A > 0 and parabola_slack(c - 1, qb) * (1 - 1e-12) <= B):
         return False
     start = 3 * (1 - 1 / c)
@@ -90,7 +93,7 @@ def holds(envelope: Envelope) -> bool:
     return False
 
 
-def _tail_start(A: float, theta: float, qb: float, start: float) -> float | None:  # noqa: N803
+def _tail_start(A: float, theta: float, qb: float, start: float) -> float | None:
     """An X beyond which A (e^y - 1 - y) alone carries (*), or None within 700 nats."""
     x = start
     while x < 700 / theta + theta * qb:
@@ -117,23 +120,20 @@ def choose_envelope(qb: float, failure: float, weight: float) -> Envelope | None
 
     `weight` is what one unit of c costs in H; `failure` is beta, through which Markov pays for A.
     """
-    from scipy.optimize import minimize  # slow to import, needed by planning only
-
     qb = max(qb, _SMALLEST_QB)
 
-    def price(point: Floats) -> float:
+    def price(point: Sequence[float]) -> float:
         eps, theta = math.exp(point[0]), 1 + math.exp(point[1])
         exponential = smallest_A(eps, theta, qb) * theta**2 / failure
         return (1 + eps) * weight + 2 * parabola_slack(eps, qb) + exponential
 
     eps, theta = _start(qb, failure)
-    options = {"xatol": 3e-3, "fatol": 1e-5, "maxfev": 200}
     start, room = [math.log(eps), math.log(theta - 1)], [(-12.0, 4.0), (-4.0, 8.0)]
-    best = minimize(price, start, method="Nelder-Mead", bounds=room, options=options).x
+    best, _ = minimize_simplex(price, start, tolerance=3e-3, evaluations=200, bounds=room)
     eps, theta = math.exp(best[0]), 1 + math.exp(best[1])
-    A = smallest_A(eps, theta, qb, points=(800, 60))  # noqa: N806
+    A = smallest_A(eps, theta, qb, points=(800, 60))
     for _ in range(12):
-        A *= 1.003  # noqa: N806 - room for the cells
+        A *= 1.003
         envelope = Envelope(qb, 1 + eps, parabola_slack(eps, qb), A, theta)
         if holds(envelope):
             return envelope

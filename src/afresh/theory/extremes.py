@@ -24,7 +24,8 @@ def quantile(k: int, failure: float) -> float:
 def tail(k: int, m: Floats) -> Floats:
     """Pr(M > m), without cancellation in either tail."""
     with np.errstate(divide="ignore"):  # m = 0 gives log1p(-1) = -inf, hence tail 1, which is right
-        return -np.expm1(k * np.log1p(-2 * ndtr(-m)))
+        beyond: Floats = -np.expm1(k * np.log1p(-2 * ndtr(-m)))
+    return beyond
 
 
 @lru_cache(maxsize=256)
@@ -67,9 +68,7 @@ def cvar_with_square(k: int, failure: float, weight: float) -> float:
     return tau + float(mass @ excess) / failure
 
 
-def _maximum_around(
-    k: int, weight: float, tau: float, rule: tuple[Floats, Floats]
-) -> tuple[Floats, Floats, Floats]:
+def _maximum_around(k: int, weight: float, tau: float, rule: tuple[Floats, Floats]) -> tuple[Floats, Floats, Floats]:
     """Quadrature for E f(M) of an f with a kink at tau: nodes, probability weights, and Z^2's factor there.
 
     Just below tau f varies on the scale of Z^2's factor, so panels grow geometrically from it.

@@ -1,11 +1,37 @@
-"""From information to probability: what a bounded leak can do to a rare event (Section 'events')."""
+"""From information to probability: what a bounded leak can do to a rare event (Section 'events').
+
+An event on (sample, output) has probability delta = exp(-level) if the sample is replaced by a fresh one, and p in
+truth. Data processing gives kl(p || delta) <= I. `event_probability` inverts that exactly and is attained: no
+function of (delta, I) alone can be smaller. The other forms are those it is compared with; all are in nats.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import wrightomega
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import entropy
+
+Floats = NDArray[np.float64]
+
+_ROGERS_BITS = 0.54  # Rogers et al. round (log2 e)/e = 0.5307 bits up
+
+
+def require(holds: bool | np.bool_, hypothesis: str, **values: object) -> None:
+    """Refuse values outside a result's hypotheses, naming both."""
+    if not holds:
+        given = ", ".join(f"{name} == {value}" for name, value in values.items())
+        raise InvalidArgument(f"{given}: needs {hypothesis}.")
+
+
+def information(rows: int, stability: float) -> float:
+    """Prop. mi: I(S; M(S)) <= n eps for an eps-stable interaction with n independent rows."""
+    return rows * stability
 
 
 def log_threshold(failure: float, information: float) -> float:
@@ -14,10 +40,12 @@ def log_threshold(failure: float, information: float) -> float:
     Data processing gives kl(failure || delta) <= I for any event of fresh probability delta (the step before
     Lemma prob-gen rounds it), so L = -ln sup{d <= failure : kl(failure || d) >= I}. Errs upward.
     """
-    if not 0.0 < failure < 1.0 or not information >= 0.0:
-        raise InvalidArgument(
-            f"failure == {failure}, information == {information}: needs 0 < failure < 1, information >= 0."
-        )
+    require(
+        0.0 < failure < 1.0 and information >= 0.0,
+        "0 < failure < 1, information >= 0",
+        failure=failure,
+        information=information,
+    )
     # kl(failure || exp(-L)) is convex in L and (I + h)/failure lies right of the root: Newton descends to it.
     h = entropy(failure)
     level = (information + h) / failure
@@ -32,6 +60,101 @@ def log_threshold(failure: float, information: float) -> float:
     return max(level, -math.log(failure)) * (1.0 + 1e-14)
 
 
-def information(rows: int, stability: float) -> float:
-    """Prop. mi: I(S; M(S)) <= n eps for an eps-stable interaction with n independent rows."""
-    return rows * stability
+def event_probability(level: ArrayLike, information: ArrayLike) -> Floats:
+    """Lemma prob-gen before it is rounded: the largest p with kl(p || exp(-level)) <= I. Errs upward.
+
+    Inverse of `log_threshold`. Attained: draw S uniformly from N values and let M(S) be S with some probability,
+    another value otherwise; for the event M(S) = S, delta = 1/N and I(S; M(S)) = kl(p || 1/N).
+    """
+    level, info = _check(level, information)
+    # In s = -ln p: kl = p h(d) + (gap - (1-p) ln(1 + gap/(1-p))), d = level - s, h(u) = u - 1 + e^-u and
+    # gap = p - delta. Both terms are nonnegative, so nothing cancels, and kl falls from `level` at s = 0 to 0.
+    low, high = np.zeros_like(level), level.copy()  # kl(low) >= I >= kl(high)
+    for _ in range(110):  # down to neighbouring floats
+        s = (low + high) / 2
+        d = level - s
+        p, rest = np.exp(-s), -np.expm1(-s)
+        gap = -p * np.expm1(-d)
+        with np.errstate(divide="ignore", invalid="ignore"):  # rest = 0 only where s = 0, which is settled below
+            kl = p * (d + np.expm1(-d)) + gap - rest * np.log1p(gap / rest)
+        above = ~(kl < info)  # nan at s = 0, where kl = level
+        low, high = np.where(above, s, low), np.where(above, high, s)
+    outward = 1.0 + 1e-12 + 1e-15 * level  # exp(-level) itself is only good to level * 2e-16
+    p = np.minimum(np.exp(-low) * outward, 1.0)
+    return np.where(info >= level, 1.0, np.where(info == 0.0, np.exp(-level), p))
+
+
+def prob_gen(level: ArrayLike, information: ArrayLike) -> Floats:
+    """Lemma prob-gen as stated: p <= (I + ln 2) / ln(1/delta)."""
+    level, info = _check(level, information)
+    require(np.all(level > 0.0), "fresh probability < 1", level=level)
+    return (info + math.log(2)) / level
+
+
+def russo_zou(level: ArrayLike, information: ArrayLike) -> Floats:
+    """The form implicit in Russo and Zou 2016: p <= delta + sqrt(I / ln(1/(2 delta))), for delta < 1/2."""
+    level, info = _check(level, information)
+    require(np.all(level > math.log(2)), "fresh probability < 1/2", level=level)
+    return np.exp(-level) + np.sqrt(info / (level - math.log(2)))
+
+
+def rogers(level: ArrayLike, information: ArrayLike) -> Floats:
+    """Rogers et al. 2016: p <= inf_k 2^k delta + (I + 0.54)/k **in bits**; I is given in nats and converted.
+
+    Section 'events' quotes it next to an I in nats, which would make it false (docs/paper/generalization.md).
+    """
+    level, info = _check(level, information)
+    return _best_cut(level, info + _ROGERS_BITS * math.log(2))
+
+
+def max_information(level: ArrayLike, information: ArrayLike) -> Floats:
+    """The same with its sharp constant: p <= inf_u e^u delta + (I + 1/e)/u.
+
+    The log-likelihood ratio Z of (S, M(S)) against (S', M(S)) has E Z = I and E max(-Z, 0) <= 1/e, because
+    -r ln r <= 1/e; so Pr(Z > u) <= (I + 1/e)/u by Markov's inequality, and below u the event grows by e^u at most.
+    """
+    level, info = _check(level, information)
+    return _best_cut(level, info + math.exp(-1.0))
+
+
+def _best_cut(level: Floats, total: Floats) -> Floats:
+    """The minimum over u of exp(u - level) + total/u: u^2 e^u = total/delta, solved by Wright's omega."""
+    u = 2 * wrightomega((np.log(total) + level) / 2 - math.log(2))
+    best: Floats = np.exp(u - level) + total / u
+    return best
+
+
+@overload
+def correct_pvalue(pvalue: float, information: float) -> float: ...
+@overload
+def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats: ...
+def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
+    """The p-value of a test that was chosen after exploring the same data: the largest p' with kl(p' || p) <= I.
+
+    `pvalue` is computed as if the test had been fixed in advance; `information` is the cap of the plan, in nats,
+    under which it was chosen (not what was spent). Then for every alpha, Pr(null is true and p' <= alpha) <= alpha:
+    the event has fresh probability at most the p whose correction is alpha (Lemma prob-gen before rounding).
+
+    It is valid for **one** test chosen from released answers. For the smallest of m chosen tests, pass
+    min(m * pvalue, 1). A p-value computed on the guarded rows is exact, and nobody paid for it: once it is shown,
+    no further question may be asked of them. Either it is the last thing released, or it is computed from released
+    answers. p' >= I/ln(1/p) roughly, so the p-value must be small exponentially in I/alpha to survive.
+    """
+    p = np.asarray(pvalue, dtype=np.float64)
+    require(np.all((p >= 0.0) & (p <= 1.0)), "0 <= pvalue <= 1", pvalue=pvalue)
+    tiny = np.finfo(np.float64).tiny  # zero is what a smaller p-value rounds to
+    corrected = np.maximum(event_probability(-np.log(np.maximum(p, tiny)), information), p)
+    corrected = np.where(np.asarray(information) == 0.0, p, corrected)
+    return float(corrected) if corrected.ndim == 0 else corrected
+
+
+def _check(level: ArrayLike, information: ArrayLike) -> tuple[Floats, Floats]:
+    """Both as arrays of one shape; level = -ln delta >= 0 and I >= 0."""
+    levels, nats = np.broadcast_arrays(np.asarray(level, dtype=np.float64), np.asarray(information, dtype=np.float64))
+    require(
+        np.all((levels >= 0.0) & (levels < np.inf) & (nats >= 0.0)),
+        "0 <= level < inf (level = -ln delta) and information >= 0",
+        level=level,
+        information=information,
+    )
+    return levels.copy(), nats.copy()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from collections.abc import Sequence
 
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
+from afresh.theory.privacy import fixed_noise_shift, gaussian_delta
+from afresh.theory.search import minimize_simplex
 
 
 def main_theorem_error(n: int, k: int, failure: float, sd: float) -> float:
@@ -33,21 +32,13 @@ def jung_error(n: int, k: int, failure: float) -> float:
     Sample accuracy alpha except with probability b, and (eps, d)-privacy, give error
     alpha + e^eps - 1 + c + 2e except with probability b/c + d/e.
     """
-    from scipy.optimize import minimize  # slow to import, needed by planning only
 
-    def error(point: NDArray[np.float64]) -> float:
-        s, eps, b = (math.exp(min(max(x, -60.0), 3.0)) for x in point[:3])
-        share = 1 / (1 + math.exp(min(max(-point[3], -30.0), 30.0)))
-        b = min(b, 0.5)
-        c, e = b / (share * failure), _gaussian_delta(eps, math.sqrt(k) / (n * s)) / ((1 - share) * failure)
-        return s * quantile(k, b) + math.expm1(eps) + c + 2 * e
+    def error(point: Sequence[float]) -> float:
+        s, eps, b = (math.exp(min(max(x, -60.0), 3.0)) for x in point)
+        b, d = min(b, 0.5), float(gaussian_delta(eps, fixed_noise_shift(n, k, s)))
+        # The best c and e for b/c + d/e = beta cost (sqrt b + sqrt 2d)^2 / beta, by Cauchy and Schwarz.
+        return s * quantile(k, b) + math.expm1(eps) + (math.sqrt(b) + math.sqrt(2 * d)) ** 2 / failure
 
     spread = math.sqrt(math.sqrt(k) / n)
-    starts = ([math.log(x * spread), math.log(4 * spread), math.log(failure * spread / 20), 0.0] for x in (0.3, 1.0))
-    options = {"xatol": 1e-4, "fatol": 1e-7, "maxfev": 800}
-    return min(float(minimize(error, start, method="Nelder-Mead", options=options).fun) for start in starts)
-
-
-def _gaussian_delta(eps: float, m: float) -> float:
-    """The exact privacy profile of Gaussian noise: Phi(m/2 - eps/m) - e^eps Phi(-m/2 - eps/m)."""
-    return max(float(ndtr(m / 2 - eps / m)) - math.exp(eps + float(log_ndtr(-m / 2 - eps / m))), 0.0)
+    starts = ([math.log(x * spread), math.log(4 * spread), math.log(failure * spread / 20)] for x in (0.3, 1.0))
+    return min(minimize_simplex(error, start, tolerance=1e-4, evaluations=600)[1] for start in starts)

@@ -33,9 +33,7 @@ def remainder(envelope: Envelope, failure: float) -> float:
     return 2 * envelope.B + envelope.A * envelope.theta**2 / failure
 
 
-def deviation_bound(
-    k: int, failure: float, s: float, tilt: float, information: float, envelope: Envelope
-) -> float:
+def deviation_bound(k: int, failure: float, s: float, tilt: float, information: float, envelope: Envelope) -> float:
     """H: how far any answer may lie from the tilted means (step f), before rounding to the grid."""
     parabola = envelope.c * information / tilt
     together = s * cvar_with_square(k, failure, parabola / s)

@@ -134,4 +134,5 @@ def _log_geometric(log_ratio: Floats, size: Floats) -> Floats:
     # At r = 1 the sum is `size`; keeping |ln r| >= 1e-9 there changes it by less than size * 1e-9.
     steps = np.clip(np.abs(log_ratio), 1e-9, 700.0)
     series = np.log(np.expm1(-steps * size) / np.expm1(-steps))
-    return series + np.maximum(log_ratio, 0.0) * (size - 1) + 1e-9 * size
+    total: Floats = series + np.maximum(log_ratio, 0.0) * (size - 1) + 1e-9 * size
+    return total

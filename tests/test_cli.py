@@ -1,0 +1,86 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+def afresh(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "afresh.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(5)
+    path = tmp_path / "holdout.parquet"
+    frame = pd.DataFrame({"churned": rng.random(3000) < 0.3, "tenure": rng.integers(0, 9, 3000)})
+    frame.assign(amount=rng.gamma(2.0, 60.0, 3000)).to_parquet(path)
+    return path
+
+
+def test_plan() -> None:
+    done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    assert told["method"] == "stabilized"
+    assert set(told["half_width"]) == {"0.5", "0.1", "0.01"}
+    assert told["half_width"]["0.5"] == pytest.approx(0.0612, abs=2e-4)
+    assert 10 < told["information"] < 30
+    assert {"stabilized", "calibrated", "split", "jung", "paper"} <= set(told["methods"])
+    forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "split", "--json").stdout)
+    assert forced["method"] == "split"
+    assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
+
+
+def test_ask_budget_log(data: Path) -> None:
+    first = afresh("ask", data, "churned AND tenure < 3", "--questions", 50, "--json")
+    assert first.returncode == 0
+    told = json.loads(first.stdout)
+    assert told["low"] <= told["value"] <= told["high"]
+    assert (told["confidence"], told["charged"], told["left"]) == (0.95, 1, 49)
+    again = json.loads(afresh("ask", data, "tenure < 3 and churned", "--json").stdout)
+    assert (again["value"], again["charged"], again["left"]) == (told["value"], 0, 49)
+    group = json.loads(
+        afresh("ask", data, "amount", "--bounds", -10, 500, "--where", "churned", "--missing", 3, "--json").stdout
+    )
+    assert (group["charged"], group["left"], group["bounds"]) == (2, 47, [-10, 500])
+    budget = json.loads(afresh("budget", data, "--json").stdout)
+    assert (budget["spent"], budget["left"], budget["questions"]) == (3, 47, 50)
+    log = json.loads(afresh("log", data, "--json").stdout)
+    assert [entry["number"] for entry in log["answers"]] == [1, 2, 3]
+    assert log["answers"][0]["value"] == told["value"]
+    assert "47 of 50 answers left" in afresh("budget", data).stdout
+    assert "churned AND tenure < 3" in afresh("log", data).stdout
+    assert "95 %" in afresh("ask", data, "churned AND tenure < 3").stdout
+
+
+def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
+    def failing(code: int, message: str, *arguments: object) -> None:
+        done = afresh(*arguments)
+        assert done.returncode == code, done.stderr
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+
+    failing(1, "never opened", "budget", data)
+    assert afresh("ask", data, "churned", "--questions", 1).returncode == 0
+    failing(2, "rows == 5, must be at least 20", "plan", "--rows", 5, "--questions", 1)
+    failing(2, "bounds", "ask", data, "amount", "--bounds", 5, 1)
+    failing(3, "did you mean churned?", "ask", data, "churnd")
+    failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
+    failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")
+    failing(5, "first opened with questions=1", "ask", data, "churned", "--questions", 2)
+    failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
+
+
+@pytest.mark.parametrize("command", ["plan", "ask", "budget", "log", "demo"])
+def test_help(command: str) -> None:
+    text = afresh(command, "--help").stdout
+    assert "--json" in text
+    assert "Exit codes" in text
+    assert command in afresh("--help").stdout

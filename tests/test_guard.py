@@ -1,0 +1,376 @@
+"""The whole path: open, ask, charge, record, answer, reopen."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import afresh
+from afresh.errors import (
+    BudgetExhausted,
+    DataChanged,
+    DataError,
+    EngineError,
+    InvalidArgument,
+    PlanMismatch,
+    QueryError,
+)
+
+METHODS = ["stabilized", "calibrated", "split"]
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    n = 6000
+    frame = pd.DataFrame(
+        {
+            "churned": rng.random(n) < 0.3,
+            "tenure": rng.integers(0, 10, n),
+            "amount": rng.gamma(2.0, 60.0, n),
+            "country": rng.choice(["CH", "DE", "FR"], n),
+        }
+    )
+    frame.loc[::3, "amount"] = np.nan
+    return frame
+
+
+@each_method
+def test_answers_hold_for_every_method(frame: pd.DataFrame, method: str) -> None:
+    """Simulated noise, so decided once; with fresh noise each method may fail with probability 5 %."""
+    with afresh.open(frame, questions=6, method=method, simulation_seed=3) as guard:
+        share = guard.ask("churned AND tenure < 5")
+        mean = guard.ask("amount", bounds=(0, 500))
+        high = guard.ask("amount", bounds=(0, 500), missing=500)
+        group = guard.ask("churned", where="country = 'CH'")
+    assert 0.15 in share.interval
+    assert share.value in share.interval
+    assert 79 in mean.interval  # a third counts as 0
+    assert 246 in high.interval  # a third counts as 500
+    assert 0.3 in group.interval
+    assert (share.charged, group.charged, group.left) == (1, 2, 1)
+    assert {a.method for a in (share, mean, high, group)} == {method}
+
+
+def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=10) as guard:
+        answer = guard.ask("amount", bounds=(0, 500), where="tenure < 5", missing=100)
+        share = guard.ask("churned")
+    assert answer.confidence == 0.95
+    assert (answer.charged, answer.left) == (2, 8)
+    assert answer.charged_information == pytest.approx(2 * guard.plan.charge)
+    assert "the mean of this within the group" in answer.covers
+    assert "6,000 rows" in answer.covers
+    assert "95 %" in answer.covers
+    assert answer.missing.startswith("NULL, NaN and infinite values count as 100, others are clipped to [0, 500]")
+    assert share.missing == "NULL counts as false."
+    assert "share of rows" in share.covers
+    assert not answer.simulated
+    told = json.loads(answer.to_json())
+    assert told["value"] == answer.value
+    assert (told["low"], told["high"]) == (answer.low, answer.high)
+    assert 0 <= answer.low <= answer.value <= answer.high <= 500
+    for text in (str(answer), answer._repr_html_()):
+        assert "95 %" in text
+        assert "Charged 2 answers; 8 left." in text
+        assert "within the group" in text
+    assert "<svg" in answer._repr_html_()
+    assert repr(answer).startswith("Answer(")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("churned AND tenure < 3", "tenure<3   and\n CHURNED"),
+        ("tenure BETWEEN 2 AND 4", "tenure >= 2 AND 4 >= tenure"),
+        ("country IN ('CH')", "'CH' = country"),
+        ("NOT NOT churned", "((churned))"),
+    ],
+)
+def test_the_same_question_again_is_free(frame: pd.DataFrame, first: str, second: str) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        paid, repeat = guard.ask(first), guard.ask(second)
+    assert (paid.charged, repeat.charged) == (1, 0)
+    assert paid.left == repeat.left == 4
+    assert (paid.value, paid.interval) == (repeat.value, repeat.interval)
+
+
+def test_other_bounds_or_missing_make_another_question(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        asked = [
+            guard.ask("amount", bounds=(0, 500)),
+            guard.ask("amount", bounds=(0, 400)),
+            guard.ask("amount", bounds=(0, 500), missing=1),
+        ]
+    assert [answer.charged for answer in asked] == [1, 1, 1]
+
+
+@each_method
+def test_ask_many_equals_asking_one_by_one(frame: pd.DataFrame, method: str) -> None:
+    questions: list[Any] = [
+        "churned",
+        {"expression": "amount", "bounds": (0, 300), "where": "country = 'DE'"},
+        "tenure < 4",
+        "4 > tenure",
+    ]
+    with afresh.open(frame, questions=9, method=method, simulation_seed=1) as guard:
+        together = guard.ask_many(questions)
+    with afresh.open(frame, questions=9, method=method, simulation_seed=1) as guard:
+        alone = [guard.ask(**(q if isinstance(q, dict) else {"expression": q})) for q in questions]
+    assert [a.charged for a in together] == [1, 2, 1, 0]
+    assert [a.value for a in together] == pytest.approx([a.value for a in alone], rel=1e-12)
+    assert [a.interval for a in together] == [a.interval for a in alone]
+
+
+def test_budget_runs_out_without_charging_or_answering(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=3) as guard:
+        first = guard.ask("churned")
+        guard.ask("tenure < 2")
+        with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 left") as refused:
+            guard.ask("churned", where="tenure < 2")
+        assert (refused.value.asked, refused.value.spent, refused.value.left) == (2, 2, 1)
+        with pytest.raises(BudgetExhausted):
+            guard.ask_many(["tenure = 1", "tenure = 2"])
+        assert guard.budget.left == 1
+        guard.ask("tenure = 3")
+        with pytest.raises(BudgetExhausted, match="only repeats of earlier questions"):
+            guard.ask("tenure = 4")
+        assert guard.ask("churned").value == first.value
+        assert (guard.budget.spent, guard.budget.left) == (3, 0)
+        assert guard.budget.spent_information == pytest.approx(guard.budget.information)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"expression": "nonsense"},
+        {"expression": "amount >"},
+        {"expression": "avg(amount)"},
+        {"expression": "amount", "bounds": (1, 0)},
+        {"expression": "amount", "bounds": (0, float("nan"))},
+        {"expression": "amount", "missing": 7},
+        {"expression": "churned", "bounds": (0, 2)},
+        {"expression": "churned", "where": "country"},
+        {"expression": "country"},
+        {"wher": "churned"},
+    ],
+)
+def test_mistakes_are_free(frame: pd.DataFrame, question: dict[str, Any]) -> None:
+    with afresh.open(frame, questions=3) as guard:
+        with pytest.raises((QueryError, InvalidArgument)):
+            guard.ask_many(["churned", question])
+        assert guard.budget.spent == 0
+
+
+def sources(frame: pd.DataFrame, folder: Path) -> dict[str, Callable[[], Any]]:
+    """The same content in every form a guard takes."""
+    import duckdb
+
+    frame.to_parquet(folder / "data.parquet")
+    frame.to_csv(folder / "data.csv", index=False)
+    table = pa.Table.from_pandas(frame)
+    pq.write_table(table, folder / "zipped.parquet", compression="zstd", row_group_size=777)
+    shuffled = frame.sample(frac=1.0, random_state=1)[["country", "amount", "tenure", "churned"]]
+    shuffled.to_parquet(folder / "shuffled.parquet", index=False)
+    with duckdb.connect(folder / "data.duckdb") as connection:
+        connection.execute("CREATE TABLE holdout AS SELECT * FROM frame")
+    return {
+        "parquet": lambda: folder / "data.parquet",
+        "csv": lambda: str(folder / "data.csv"),
+        "duckdb": lambda: folder / "data.duckdb",
+        "zipped": lambda: folder / "zipped.parquet",
+        "shuffled": lambda: folder / "shuffled.parquet",
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame),
+        "arrow": lambda: table,
+        "ibis": lambda: ibis.memtable(frame),
+    }
+
+
+@each_method
+def test_renaming_copying_or_reencoding_does_not_reset_the_budget(
+    frame: pd.DataFrame, tmp_path: Path, method: str
+) -> None:
+    first = None
+    for name, source in sources(frame, tmp_path).items():
+        with afresh.open(source(), questions=12, method=method) as guard:
+            answer = guard.ask("churned AND tenure < 3")
+            guard.ask(f"tenure < {len(name)} OR country = '{name}'")
+        if first is None:
+            first = answer
+        else:
+            assert answer.charged == 0, name
+            assert answer.value == first.value
+    with afresh.open(frame) as guard:
+        assert guard.budget.spent == len(guard.transcript) == 10
+
+
+def test_changed_content_is_another_dataset(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=12) as guard:
+        guard.ask("churned")
+    frame["tenure"] = frame["tenure"].where(frame.index > 0, -1)
+    with afresh.open(frame, questions=5) as guard:
+        assert guard.budget.spent == 0
+
+
+@pytest.mark.parametrize("other", [{"questions": 6}, {"confidence": 0.9}, {"method": "calibrated"}])
+def test_another_plan_is_refused(frame: pd.DataFrame, other: dict[str, Any]) -> None:
+    with afresh.open(frame, questions=5, confidence=0.95, method="stabilized") as guard:
+        guard.ask("churned")
+    with pytest.raises(PlanMismatch, match=r"first opened with questions=5, confidence=0.95, method='stabilized'"):
+        afresh.open(frame, **other)
+    with afresh.open(frame) as guard:
+        assert guard.budget.left == 4
+
+
+def test_defaults_and_never_opened(frame: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="never opened"):
+        afresh.open(frame, must_exist=True)
+    with afresh.open(frame) as guard:
+        assert (guard.plan.questions, guard.plan.confidence) == (100, 0.95)
+    with afresh.open(frame, must_exist=True) as guard:
+        assert guard.budget.left == 100
+
+
+def test_transcript_and_guard_tell_the_rest(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        assert str(guard.transcript) == "Nothing has been asked yet."
+        answer = guard.ask("amount", bounds=(-100, 300))
+        guard.ask("churned", where="country = 'CH'")
+        (first, *rest) = guard.transcript.records
+        assert (first.value, first.low, first.high) == pytest.approx((answer.value, answer.low, answer.high))
+        assert [record.number for record in rest] == [2, 3]
+        assert "country = 'CH'" in str(guard.transcript)
+        assert json.loads(json.dumps(guard.transcript.to_dict()))["answers"][0]["question"] == "amount"
+        assert json.loads(json.dumps(guard.budget.to_dict()))["left"] == 2
+        assert repr(guard) == f"Guard(6,000 rows, 2 of 5 answers left, {guard.plan.method})"
+        assert "amount (number)" in str(guard)
+        assert "<table" in guard._repr_html_()
+        assert guard.columns["country"] == "text"
+
+
+def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) -> None:
+    def ask(ledger: str, **how: Any) -> afresh.Answer:
+        with afresh.open(frame, questions=5, ledger=tmp_path / ledger, **how) as guard:
+            return guard.ask("churned")
+
+    assert ask("a").value != ask("b").value
+    seeded = ask("c", simulation_seed=4), ask("d", simulation_seed=4), ask("e", simulation_seed=5)
+    assert seeded[0].value == seeded[1].value != seeded[2].value
+    assert all(answer.simulated for answer in seeded)
+    assert "SIMULATION" in str(seeded[0])
+    assert "simulated" in repr(seeded[0])
+    assert seeded[0].to_dict()["simulated"] is True
+
+
+def test_simulation_never_touches_the_real_budget(frame: pd.DataFrame, private_ledger: Path) -> None:
+    with afresh.open(frame, questions=5, simulation_seed=1, ledger=private_ledger) as guard:
+        guard.ask("churned")
+    with afresh.open(frame, questions=7) as guard:
+        assert (guard.budget.spent, guard.plan.questions) == (0, 7)
+
+
+def test_a_file_that_changes_is_refused_before_anything_is_charged(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    frame.to_parquet(path)
+    with afresh.open(path, questions=5) as guard:
+        guard.ask("churned")
+        frame.head(5000).to_parquet(path)
+        with pytest.raises(DataChanged):
+            guard.ask("tenure < 3")
+        assert guard.budget.spent == 1
+
+
+def test_a_failing_engine_keeps_the_reservation_and_asking_again_completes_it(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        real = guard._engine.moments
+
+        def fail(*_: Any) -> Any:
+            raise EngineError("the engine failed")
+
+        monkeypatch.setattr(guard._engine, "moments", fail)
+        with pytest.raises(EngineError):
+            guard.ask("churned")
+        assert guard.budget.spent == 1
+        assert guard.transcript.records[0].value is None
+        monkeypatch.setattr(guard._engine, "moments", real)
+        answer = guard.ask("churned")
+        assert (answer.charged, answer.left) == (0, 4)
+
+
+def test_too_few_rows() -> None:
+    with pytest.raises(DataError, match="at least 20"):
+        afresh.open(pd.DataFrame({"x": range(19)}))
+
+
+columns = st.sampled_from(["amount", "tenure"])
+conditions = st.one_of(
+    st.just("churned"),
+    st.builds("{} {} {}".format, columns, st.sampled_from(["<", ">=", "=", "<>"]), st.integers(-2, 12)),
+    st.builds("country = '{}'".format, st.sampled_from(["CH", "XX", "it''s"])),
+)
+numbers = st.builds("{} {} {}".format, columns, st.sampled_from("+-*/%"), st.integers(-3, 3))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, afresh.Guard]:
+    rng = np.random.default_rng(1)
+    n = 500
+    frame = pd.DataFrame(
+        {
+            "churned": rng.random(n) < 0.3,
+            "tenure": rng.integers(0, 10, n),
+            "amount": np.where(rng.random(n) < 0.1, np.nan, rng.normal(0, 100, n)),
+            "country": rng.choice(["CH", "DE"], n),
+        }
+    )
+    return {m: afresh.open(frame, questions=400, method=m, simulation_seed=1) for m in METHODS}
+
+
+@each_method
+@given(
+    expression=st.one_of(conditions, numbers),
+    where=st.one_of(st.none(), conditions),
+    lower=st.floats(-1e6, 1e6),
+    width=st.floats(1e-3, 1e6),
+    missing=st.floats(0, 1),
+)
+def test_any_question_gets_a_sound_answer(
+    shared: dict[str, afresh.Guard],
+    method: str,
+    expression: str,
+    where: str | None,
+    lower: float,
+    width: float,
+    missing: float,
+) -> None:
+    guard = shared[method]
+    condition = any(sign in expression for sign in ("<", ">", "=", "churned"))
+    bounds = (0.0, 1.0) if condition else (lower, lower + width)
+    filler = None if condition else min(bounds[0] + missing * width, bounds[1])
+    spent = guard.budget.spent
+    try:
+        answer = guard.ask(expression, bounds, where, filler)
+    except BudgetExhausted:
+        assert guard.budget.spent == spent
+        assert spent + (1 if where is None else 2) > 400
+        return
+    assert bounds[0] <= answer.low <= answer.value <= answer.high <= bounds[1]
+    assert guard.budget.spent == spent + answer.charged
+    assert answer.charged <= (1 if where is None else 2)
+    again = guard.ask(expression, bounds, where, filler)
+    assert again.charged == 0
+    assert (again.value, again.interval) == (answer.value, answer.interval)
