@@ -74,12 +74,14 @@ class Query:
     @property
     def text(self) -> str:
         """The question in readable, canonical words."""
+        low, high = self.bounds
         words = readable(self.expression)
-        if self.complement:
-            # On the question's own scale 1 - psi is the reflection between the bounds.
-            ends = number(self.bounds[0] + self.bounds[1])
-            words = f"{ends} - ({words})" if self.expression.type is Type.NUMBER else f"NOT ({words})"
-        return words if self.group is None else f"{words} WHERE {readable(self.group)}"
+        if self.expression.type is Type.BOOLEAN:
+            words = f"NOT ({words})" if self.complement else words
+            return words if self.group is None else f"({readable(self.group)}) AND ({words})"
+        # On the question's own scale 1 - psi is the reflection between the bounds, and psi = 0 the lower one.
+        words = f"{number(low + high)} - ({words})" if self.complement else words
+        return words if self.group is None else f"CASE WHEN {readable(self.group)} THEN {words} ELSE {number(low)} END"
 
     @property
     def digest(self) -> str:
