@@ -156,7 +156,11 @@ def test_digest_never_changes() -> None:
 def test_groups() -> None:
     inside, outside = split_by_group(make_query("p", SCHEMA), "a < 1", SCHEMA)
     assert (inside.complement, outside.complement) == (False, True)
-    assert inside.text == "p WHERE a < 1"
+    assert inside.text == "(a < 1) AND (p)"
+    assert outside.text == "(a < 1) AND (NOT (p))"
+    scaled, mirrored = split_by_group(make_query("b", SCHEMA, (1, 5)), "a < 1", SCHEMA)
+    assert scaled.text == "CASE WHEN a < 1 THEN b ELSE 1 END"
+    assert mirrored.text == "CASE WHEN a < 1 THEN 6 - (b) ELSE 1 END"
     assert inside.binary
     narrower, _ = split_by_group(inside, "q", SCHEMA)
     assert narrower.group is not None
