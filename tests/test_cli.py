@@ -78,7 +78,24 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
 
 
-@pytest.mark.parametrize("command", ["plan", "ask", "budget", "log", "demo"])
+def test_pvalue(data: Path) -> None:
+    told = json.loads(afresh("pvalue", 1e-12, "--information", 0.5, "--json").stdout)
+    assert told["corrected"] == pytest.approx(0.021909, abs=1e-6)
+    afresh("ask", data, "churned", "--questions", 20)
+    of_data = json.loads(afresh("pvalue", 1e-300, "--data", data, "--json").stdout)
+    assert of_data["information"] == json.loads(afresh("budget", data, "--json").stdout)["information"]
+    assert "p = " in afresh("pvalue", 1e-9, "--information", 0.1).stdout
+    assert afresh("pvalue", 1e-9).returncode == 2
+    assert afresh("pvalue", 1.5, "--information", 1).returncode == 2
+    other = data.parent / "other.parquet"
+    pd.DataFrame({"x": range(100)}).to_parquet(other)
+    afresh("ask", other, "x < 5", "--questions", 2, "--method", "split")
+    refused = afresh("pvalue", 1e-9, "--data", other)
+    assert refused.returncode == 2
+    assert "split" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "ask", "budget", "log", "pvalue", "demo"])
 def test_help(command: str) -> None:
     text = afresh(command, "--help").stdout
     assert "--json" in text

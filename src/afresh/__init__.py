@@ -8,6 +8,7 @@ from afresh import errors
 from afresh.answer import Answer, Budget, Interval, Transcript
 from afresh.guard import Guard, open
 from afresh.plan import Plan, plan
+from afresh.theory.information import correct_pvalue
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "Budget", "Guard", "Interval", "Plan", "Transcript", "errors", "open", "plan"]
+__all__ = ["Answer", "Budget", "Guard", "Interval", "Plan", "Transcript", "correct_pvalue", "errors", "open", "plan"]

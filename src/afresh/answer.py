@@ -117,7 +117,7 @@ class Budget(display.Shown):
 
     questions: int
     spent: int
-    information: float
+    information: float | None
     spent_information: float
     confidence: float
     method: str
@@ -142,13 +142,16 @@ class Budget(display.Shown):
             "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
         }
 
+    def _nats(self) -> str:
+        return "" if self.information is None else f", {self.spent_information:.4g} of {self.information:.4g} nats"
+
     def _blocks(self) -> list[display.Block]:
         widths = ", ".join(f"±{display.width(w)} at {mean:g}" for mean, w in self.half_width.items())
         return [
             display.Title(f"{self.left:,} of {self.questions:,} answers left, {display.percent(self.confidence)}"),
             display.Facts(
                 {
-                    "spent": f"{_answers(self.spent)}, {self.spent_information:.4g} of {self.information:.4g} nats",
+                    "spent": _answers(self.spent) + self._nats(),
                     "each further": f"{widths} (share of rows), by {self.method}",
                     "repeats": "free, whatever is left",
                 }

@@ -164,6 +164,45 @@ else:
             _show(guard.transcript, as_json)
 
     @app.command(epilog=EPILOG)
+    def pvalue(
+        value: Annotated[float, typer.Argument(help="The p-value, as if the test had been fixed.", metavar="P")],
+        information: Annotated[
+            float | None, typer.Option(help="What the exploration may have revealed, in nats.", metavar="NATS")
+        ] = None,
+        data: Annotated[
+            str | None, typer.Option(help="Take the nats from the plan of these data instead.", metavar="DATA")
+        ] = None,
+        ledger: LedgerPath = None,
+        table: Table = None,
+        as_json: Json = False,
+    ) -> None:
+        """Correct the p-value of a test that was chosen after exploring the same data.
+
+        Valid for one test chosen from released answers. A p-value computed on the guarded rows is exact and nobody
+        paid for it, so it must be the last thing released about them. Give --information or --data.
+
+        Example: afresh pvalue 1e-12 --information 0.5
+        """
+        from afresh.theory.information import correct_pvalue
+
+        if (information is None) == (data is None):
+            raise errors.InvalidArgument("give either --information or --data.")
+        if data is not None:
+            with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
+                information = guard.plan.information
+            if information is None:
+                raise errors.InvalidArgument(
+                    "these data are split, and the exact means of some rows bound no information about all of them; "
+                    "test on the rows of a question of its own."
+                )
+        assert information is not None
+        corrected = correct_pvalue(value, information)
+        if as_json:
+            print(json.dumps({"pvalue": value, "corrected": corrected, "information": information}))
+        else:
+            print(f"p = {corrected:.6g}   (chosen under {information:.4g} nats; fixed in advance: {value:.6g})")
+
+    @app.command(epilog=EPILOG)
     def demo(
         folder: Annotated[
             Path, typer.Option("--out", help="Where the data and the picture go.", metavar="FOLDER")

@@ -74,7 +74,7 @@ def open(  # the name a newcomer expects: afresh.open
                 plan=made.freeze(),
                 rows=made.rows,
                 questions=made.questions,
-                information=made.information,
+                information=made.information or 0.0,
                 simulated=simulated,
             )
         stored = Plan.thaw(terms.plan)

@@ -92,8 +92,8 @@ class Plan(display.Shown):
         return self.mechanism.failure_use
 
     @property
-    def information(self) -> float:
-        """The information budget in nats: a hard limit, reached after `questions` answers."""
+    def information(self) -> float | None:
+        """The information budget in nats, a hard limit, reached after `questions` answers; None for `split`."""
         return self.mechanism.information
 
     @property
@@ -160,7 +160,9 @@ class Plan(display.Shown):
                 {
                     "method": self.method,
                     "half-width": ", ".join(widths) + " (share of rows)",
-                    "information": f"{self.information:.4g} nats, {self.charge:.4g} an answer",
+                    "information": "not accounted for: every question has rows of its own"
+                    if self.information is None
+                    else f"{self.information:.4g} nats, {self.charge:.4g} an answer",
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
                         f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in ("rows", "questions", "failure")

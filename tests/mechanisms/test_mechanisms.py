@@ -54,7 +54,7 @@ def test_interval_moves_with_the_answer(mechanism: Mechanism) -> None:
 
 @each
 def test_charges_fill_the_budget_exactly(mechanism: Mechanism) -> None:
-    assert mechanism.questions * mechanism.charge == pytest.approx(mechanism.information, rel=1e-12)
+    assert mechanism.questions * mechanism.charge == pytest.approx(mechanism.information or 0.0, rel=1e-12)
     assert math.fsum(mechanism.failure_use.values()) <= mechanism.failure * (1 + 1e-12)
 
 

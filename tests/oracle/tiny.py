@@ -108,4 +108,4 @@ def half_reference(world: TinyWorld, answers: Array, centre: Centre) -> Array:
 def without_row(world: TinyWorld, answers: Array, centre: Centre) -> Array:
     """Section 10's reference: the mean of the other rows."""
     values = world.choices(answers)[0][:, world.samples]
-    return centre((values.sum(axis=2, keepdims=True) - values) / (values.shape[2] - 1))
+    return centre(np.clip((values.sum(axis=2, keepdims=True) - values) / (values.shape[2] - 1), 0.0, 1.0))

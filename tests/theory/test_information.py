@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from oracle import calibrated as oracle
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl
@@ -21,6 +20,7 @@ from afresh.theory.information import (
     russo_zou,
 )
 from afresh.theory.stability import calibrated_charge
+from oracle import calibrated as oracle
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ def test_every_other_form_is_weaker(level: float, information: float) -> None:
 
 @given(st.floats(1, 200), st.floats(0, 50))
 def test_rogers_is_the_infimum_in_bits(level: float, information: float) -> None:
-    bits = np.linspace(0.01, 1.2 * level / math.log(2), 4001)
+    bits = np.linspace(0.01, 1.2 * level / math.log(2) + 8, 8001)
     scan = np.exp(bits * math.log(2) - level) + (information / math.log(2) + 0.54) / bits
     best = float(rogers(level, information))
     assert scan.min() * (1 - 2e-3) <= best <= scan.min() * (1 + 1e-12)
@@ -130,7 +130,7 @@ def test_prob_gen_on_every_event_of_random_algorithms(seed: int, inputs: int, ou
     channel = np.exp(leakage * rng.random((inputs, outputs)))
     joint = rng.dirichlet(np.ones(inputs))[:, None] * channel / channel.sum(axis=1, keepdims=True)
     fresh = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    nats = mutual_information(joint) + 1e-15
+    nats = max(mutual_information(joint), 0.0) + 1e-14
     order = np.argsort((fresh / joint).ravel())  # by Neyman and Pearson, the worst events are its prefixes
     real, delta = np.cumsum(joint.ravel()[order])[:-1], np.cumsum(fresh.ravel()[order])[:-1]
     level = np.maximum(-np.log(delta), 1e-12)
@@ -144,13 +144,13 @@ def test_the_form_of_rogers_is_false_if_its_information_is_in_nats() -> None:
     """Section 'events' puts I in nats next to 2^k: a counterexample, at 50 digits.
 
     S is uniform on 3^91 values; M reveals it with probability 0.0314. Then I < 3 nats, the event M(S) = S has fresh
-    probability 3^-91 and real probability 0.0314, above 2^k 3^-91 + (3 + 0.54)/k = 0.0272 at k = 131.
+    probability 3^-91 and real probability 0.0314, above 2^k 3^-91 + (3 + 0.54)/k = 0.0271 at k = 131.
     """
     with mp.workdps(50):
         delta, real = mp.mpf(3) ** -91, mp.mpf("0.0314")
         nats = real * mp.log(real / delta) + (1 - real) * mp.log((1 - real) / (1 - delta))
         assert nats < 3
-        assert 2**131 * delta + mp.mpf("3.54") / 131 < mp.mpf("0.0302") < real
+        assert 2**131 * delta + mp.mpf("3.54") / 131 < mp.mpf("0.0272") < real
         assert float(rogers(float(-mp.log(delta)), float(nats))) > real
 
 
@@ -167,7 +167,7 @@ def test_corrected_pvalues_of_a_chosen_test_are_valid() -> None:
     for tilt in (0.0, 0.5, 2.0, 8.0, 40.0):
         channel = np.exp(-tilt * np.log(rank))
         joint = channel / channel.sum(axis=1, keepdims=True) / size
-        corrected = np.asarray(correct_pvalue(rank / size, mutual_information(joint) + 1e-15))
+        corrected = np.asarray(correct_pvalue(rank / size, max(mutual_information(joint), 0.0) + 1e-14))
         order = np.argsort(corrected, axis=None)
         assert np.all(np.cumsum(joint.ravel()[order]) <= corrected.ravel()[order] + 1e-9)
         if tilt >= 2:  # left as they are, the p-values would be far off

@@ -15,13 +15,13 @@ from afresh.theory.bernoulli import kl
 from afresh.theory.extremes import cvar_square
 from afresh.theory.information import log_threshold
 from afresh.theory.posterior import (
-    fixed_noise_charge,
     h,
     noise_level,
     posterior_half_width,
     posterior_interval,
     posterior_level,
 )
+from afresh.theory.stability import fixed_gaussian_charge
 from oracle import stabilized as oracle
 from oracle.tiny import TinyWorld, half_reference
 
@@ -42,7 +42,7 @@ PRINTED = {
 
 @given(st.one_of(st.floats(-600, 600), st.floats(-20, 0).map(lambda x: 10.0**x)), st.sampled_from([-1, 1]))
 def test_h_against_mpmath(u: float, sign: int) -> None:
-    with mp.workdps(60):
+    with mp.workdps(700):
         exact = mp.mpf(sign * u) - 1 + mp.exp(-mp.mpf(sign * u))
     assert h(sign * u) == pytest.approx(float(exact), rel=1e-13, abs=1e-322)
 
@@ -91,7 +91,7 @@ def test_printed_intervals_at_small_means(mean: float, printed: float) -> None:
 
     def half_width(point: NDArray[np.float64]) -> float:
         s, share = math.exp(point[0]), 1 / (1 + math.exp(-point[1]))
-        level = posterior_level(n, k * fixed_noise_charge(n, s), 0.05 * share)
+        level = posterior_level(n, k * n * fixed_gaussian_charge(s, n), 0.05 * share)
         low, high = posterior_interval(mean, s, n, level, noise_level(k, 0.05 * (1 - share)))
         return (high - low) / 2
 
@@ -184,12 +184,12 @@ def test_refuses_what_is_no_failure_probability(bad: float) -> None:
 
 
 def test_refuses_other_nonsense() -> None:
-    with pytest.raises(InvalidArgument, match="information"):
+    with pytest.raises(InvalidArgument, match="nats"):
         posterior_level(100, -1.0, 0.05)
     with pytest.raises(InvalidArgument, match="must be <= 10000"):
         posterior_level(1, 1e9, 0.05)
     with pytest.raises(InvalidArgument, match="s =="):
-        fixed_noise_charge(100, 0.0)
+        posterior_interval(0.5, 0.0, 100, 1.0, 3.0)
     with pytest.raises(InvalidArgument, match="count"):
         noise_level(0, 0.05)
     assert posterior_level(100, 0.0, 0.05) == 0.0

@@ -43,8 +43,8 @@ class Mechanism(Protocol):
         ...
 
     @property
-    def information(self) -> float:
-        """The information budget of all answers together, in nats."""
+    def information(self) -> float | None:
+        """The information budget of all answers together, in nats; None if the method keeps no such account."""
         ...
 
     @property

@@ -29,13 +29,13 @@ class Split:
 
     @property
     def charge(self) -> float:
-        """0: an answer spends its own rows and reveals nothing about the others."""
+        """0: an answer spends its own rows, and is counted by them."""
         return 0.0
 
     @property
-    def information(self) -> float:
-        """0: no information is shared between answers, so none is accounted for."""
-        return 0.0
+    def information(self) -> None:
+        """None: exact means tell much about their own rows, and nothing about the rows of later questions."""
+        return None
 
     @property
     def failure_use(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from afresh.errors import InvalidArgument
-from afresh.theory.bernoulli import exp_gap_each, log_gap_each, relative_term_each
+from afresh.theory.bernoulli import exp_gap_each, relative_term_each
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def gaussian_kl(mean: ArrayLike, sd: ArrayLike, other_mean: ArrayLike, other_sd:
     """
     s, other = _positive("sd", sd), _positive("other_sd", other_sd)
     shift = np.subtract(mean, other_mean) / other
-    return shift**2 / 2 + log_gap_each(_square_ratio_minus_one(s, other)) / 2
+    return shift**2 / 2 + scale_term((s / other) ** 2, _square_ratio_minus_one(s, other)) / 2
 
 
 def gaussian_kl_bound(mean: ArrayLike, sd: ArrayLike, other_mean: ArrayLike, other_sd: ArrayLike) -> Floats:
@@ -38,7 +38,7 @@ def laplace_kl(mean: ArrayLike, scale: ArrayLike, other_mean: ArrayLike, other_s
     """Lemma laplace-kl: x (e^-u - 1 + u) + x - 1 - ln x with x = b/b' and u = |m-m'|/b."""
     b, other = _positive("scale", scale), _positive("other_scale", other_scale)
     u = np.abs(np.subtract(mean, other_mean)) / b
-    return b / other * exp_gap_each(u) + log_gap_each((b - other) / other)
+    return b / other * exp_gap_each(u) + scale_term(b / other, (b - other) / other)
 
 
 def laplace_kl_bound(mean: ArrayLike, scale: ArrayLike, other_mean: ArrayLike, other_scale: ArrayLike) -> Floats:
@@ -109,6 +109,11 @@ def conditional_mutual_information(joint: ArrayLike) -> float:
     joint = np.asarray(joint, dtype=np.float64)
     share = joint.sum(axis=(1, 2))
     return float(sum(w * mutual_information(part / w) for w, part in zip(share, joint, strict=True) if w > 0))
+
+
+def scale_term(x: Floats, minus_one: Floats) -> Floats:
+    """x - 1 - ln x >= 0, given x - 1, which keeps x near 1 exact as x keeps small x."""
+    return relative_term_each(np.ones_like(x), x, minus_one)
 
 
 def _square_ratio_minus_one(s: Floats, other: Floats) -> Floats:

@@ -16,15 +16,13 @@ from numpy.polynomial.legendre import leggauss
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 
-from afresh.theory.bernoulli import kl_upper
+from afresh.theory.bernoulli import kl_upper, log_gap_each
 from afresh.theory.extremes import quantile, tail
 from afresh.theory.information import event_probability, log_threshold, require
 from afresh.theory.stability import calibrated_charge
 
 Floats = NDArray[np.float64]
 
-_SMALL = 0.05
-_BENNETT = [0.0, 0.0, *((-1) ** j / (j * (j - 1)) for j in range(2, 16))]  # the series of (1+x) ln(1+x) - x
 _EXCESS = [0.0, 0.0, *(1 / math.factorial(j) for j in range(2, 13))]  # of e^u - 1 - u
 
 
@@ -32,7 +30,8 @@ def bennett(x: ArrayLike) -> Floats:
     """h(x) = (1+x) ln(1+x) - x for x >= 0: the convex conjugate of e^u - 1 - u."""
     x = np.asarray(x, dtype=np.float64)
     require(np.all(x >= 0.0), "x >= 0", x=x)
-    value: Floats = np.where(x < _SMALL, polyval(np.minimum(x, _SMALL), _BENNETT), (1 + x) * np.log1p(x) - x)
+    near = np.minimum(x, 0.3)  # (1+x) (u - ln(1+u)) at u = -x/(1+x): nothing cancels
+    value: Floats = np.where(x < 0.3, (1 + x) * log_gap_each(-near / (1 + near)), (1 + x) * np.log1p(x) - x)
     return value
 
 
@@ -63,7 +62,7 @@ def bernstein_log_mgf(lam: ArrayLike, tau: ArrayLike) -> Floats:
     """Lemma BernsteinMGF before it is rounded: tau^2 (e^(lam/tau) - 1 - lam/tau), for every lam >= 0."""
     lam, tau = _scales(lam, tau)
     u = lam / tau
-    return tau * tau * np.where(u < _SMALL, polyval(np.minimum(u, _SMALL), _EXCESS), np.expm1(u) - u)
+    return tau * tau * np.where(u < 0.1, polyval(np.minimum(u, 0.1), _EXCESS), np.expm1(u) - u)
 
 
 def worst_log_mgf(lam: ArrayLike, tau: ArrayLike) -> Floats:
@@ -83,7 +82,8 @@ def bounded_log_mgf_stated(s: ArrayLike, mean: ArrayLike) -> Floats:
     s, mean = np.asarray(s, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     require(np.all((s >= 0.0) & (s <= 1.0)), "0 <= s <= 1", s=s)
     require(np.all((mean >= 0.0) & (mean <= 1.0)), "0 <= mean <= 1", mean=mean)
-    return 2 * s * mean
+    value: Floats = 2 * s * mean
+    return value
 
 
 def bounded_log_mgf(s: ArrayLike, mean: ArrayLike) -> Floats:
@@ -166,7 +166,8 @@ def deviation_probability_stated(t: ArrayLike, tau: ArrayLike, eps: ArrayLike, n
     eps, tau = _stability(eps, tau)
     t = np.asarray(t, dtype=np.float64)
     require(n >= 1 and np.all(t > 0.0), "n >= 1 and t > 0", n=n, t=t)
-    return (2 + 2 * t / (3 * tau)) / (t * t) * (eps + math.log(2) / n)
+    value: Floats = (2 + 2 * t / (3 * tau)) / (t * t) * (eps + math.log(2) / n)
+    return value
 
 
 def deviation_probability(t: ArrayLike, tau: ArrayLike, eps: ArrayLike, n: int) -> Floats:

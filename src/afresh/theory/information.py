@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import wrightomega
 
 from afresh.errors import InvalidArgument
-from afresh.theory.bernoulli import entropy
+from afresh.theory.bernoulli import entropy, exp_gap, exp_gap_each, log_gap, log_gap_each
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ def require(holds: bool | np.bool_, hypothesis: str, **values: object) -> None:
 
 def information(rows: int, stability: float) -> float:
     """Prop. mi: I(S; M(S)) <= n eps for an eps-stable interaction with n independent rows."""
+    require(rows >= 1 and stability >= 0.0, "rows >= 1 and stability >= 0", rows=rows, stability=stability)
     return rows * stability
 
 
@@ -46,18 +47,18 @@ def log_threshold(failure: float, information: float) -> float:
         failure=failure,
         information=information,
     )
-    # kl(failure || exp(-L)) is convex in L and (I + h)/failure lies right of the root: Newton descends to it.
-    h = entropy(failure)
-    level = (information + h) / failure
+    # With w = L + ln(failure), kl = f (w - 1 + e^-w) + (1-f) (u - ln(1+u)), u = f (1 - e^-w)/(1-f): no term cancels.
+    # It is convex in w and (I + h)/f lies right of the root, so Newton's steps descend to it.
+    base, rest = -math.log(failure), 1.0 - failure
+    w = (information + entropy(failure)) / failure * (1.0 + 1e-9) - base  # the entropy is rounded
     for _ in range(200):
-        d = math.exp(-level)
-        value = failure * level - h - (1.0 - failure) * math.log1p(-d) - information
-        slope = failure - (1.0 - failure) * d / -math.expm1(-level)
-        step = value / slope if slope > 0.0 else 0.0
-        if not step > 1e-15 * level:
+        u = -failure * math.expm1(-w) / rest
+        excess = failure * exp_gap(w) + rest * log_gap(u) - information
+        step = excess * (1.0 + u) / u if u > 0.0 else 0.0
+        if not step > 1e-15 * w:
             break
-        level -= step
-    return max(level, -math.log(failure)) * (1.0 + 1e-14)
+        w -= step
+    return (base + max(w, 0.0)) * (1.0 + 1e-14)
 
 
 def event_probability(level: ArrayLike, information: ArrayLike) -> Floats:
@@ -67,20 +68,21 @@ def event_probability(level: ArrayLike, information: ArrayLike) -> Floats:
     another value otherwise; for the event M(S) = S, delta = 1/N and I(S; M(S)) = kl(p || 1/N).
     """
     level, info = _check(level, information)
-    # In s = -ln p: kl = p h(d) + (gap - (1-p) ln(1 + gap/(1-p))), d = level - s, h(u) = u - 1 + e^-u and
-    # gap = p - delta. Both terms are nonnegative, so nothing cancels, and kl falls from `level` at s = 0 to 0.
-    low, high = np.zeros_like(level), level.copy()  # kl(low) >= I >= kl(high)
-    for _ in range(110):  # down to neighbouring floats
-        s = (low + high) / 2
-        d = level - s
-        p, rest = np.exp(-s), -np.expm1(-s)
-        gap = -p * np.expm1(-d)
-        with np.errstate(divide="ignore", invalid="ignore"):  # rest = 0 only where s = 0, which is settled below
-            kl = p * (d + np.expm1(-d)) + gap - rest * np.log1p(gap / rest)
-        above = ~(kl < info)  # nan at s = 0, where kl = level
-        low, high = np.where(above, s, low), np.where(above, high, s)
-    outward = 1.0 + 1e-12 + 1e-15 * level  # exp(-level) itself is only good to level * 2e-16
-    p = np.minimum(np.exp(-low) * outward, 1.0)
+    # The same in s = -ln p: kl falls from `level` at s = 0 to 0 at s = level. Newton's steps, kept in the bracket.
+    low, high = np.zeros_like(level), level
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # level = 0 and I = 0 are settled below
+        s = np.clip(np.log(level / (info + math.log(2))), np.minimum(level / 2, 0.01), 0.75 * level)
+        for _ in range(110):
+            p, rest, gap = np.exp(-s), -np.expm1(-s), -np.exp(-s) * np.expm1(s - level)
+            excess = p * exp_gap_each(level - s) + rest * log_gap_each(gap / rest) - info
+            low, high = np.where(excess >= 0.0, s, low), np.where(excess >= 0.0, high, s)
+            aimed = s + excess / (p * (level - s + np.log1p(gap / rest)))
+            aimed = np.where((low <= aimed) & (aimed <= high), aimed, (low + high) / 2)
+            moved, s = np.abs(aimed - s), aimed
+            if not np.any((moved > 1e-13) & (info < level)):
+                break
+    outward = 1.0 + 1e-12 + 1e-15 * level / np.maximum(level - s, 1.0)  # near delta, s is only good to an ulp of level
+    p = np.minimum(np.exp(-s) * outward, 1.0)
     return np.where(info >= level, 1.0, np.where(info == 0.0, np.exp(-level), p))
 
 
@@ -157,4 +159,4 @@ def _check(level: ArrayLike, information: ArrayLike) -> tuple[Floats, Floats]:
         level=level,
         information=information,
     )
-    return levels.copy(), nats.copy()
+    return levels, nats

@@ -21,6 +21,8 @@ from scipy.special import ndtr
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import cvar
+from afresh.theory.information import information
+from afresh.theory.stability import fixed_gaussian_charge
 
 Floats = NDArray[np.float64]
 
@@ -45,27 +47,23 @@ def _h_near(u: Floats) -> Floats:
     return u * u * series
 
 
-def fixed_noise_charge(n: int, s: float) -> float:
-    """Nats one answer with noise s adds to I: 1/(8 n s^2), for every sample and query (section 2)."""
-    _check(n, s=s)
-    return 1 / (8 * n * s * s)
-
-
 @lru_cache(maxsize=1024)
-def posterior_level(n: int, information: float, failure: float) -> float:
+def posterior_level(n: int, nats: float, failure: float) -> float:
     """R(b) = C_b(n h(sqrt(q) Z + q/2)) with q = 2 I/n: the level of (i); to 1e-10, never below.
+
+    I = `nats` caps the information of all answers: the sum of 1/(8 n s_j^2) is at most I.
 
     C_b is the mean over the largest b-fraction (CVaR). By Rockafellar and Uryasev it is the minimum over a of
     a + E(h - a)_+ / b, so any a gives an upper bound, and at the quantile an error in it is of second order.
     """
     _check(n, failure=failure)
-    if not 0 <= information < math.inf:
-        raise InvalidArgument(f"information == {information}, must be finite and >= 0.")
-    q = 2 * information / n
+    if not 0 <= nats < math.inf:
+        raise InvalidArgument(f"nats == {nats}, must be finite and >= 0.")
+    q = 2 * nats / n
     if q == 0:
         return 0.0
     if q > 1e4:
-        raise InvalidArgument(f"2 information / n == {q}, must be <= 10000: more tells nothing about the truth.")
+        raise InvalidArgument(f"2 nats / n == {q}, must be <= 10000: more tells nothing about the truth.")
     root = math.sqrt(q)
     # {h > a} is the two tails u < below and u > above; in z = (u - q/2)/sqrt(q) they hold the mass wanted.
     low, high = 0.0, q
@@ -109,7 +107,7 @@ def posterior_half_width(n: int, k: int, s: float, failure: float) -> float:
     Both parts are conditional expectations on the same transcript; sqrt(W) <= (W/w + w)/2 makes the second
     linear, and CVaR is subadditive.
     """
-    level = posterior_level(n, k * fixed_noise_charge(n, s), failure)
+    level = posterior_level(n, k * information(n, fixed_gaussian_charge(s, n)), failure)
     return s * noise_level(k, failure) + math.sqrt(level / (2 * n))
 
 

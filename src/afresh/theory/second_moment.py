@@ -14,6 +14,7 @@ from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl
 
 _OUTWARD = 4e-15  # covers the rounding of a dozen operations on numbers of order one
+_PATIENCE = 4000  # about 100 cells do; where the exponent only just grazes the bound, stop early and outside
 _NARROW = 1e-9  # the search stops on cells this narrow, relative to the whole, and returns their outer edge
 
 
@@ -42,8 +43,8 @@ def hoeffding_exponent(m: float, q: float, variance: float) -> float:
     w, c = (m - q, 1 - q) if m >= q else (q - m, q)
     if w == 0:
         return 0.0
-    whole = variance + c * c
-    return kl(min((variance + c * w) / whole, 1.0), variance / whole)
+    spread = min(variance, q * (1 - q)) / c  # no law on [0, 1] has more variance than q (1 - q)
+    return kl(min((spread + w) / (spread + c), 1.0), spread / (spread + c))
 
 
 def sample_mean_range(
@@ -104,9 +105,11 @@ def _highest_truth(m: float, second_moment: float, bound: float) -> float:
     start, top = max(m, 0.5 - edge), 0.5 + edge
     if start >= top:
         return top
-    narrow = _NARROW * (top - start)
+    narrow = max(_NARROW * (top - start), _OUTWARD)
     cells = [(start, top)]
-    while cells:
+    for _ in range(_PATIENCE):
+        if not cells:
+            return start
         q1, q2 = cells.pop()
         b = 1 - kappa / q2
         if b <= q1 and q1 > m:  # no law has this mean and second moment
@@ -117,4 +120,4 @@ def _highest_truth(m: float, second_moment: float, bound: float) -> float:
             return min(q2 + _OUTWARD, top)
         middle = (q1 + q2) / 2
         cells += [(q1, middle), (middle, q2)]
-    return start
+    return min(cells[-1][1] + _OUTWARD, top)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.theory.bernoulli import exp_gap, exp_gap_each, log_gap_each
-from afresh.theory.divergences import conditional_mutual_information, finite_kl
+from afresh.theory.bernoulli import exp_gap, exp_gap_each
+from afresh.theory.divergences import conditional_mutual_information, finite_kl, scale_term
 
 Floats = NDArray[np.float64]
 Noise = Literal["gaussian", "laplace"]
@@ -121,16 +121,17 @@ def average_kl_of_changes(
     noise: Noise = "gaussian",
 ) -> float:
     """The average KL of any statistic (mu, sigma^2) answered as Figure 1 does, from its leave-one-out changes."""
-    own = max(variance / t, 1 / T)
-    other = np.maximum((variance - variance_shift) / t, 1 / T)
+    own, left_out = max(variance / t, 1 / T), (variance - variance_shift) / t
+    other = np.maximum(left_out, 1 / T)
+    ratio = own / other
     # Where no maximum switches, the difference of variances comes from the shift, without cancellation.
-    steady = (variance / t >= 1 / T) & ((variance - variance_shift) / t >= 1 / T)
-    u = np.where(steady, variance_shift / t, own - other) / other  # own/other - 1
+    steady = (variance / t >= 1 / T) & (left_out >= 1 / T)
+    minus_one = np.where(steady, variance_shift / t, own - other) / other
     if noise == "gaussian":
-        terms = shift**2 / other / 2 + log_gap_each(u) / 2
+        terms = (shift**2 / other + scale_term(ratio, minus_one)) / 2
     else:
-        root = np.sqrt(1 + u)  # b/b_-i, and b/b_-i - 1 = u/(1 + root)
-        terms = root * exp_gap_each(np.abs(shift) / math.sqrt(own)) + log_gap_each(u / (1 + root))
+        root = np.sqrt(ratio)  # b/b_-i, and b/b_-i - 1 = (ratio - 1)/(1 + root)
+        terms = root * exp_gap_each(np.abs(shift) / math.sqrt(own)) + scale_term(root, minus_one / (1 + root))
     return float(terms.mean())
 
 
