@@ -110,11 +110,14 @@ class TiltedMean:
         """
         if target <= 0.0:
             return 0.0
-        low, high = 0.0, math.asin(math.sqrt(self.transform.inverse_at(min(target, self.transform.top))))
+        if target >= self.transform.top:  # = e_+(1)
+            return 1.0
+        low, high = 0.0, math.asin(math.sqrt(self.transform.inverse_at(target)))
         guess = max(high - self.tilt / (8 * self.n), 0.7 * high)
         shortfall = 1e-3 / self.tilt  # aimed for, so that the landing is on the safe side
         for _ in range(60):
-            value, slope = self._upper_and_slope(math.sin(guess) ** 2)
+            p = math.sin(guess) ** 2
+            value, slope = self._upper_and_slope(p) if p < 1.0 else (self.transform.top, 0.0)
             if value <= target:
                 low = guess
                 if value > target - 3 * shortfall:
