@@ -29,7 +29,9 @@ def plan_afresh(rows: int, questions: int) -> object:
 def main() -> None:
     start = time.perf_counter()
     afresh.plan(10**5, 1000)
-    print(f"  the first plan of a process, scipy.optimize imported with it: {1000 * (time.perf_counter() - start):.0f} ms")
+    print(
+        f"  the first plan of a process, scipy.optimize imported with it: {1000 * (time.perf_counter() - start):.0f} ms"
+    )
     print("  rows       questions   plan, ms   all methods compared, ms   interval, ms: stabilized  calibrated  split")
     for rows, questions in CELLS:
         planned = milliseconds(lambda n=rows, k=questions: plan_afresh(n, k), 5)  # type: ignore[misc]
@@ -41,7 +43,7 @@ def main() -> None:
             mechanism.interval(0.4)
             intervals.append(milliseconds(lambda m=mechanism, p=points: m.interval(next(p)), 200))  # type: ignore[misc]
         print(
-            f"  {rows:<11,}{questions:<9,}{planned:10.0f}{compared:20.0f}"
+            f"  {rows:<12,}{questions:<9,}{planned:9.0f}{compared:20.0f}"
             f"{intervals[0]:33.3f}{intervals[1]:13.3f}{intervals[2]:10.3f}"
         )
 

@@ -68,6 +68,9 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
         assert done.stdout == ""
 
     failing(1, "never opened", "budget", data)
+    failing(1, "there is no ledger", "log", data, "--ledger", tmp_path / "none.sqlite")
+    assert not (tmp_path / "none.sqlite").exists()
+    failing(3, "no column", "ask", data, "churnd", "--questions", 77)  # a mistake fixes no plan
     assert afresh("ask", data, "churned", "--questions", 1).returncode == 0
     failing(2, "rows == 5, must be at least 20", "plan", "--rows", 5, "--questions", 1)
     failing(2, "bounds", "ask", data, "amount", "--bounds", 5, 1)
@@ -93,6 +96,10 @@ def test_pvalue(data: Path) -> None:
     refused = afresh("pvalue", 1e-9, "--data", other)
     assert refused.returncode == 2
     assert "split" in refused.stderr
+
+
+def test_version() -> None:
+    assert afresh("--version").stdout == "afresh 0.1.0\n"
 
 
 @pytest.mark.parametrize("command", ["plan", "ask", "budget", "log", "pvalue", "demo"])

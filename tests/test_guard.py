@@ -1,6 +1,8 @@
 """The whole path: open, ask, charge, record, answer, reopen."""
 
 import json
+import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,12 @@ from afresh.errors import (
     DataChanged,
     DataError,
     EngineError,
+    GuardClosed,
     InvalidArgument,
     PlanMismatch,
     QueryError,
 )
+from afresh.ledger import open_ledger
 
 METHODS = ["stabilized", "calibrated", "split"]
 each_method = pytest.mark.parametrize("method", METHODS)
@@ -134,7 +138,7 @@ def test_ask_many_equals_asking_one_by_one(frame: pd.DataFrame, method: str) -> 
 
 
 def test_budget_runs_out_without_charging_or_answering(frame: pd.DataFrame) -> None:
-    with afresh.open(frame, questions=3) as guard:
+    with afresh.open(frame, questions=3, method="stabilized") as guard:
         first = guard.ask("churned")
         guard.ask("tenure < 2")
         with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 left") as refused:
@@ -159,6 +163,10 @@ def test_budget_runs_out_without_charging_or_answering(frame: pd.DataFrame) -> N
         {"expression": "avg(amount)"},
         {"expression": "amount", "bounds": (1, 0)},
         {"expression": "amount", "bounds": (0, float("nan"))},
+        {"expression": "amount", "bounds": (0, 10**400)},
+        {"expression": "amount", "bounds": "09"},
+        {"expression": "amount", "bounds": {0, 1}},
+        {"expression": "amount", "missing": b"1"},
         {"expression": "amount", "missing": 7},
         {"expression": "churned", "bounds": (0, 2)},
         {"expression": "churned", "where": "country"},
@@ -228,7 +236,9 @@ def test_changed_content_is_another_dataset(frame: pd.DataFrame) -> None:
 def test_another_plan_is_refused(frame: pd.DataFrame, other: dict[str, Any]) -> None:
     with afresh.open(frame, questions=5, confidence=0.95, method="stabilized") as guard:
         guard.ask("churned")
-    with pytest.raises(PlanMismatch, match=r"first opened with questions=5, confidence=0.95, method='stabilized'"):
+    with pytest.raises(
+        PlanMismatch, match=r"These data were first opened with questions=5, confidence=0.95, method='stabilized'"
+    ):
         afresh.open(frame, **other)
     with afresh.open(frame) as guard:
         assert guard.budget.left == 4
@@ -261,12 +271,12 @@ def test_transcript_and_guard_tell_the_rest(frame: pd.DataFrame) -> None:
 
 
 def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) -> None:
-    def ask(ledger: str, **how: Any) -> afresh.Answer:
-        with afresh.open(frame, questions=5, ledger=tmp_path / ledger, **how) as guard:
+    def ask(ledger: str | None, **how: Any) -> afresh.Answer:
+        with afresh.open(frame, questions=5, ledger=ledger and tmp_path / ledger, **how) as guard:
             return guard.ask("churned")
 
     assert ask("a").value != ask("b").value
-    seeded = ask("c", simulation_seed=4), ask("d", simulation_seed=4), ask("e", simulation_seed=5)
+    seeded = [ask(None, simulation_seed=seed) for seed in (4, 4, 5)]
     assert seeded[0].value == seeded[1].value != seeded[2].value
     assert all(answer.simulated for answer in seeded)
     assert "SIMULATION" in str(seeded[0])
@@ -274,11 +284,23 @@ def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) ->
     assert seeded[0].to_dict()["simulated"] is True
 
 
-def test_simulation_never_touches_the_real_budget(frame: pd.DataFrame, private_ledger: Path) -> None:
-    with afresh.open(frame, questions=5, simulation_seed=1, ledger=private_ledger) as guard:
-        guard.ask("churned")
+def test_a_simulation_is_kept_apart_and_marked_everywhere(frame: pd.DataFrame, private_ledger: Path) -> None:
+    with afresh.open(frame, questions=5, simulation_seed=1) as guard:
+        answer = guard.ask("churned")
+        assert "covers nothing" in answer.covers
+        for shown in (answer, guard.budget, guard.transcript):
+            assert shown.to_dict()["simulated"] is True
+            assert str(shown).startswith("SIMULATION")
+        assert "simulated" in repr(guard)
+    assert not private_ledger.exists()
+    with pytest.raises(InvalidArgument, match="keeps no ledger"):
+        afresh.open(frame, questions=5, simulation_seed=1, ledger=private_ledger)
+    with pytest.raises(InvalidArgument, match="whole number"):
+        afresh.open(frame, questions=5, simulation_seed=1.5)  # type: ignore[arg-type]
     with afresh.open(frame, questions=7) as guard:
-        assert (guard.budget.spent, guard.plan.questions) == (0, 7)
+        assert guard.budget.spent == 0
+    with pytest.raises(DataError, match="have a guard"):
+        afresh.open(frame, questions=5, simulation_seed=1)
 
 
 def test_a_file_that_changes_is_refused_before_anything_is_charged(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -309,6 +331,74 @@ def test_a_failing_engine_keeps_the_reservation_and_asking_again_completes_it(
         monkeypatch.setattr(guard._engine, "moments", real)
         answer = guard.ask("churned")
         assert (answer.charged, answer.left) == (0, 4)
+
+
+def test_ends_are_exact_at_the_bounds_and_rounded_outward_within() -> None:
+    constant = pd.DataFrame({"x": [0.4] * 500})
+    with afresh.open(constant, questions=5) as guard:
+        answer = guard.ask("x", bounds=(-32, 0.4))
+        assert answer.high == 0.4
+        assert 0.4 in answer.interval
+        assert guard.transcript.records[0].high == 0.4
+        for shown in (repr(answer), str(answer)):
+            low = re.findall(r"\[(-?[\d.,]+), (-?[\d.,]+)\]", shown)[0]
+            assert float(low[0].replace(",", "")) <= answer.low
+            assert float(low[1].replace(",", "")) >= answer.high
+
+
+def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.DataFrame, tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "shared.sqlite")
+    one = afresh.open(frame, questions=5, ledger=ledger)
+    two = afresh.open(frame.head(3000), questions=5, ledger=ledger)
+    one.close()
+    one.close()
+    with pytest.raises(GuardClosed, match="open the data again"):
+        one.ask("churned")
+    with pytest.raises(GuardClosed):
+        _ = one.budget
+    assert repr(one) == "Guard(6,000 rows, closed)"
+    assert two.ask("churned").charged == 1
+    with pytest.raises(TypeError, match="share one budget"):
+        pickle.dumps(two)
+    two.close()
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"questions": 2.5}, "questions == 2.5, must be a whole number"),
+        ({"questions": "5"}, "must be a whole number"),
+        ({"confidence": "0.95"}, "must be a number"),
+        ({"confidence": 1e-20}, "away from 0 and 1"),
+        ({"confidence": 2}, r"must be in \(0, 1\)"),
+        ({"method": ["split"]}, "must be one of"),
+        ({"ledger": 5}, "must be a path or a ledger"),
+    ],
+)
+def test_bad_arguments_are_refused_alike_on_first_and_later_opening(
+    frame: pd.DataFrame, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        afresh.open(frame, **arguments)
+    afresh.open(frame, questions=np.int64(5), confidence=np.float64(0.95)).close()  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=message):
+        afresh.open(frame, **arguments)
+
+
+@pytest.mark.parametrize("confidence", [0.30000000000000004, 0.012345678901234567, 0.1 + 0.2])
+def test_any_confidence_agrees_with_itself(frame: pd.DataFrame, confidence: float) -> None:
+    for _ in range(2):
+        afresh.open(frame, questions=5, confidence=confidence).close()
+
+
+@pytest.mark.parametrize("questions", ["churned", {"expression": "churned"}, b"churned", None, 5])
+def test_ask_many_takes_a_list(frame: pd.DataFrame, questions: Any) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        with pytest.raises(QueryError, match="takes a list"):
+            guard.ask_many(questions)
+        with pytest.raises(QueryError):
+            guard.ask_many([5])  # type: ignore[list-item]
 
 
 def test_too_few_rows() -> None:

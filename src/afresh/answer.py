@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,20 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         """Whether a value lies in it."""
         return self.low <= value <= self.high
+
+    def rescaled(self, bounds: tuple[float, float]) -> Interval:
+        """From [0, 1] to the bounds of a question, rounded outward: a bound that is reached is reached exactly."""
+        lower, upper = bounds
+
+        def end(x: float, outward: float) -> float:
+            if x <= 0.0 or x >= 1.0:
+                return lower if x <= 0.0 else upper
+            moved = lower + (upper - lower) * x
+            for _ in range(3):  # three roundings, so three steps
+                moved = math.nextafter(moved, outward)
+            return min(max(moved, lower), upper)
+
+        return Interval(end(self.low, -math.inf), end(self.high, math.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +102,12 @@ class Answer(display.Shown):
 
     def __repr__(self) -> str:
         """The answer in one line, for a prompt or a list of answers."""
-        numbers = [display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high)]
+        numbers = display.with_interval(self.value, self.low, self.high)
         mark = ", simulated" if self.simulated else ""
         return f"Answer({numbers[0]}, [{numbers[1]}, {numbers[2]}] at {display.percent(self.confidence)}{mark})"
 
     def _blocks(self) -> list[display.Block]:
-        value, low, high = (display.number(x, self.interval.half_width) for x in (self.value, self.low, self.high))
+        value, low, high = display.with_interval(self.value, self.low, self.high)
         cost = "Free, asked before" if self.charged == 0 else f"Charged {_answers(self.charged)}"
         blocks: list[display.Block] = [
             display.Title(self.question + (f"  where {self.where}" if self.where else "")),
@@ -102,9 +117,11 @@ class Answer(display.Shown):
             display.Line(self.missing),
             display.Line(f"{cost}; {self.left:,} left."),
         ]
-        if self.simulated:
-            blocks.insert(0, display.Title("SIMULATION: the noise comes from a seed, so nothing is promised"))
-        return blocks
+        return [*_mark(self.simulated), *blocks]
+
+
+def _mark(simulated: bool) -> list[display.Block]:
+    return [display.Title("SIMULATION: the noise comes from a seed, so nothing is promised")] if simulated else []
 
 
 def _answers(count: int) -> str:
@@ -123,6 +140,7 @@ class Budget(display.Shown):
     method: str
     half_width: dict[float, float]
     """What each further answer is worth: half-widths of a share of rows, by its mean."""
+    simulated: bool = False
 
     @property
     def left(self) -> int:
@@ -140,6 +158,7 @@ class Budget(display.Shown):
             "confidence": self.confidence,
             "method": self.method,
             "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
+            "simulated": self.simulated,
         }
 
     def _nats(self) -> str:
@@ -148,6 +167,7 @@ class Budget(display.Shown):
     def _blocks(self) -> list[display.Block]:
         widths = ", ".join(f"±{display.width(w)} at {mean:g}" for mean, w in self.half_width.items())
         return [
+            *_mark(self.simulated),
             display.Title(f"{self.left:,} of {self.questions:,} answers left, {display.percent(self.confidence)}"),
             display.Facts(
                 {
@@ -182,6 +202,7 @@ class Transcript(display.Shown):
 
     records: tuple[Record, ...]
     confidence: float
+    simulated: bool = False
 
     def __len__(self) -> int:
         """How many answers were paid for."""
@@ -189,12 +210,14 @@ class Transcript(display.Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {"confidence": self.confidence, "answers": [r.to_dict() for r in self.records]}
+        answers = [record.to_dict() for record in self.records]
+        return {"confidence": self.confidence, "simulated": self.simulated, "answers": answers}
 
     def _blocks(self) -> list[display.Block]:
         if not self.records:
             return [display.Title("Nothing has been asked yet.")]
         return [
+            *_mark(self.simulated),
             display.Title(
                 f"{_answers(len(self.records))}, all intervals hold at once at {display.percent(self.confidence)}"
             ),
@@ -208,5 +231,4 @@ class Transcript(display.Shown):
 def _cells(record: Record) -> list[str]:
     if record.value is None or record.low is None or record.high is None:
         return ["-", "-", "-"]
-    half_width = (record.high - record.low) / 2
-    return [display.number(x, half_width) for x in (record.value, record.low, record.high)]
+    return list(display.with_interval(record.value, record.low, record.high))

@@ -63,15 +63,30 @@ else:
         """Run the command line, and turn errors into a message and an exit code."""
         try:
             app()
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            sys.stderr.close()
-            sys.exit(0)
+        except OSError as error:
+            print(f"afresh: {error}", file=sys.stderr)
+            sys.exit(EXIT_ERROR)
         except errors.AfreshError as error:
             print(f"afresh: {error}", file=sys.stderr)
             for note in getattr(error, "__notes__", ()):
                 print(f"  {note}", file=sys.stderr)
             sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
         sys.exit(0)
+
+    def _version(wanted: bool) -> None:
+        if wanted:
+            from afresh import __version__
+
+            print(f"afresh {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def _main(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        ] = False,
+    ) -> None:
+        """Options of the program itself."""
 
     @app.command(epilog=EPILOG)
     def plan(
@@ -148,18 +163,29 @@ else:
 
         Example: afresh ask holdout.parquet amount --bounds 0 500 --where "country = 'CH'"
         """
-        with _guard(data, questions, confidence, ledger, method, table=table) as guard:
+        from afresh.queries.asked import ask as check
+
+        def checked(schema: Any) -> None:  # a mistake must not fix a plan
+            check(expression, schema, bounds, where, missing)
+
+        with _guard(data, questions, confidence, ledger, method, table=table, _check=checked) as guard:
             _show(guard.ask(expression, bounds=bounds, where=where, missing=missing), as_json)
 
     @app.command(epilog=EPILOG)
     def budget(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
-        """What was spent, what is left, and what a further answer is worth."""
+        """What was spent, what is left, and what a further answer is worth.
+
+        Example: afresh budget holdout.parquet
+        """
         with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
             _show(guard.budget, as_json)
 
     @app.command(epilog=EPILOG)
     def log(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
-        """Everything that was released about these data, in order."""
+        """Everything that was released about these data, in order.
+
+        Example: afresh log holdout.parquet --json
+        """
         with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
             _show(guard.transcript, as_json)
 
@@ -229,7 +255,7 @@ else:
             yield opened
 
     def _show(result: Any, as_json: bool) -> None:
-        print(json.dumps(result.to_dict()) if as_json else result)
+        print(json.dumps(result.to_dict()) if as_json else result, flush=True)  # a full disk must be noticed here
 
 
 if __name__ == "__main__":

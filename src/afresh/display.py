@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +67,23 @@ class Shown:
         return f'<div style="font-family:system-ui,sans-serif;line-height:1.45;max-width:60em">{body}</div>'
 
 
-def number(value: float, half_width: float) -> str:
-    """A value with the digits its error leaves meaningful: two of the half-width."""
-    if half_width <= 0 or not math.isfinite(half_width):
-        return f"{value:.6g}"
-    digits = max(0, 1 - math.floor(math.log10(half_width)))
-    return f"{value:,.{digits}f}"
+def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A value and the ends of its interval with the digits its error leaves meaningful: two of the half-width.
+
+    The ends are rounded outward: what is shown covers what was certified.
+    """
+    half_width = (high - low) / 2
+    digits = max(0, 1 - math.floor(math.log10(half_width))) if half_width > 0 else 6
+    return f"{value:,.{digits}f}", _rounded(low, digits, ROUND_FLOOR), _rounded(high, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=direction):,}"
 
 
 def width(half_width: float) -> str:
-    """A half-width with three significant digits, without an exponent where it can be read."""
-    return (
-        f"{half_width:.3g}" if half_width < 1e-4 else f"{half_width:.{max(1, 2 - math.floor(math.log10(half_width)))}f}"
-    )
+    """A half-width with three significant digits, rounded up."""
+    return _rounded(half_width, 2 - math.floor(math.log10(half_width)), ROUND_CEILING)
 
 
 def percent(probability: float) -> str:

@@ -6,6 +6,7 @@
     ├── QueryError         a question that is not a row expression; found before anything runs, free
     ├── DataError          data that cannot be opened
     ├── DataChanged        the data are no longer those that were opened
+    ├── GuardClosed        the guard was closed
     ├── PlanMismatch       data opened with another plan than the one they were first opened with
     ├── BudgetExhausted    the question would cost more than is left; nothing was charged
     ├── EngineError        the engine failed; says nothing about the rows
@@ -42,6 +43,10 @@ class DataChanged(DataError):
     """The data are no longer the ones that were opened."""
 
 
+class GuardClosed(AfreshError):
+    """The guard was closed; what it answered is kept."""
+
+
 class PlanMismatch(AfreshError):
     """The data were first opened with another plan, which stays in force."""
 
@@ -56,7 +61,7 @@ class BudgetExhausted(AfreshError):
         affordable = (
             f"{self.left} more answer{'s are' if self.left > 1 else ' is'} affordable"
             if self.left
-            else "only repeats of earlier questions are, and they are free"
+            else "only repeats of earlier questions are affordable: they are free"
         )
         super().__init__(
             f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "

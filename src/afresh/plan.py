@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, SupportsFloat
 
 from afresh import display
 from afresh.errors import ImpossibleWidth, InvalidArgument
@@ -32,6 +33,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "split": Split,
 }
 FEWEST_ROWS = 20
+_LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough
 _MOST = 10**10  # rows or questions that a search considers
 
 
@@ -215,12 +217,12 @@ def plan(
     geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
     rows or allows the most questions. `method` forces one.
     """
-    failure = _check_confidence(confidence)
-    planners = PLANNERS if method is None else {_check_method(method): PLANNERS[method]}
+    failure = _complement(_check_confidence(confidence))
+    planners = PLANNERS if method is None else {method: PLANNERS[_check_method(method)]}
     if rows is not None:
-        _check_count("rows", rows, FEWEST_ROWS)
+        rows = _check_count("rows", rows, FEWEST_ROWS)
     if questions is not None:
-        _check_count("questions", questions, 1)
+        questions = _check_count("questions", questions, 1)
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
@@ -252,7 +254,7 @@ def _most_questions(planners: Mapping[str, Planner], rows: int, width: float, me
     best = [
         m
         for planner in planners.values()
-        if (m := _search(lambda k, p=planner: p(rows, k, failure), width, mean, 1, -4.0)) is not None  # type: ignore[misc] # mypy cannot type a lambda's default
+        if (m := _search(lambda k, p=planner: p(rows, k, failure), width, mean, 1, 4.0)) is not None  # type: ignore[misc] # mypy cannot type a lambda's default
     ]
     if not best:
         one = [m for p in planners.values() if (m := p(rows, 1, failure)) is not None]
@@ -271,7 +273,7 @@ def _fewest_rows(
     best = [
         m
         for planner in planners.values()
-        if (m := _search(lambda n, p=planner: p(n, questions, failure), width, mean, FEWEST_ROWS, 2.0)) is not None  # type: ignore[misc] # as above
+        if (m := _search(lambda n, p=planner: p(n, questions, failure), width, mean, FEWEST_ROWS, -2.0)) is not None  # type: ignore[misc] # as above
     ]
     if not best:
         raise ImpossibleWidth(
@@ -286,42 +288,45 @@ def _search(
 ) -> Mechanism | None:
     """The plan at the extreme size (rows or questions) whose half-width is still at most `width`.
 
-    The half-width goes like size^(-1/power): negative power, it grows with the size, and the largest size is
-    sought; positive, it falls, and the smallest is. Steps follow that law inside a bracket of a size that
-    fits and one that does not, until they meet or the width is used to within a thousandth.
+    The half-width goes like size^(1/power), about: negative, it falls with the size (rows), and the smallest size is
+    sought; positive, it grows (questions), and the largest is. Steps follow that law, corrected by what was seen,
+    inside a bracket of a size that fits and one that does not, until they meet or the width is used to a thousandth.
     """
-    seek_largest = power < 0
+    grows = power > 0
     fits: tuple[int, Mechanism] | None = None
     fails: int | None = None
-    size = fewest if seek_largest else 1000
+    size, seen = (fewest if grows else 1000), None
     for _ in range(60):
         mechanism = build(size)
-        reached = math.inf if mechanism is None else mechanism.half_width(mean)
+        reached = 0.5 if mechanism is None else mechanism.half_width(mean)
         if mechanism is not None and reached <= width:
             fits = size, mechanism
-            if reached >= width * (1 - 1e-3) or (not seek_largest and size == fewest):
+            if reached >= width * (1 - 1e-3) or (not grows and size == fewest):
                 break
         else:
             fails = size
-            if seek_largest and size == fewest:
+            if grows and size == fewest:
                 return None
         if fits is not None and fails is not None and abs(fits[0] - fails) == 1:
             break
-        target = width * (1 - 3e-4)
-        ratio = (min(reached, 0.5) / target) ** power
-        guess = size * min(max(ratio, 1e-3), 1e3)
+        here = math.log(size), math.log(reached)
+        if seen is not None and reached < 0.49 and abs(here[1] - seen[1]) > 1e-3:
+            slope = (here[0] - seen[0]) / (here[1] - seen[1])
+            power = slope if slope * power > 0 else power
+        seen = here if reached < 0.49 else None
+        # Aim a little inside the width; at a useless width the law says nothing, so walk.
+        step = power * (math.log(width * (1 - 4e-4)) - here[1]) if reached < 0.49 else (-2.5 if grows else 2.5)
+        guess = math.exp(here[0] + min(max(step, -7.0), 7.0))
         if fits is not None and fails is not None:
             low, high = sorted((fits[0], fails))
             if not low < guess < high:
                 guess = math.sqrt(low * high)
             size = min(max(round(guess), low + 1), high - 1)
         else:
-            # No bracket yet: step at least by one, outward.
-            step = round(guess)
-            if step == size:
-                step += 1 if (fits is not None) == seek_largest else -1
-            size = max(step, fewest)
-            if size > _MOST:
+            outward = 1 if (fits is not None) == grows else -1
+            size = max(round(guess), fewest)
+            size = size if (size - round(math.exp(here[0]))) * outward > 0 else round(math.exp(here[0])) + outward
+            if not fewest <= size <= _MOST:
                 break
     return None if fits is None else fits[1]
 
@@ -335,22 +340,64 @@ def _complement(probability: float) -> float:
     return float(1 - Decimal(repr(probability)))
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a caller asks of a plan, checked; None leaves it open."""
+
+    questions: int | None
+    confidence: float | None
+    method: str | None
+
+    def differing(self, plan: Plan) -> str:
+        """In words, where a plan is not what is wished; empty if it is."""
+        failure = None if self.confidence is None else _complement(self.confidence)
+        pairs = (
+            ("questions", self.questions, self.questions, plan.questions),
+            ("confidence", self.confidence, failure, plan.mechanism.failure),
+            ("method", self.method, self.method, plan.method),
+        )
+        said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
+        if not said:
+            return ""
+        kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
+        return f"These data were first opened with {kept}, and now with {', '.join(said)}."
+
+
+def check_wishes(questions: int | None, confidence: float | None, method: str | None) -> Wishes:
+    """The same checks on a first and on a later opening."""
+    return Wishes(
+        None if questions is None else _check_count("questions", questions, 1),
+        None if confidence is None else _check_confidence(confidence),
+        None if method is None else _check_method(method),
+    )
+
+
 def _check_confidence(confidence: float) -> float:
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+    if isinstance(confidence, bool | str | bytes) or not isinstance(confidence, SupportsFloat):
+        raise InvalidArgument(f"confidence == {confidence!r}, must be a number, for example 0.95.")
+    value = float(confidence)
+    if not 0 < value < 1:
         raise InvalidArgument(f"confidence == {confidence}, must be in (0, 1), for example 0.95.")
-    return _complement(float(confidence))
+    if not _LEAST_FAILURE <= value <= 1 - _LEAST_FAILURE:
+        raise InvalidArgument(f"confidence == {confidence}, must be {_LEAST_FAILURE:g} or more away from 0 and 1.")
+    return value
 
 
 def _check_method(method: str) -> str:
-    if method not in PLANNERS:
+    if not isinstance(method, str) or method not in PLANNERS:
         raise InvalidArgument(f"method == {method!r}, must be one of {', '.join(PLANNERS)}.")
     return method
 
 
-def _check_count(name: str, value: int, fewest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
+def _check_count(name: str, value: int, fewest: int) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} == {value!r}, must be a whole number.") from None
+    if isinstance(value, bool):
         raise InvalidArgument(f"{name} == {value!r}, must be a whole number.")
-    if value < fewest:
+    if count < fewest:
         raise InvalidArgument(f"{name} == {value}, must be at least {fewest}.")
-    if value > _MOST:
+    if count > _MOST:
         raise InvalidArgument(f"{name} == {value}, must be at most {_MOST:,}.")
+    return count

@@ -29,6 +29,8 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
     if where is None:
         where = default_path()
     if not isinstance(where, str | os.PathLike):
+        if not hasattr(where, "reserve"):
+            raise InvalidArgument(f"ledger == {where!r}, must be a path or a ledger")
         return where
     if "://" in os.fspath(where):
         raise InvalidArgument(f"ledger == {os.fspath(where)!r}, must be the path of a file, not a URL")

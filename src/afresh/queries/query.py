@@ -118,8 +118,10 @@ def split_by_group(query: Query, where: str, schema: Mapping[str, Type | None]) 
 
 def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
+        if isinstance(bounds, str | bytes | set | Mapping):
+            raise TypeError  # their items have no order, or are no numbers
         low, high = (float(bound) + 0.0 for bound in bounds)  # + 0.0: there is no -0.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     # the second test refuses bounds so far apart that their difference overflows
     if low < high and math.isfinite(high - low):
@@ -134,8 +136,8 @@ def _check_missing(missing: float | None, low: float, high: float, *, binary: bo
     if missing is None:
         return low
     try:
-        value = float(missing) + 0.0
-    except (TypeError, ValueError):
+        value = math.nan if isinstance(missing, str | bytes) else float(missing) + 0.0
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if binary and value not in (0.0, 1.0):
         raise InvalidArgument(f"missing = {missing!r}, must be 0 or 1 for a condition")

@@ -128,7 +128,8 @@ def choose_envelope(qb: float, failure: float, weight: float) -> Envelope | None
         return (1 + eps) * weight + 2 * parabola_slack(eps, qb) + exponential
 
     eps, theta = _start(qb, failure)
-    start, room = [math.log(eps), math.log(theta - 1)], [(-12.0, 4.0), (-4.0, 8.0)]
+    room = [(-12.0, 4.0), (-4.0, 8.0)]
+    start = [min(max(math.log(x), low), high) for x, (low, high) in zip((eps, theta - 1), room, strict=True)]
     best, _ = minimize_simplex(price, start, tolerance=3e-3, evaluations=200, bounds=room)
     eps, theta = math.exp(best[0]), 1 + math.exp(best[1])
     A = smallest_A(eps, theta, qb, points=(800, 60))
