@@ -54,7 +54,7 @@ def cvar_with_square(k: int, failure: float, weight: float) -> float:
     low = quantile(k, failure) / 2
     high = largest + 2 * weight * cvar_square(failure) * (1 + (math.pi / 2) * largest**2 / k)
     tau = (low + high) / 2
-    for _ in range(24):  # Pr(X > tau) = b at the minimum, which is flat: bisect on it, roughly
+    for _ in range(32):  # Pr(X > tau) = b at the minimum, which is flat: bisect on it, roughly
         m, mass, scale = _maximum_around(k, weight, tau, _ROUGH)
         if float(mass @ erfc(np.sqrt(np.maximum(tau - m, 0.0) / (2 * scale)))) > failure:
             low = tau
@@ -91,4 +91,6 @@ def _maximum_around(k: int, weight: float, tau: float, rule: tuple[Floats, Float
 def _support(k: int) -> Floats:
     """Panel edges over all but 1e-16 of M's mass."""
     least = float(-ndtri(-math.expm1(-40.0 / k) / 2))  # Pr(M < least) = exp(-40)
-    return np.linspace(least, quantile(k, 1e-16) + 1.0, 9)
+    span = quantile(k, 1e-16) + 1.0 - least
+    # Finer towards the lower end, where the factor of Z^2 vanishes for k = 1.
+    return least + span * np.concatenate([[0.0], np.geomspace(1e-4, 0.1, 4), np.linspace(0.125, 1.0, 8)])
