@@ -1,9 +1,19 @@
-"""Rows as bytes that do not depend on file format, encoding or order: for fingerprints and for dealing rows.
+"""Rows as bytes that do not depend on file format, types, encoding or order: for fingerprints and for dealing rows.
 
-Every column, in order of its name, becomes a tagged piece; text carries its length, so no two rows share an
-encoding. Numbers are written as the bits of their double (zero has one sign), dates as days and timestamps as
-microseconds since 1970. NaN and infinities are written as NULL, which they are to every question: frames and files
-differ in which of them stands for a missing number. Columns no question can use enter by their text form.
+A file that is written again, by another program or in another format, must meet the budget already spent on it.
+Formats differ in the types they keep (CSV keeps none) and in the digits of a number, so an encoding knows neither,
+and where it is in doubt it merges: two data that merge share one budget, which is safe; the other error is not.
+Every column, in order of its name, becomes one self-delimiting piece:
+
+- `N`: NULL, NaN, infinities, empty text, and text that CSV readers take for one of them (NA, null, None, ...);
+- `I`: a whole number below 2^53, exactly; `F`: the bits of any other number's float32 (if that is whole it is an
+  `I` again), so a float32 file and its decimals agree; `D`: the bits of a double too large for float32;
+- `B`: a boolean; `d`: the days from 1970 to a date or midnight; `t`: the microseconds from 1970 to a timestamp, in UTC;
+- `T`: other text, with its length. Fractions of a second lose their last zeros, lists their quotes and commas.
+
+Text that spells a number (007 and +7 as well), a boolean, a date or a timestamp is that; types no question can use
+enter by their text form. Rows merge only if they agree to seven digits; still, the rule decides nothing but who
+shares a budget: questions see the data as they are.
 """
 
 from __future__ import annotations
@@ -16,29 +26,112 @@ from afresh.engines.duckdb_sql import column, leaf, quote_text, type_of
 from afresh.queries.tree import Type
 
 VERSION = "afresh-data-v1"
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_MOMENT = f"{DAY}([ T]{CLOCK}([zZ]|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?"
+# what pandas, Arrow and R read as missing
+_MISSING = r"[+-]?(nan|inf|infinity)|n/?a|null|none|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)"
+_WORD = rf"(?i)\s*(true|false|{_MISSING})\s*"
+_DAY_US = 86_400_000_000
 
 
-def _piece(name: str, physical: str) -> str:
-    kind, value = type_of(physical), leaf(name, physical)
+def _number(value: str) -> str:
+    """The piece of a double that is not NULL; float32 is named twice at most, CASE computes it where needed only."""
+    single = f"TRY_CAST({value} AS FLOAT)"
+    # A whole float32 beyond 2^24 is written with fewer digits (123456792 as 123456790): then that number is meant.
+    # From 2^27 on, where they are 16 apart, such a number ends in 0, which spares most the conversion.
+    shortest = f"(abs({value}) < 134217728 OR {value} % 10e0 = 0) AND CAST(CAST({single} AS VARCHAR) AS DOUBLE)"
+    return (
+        f"CASE WHEN NOT isfinite({value}) THEN 'N' "
+        f"WHEN {value} = trunc({value}) AND abs({value}) <= 16777216 THEN {_whole(value, 'INTEGER')} "
+        f"WHEN {value} = trunc({value}) AND abs({value}) < 9007199254740992 THEN "
+        f"CASE WHEN {shortest} = {value} THEN {_whole(single)} ELSE {_whole(value)} END "
+        f"WHEN {single} IS NULL THEN 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' "
+        f"WHEN {single} = trunc({single}) AND abs({single}) < 9007199254740992 THEN {_whole(single)} "
+        f"ELSE 'F' || CAST(CAST(CAST({single} AS BIT) AS INTEGER) AS VARCHAR) || ';' END"
+    )
+
+
+def _whole(value: str, kind: str = "BIGINT") -> str:
+    return f"'I' || CAST(CAST({value} AS {kind}) AS VARCHAR) || ';'"
+
+
+def _moment(us: str) -> str:
+    """The piece of microseconds since 1970; days apart, because the last dates have no such microseconds."""
+    return f"CASE WHEN {us} % {_DAY_US} = 0 THEN 'd' || ({us} // {_DAY_US}) || ';' ELSE 't' || {us} || ';' END"
+
+
+def _sized(text: str) -> str:
+    return f"'T' || strlen({text}) || ':' || {text}"
+
+
+def _text(text: str, number: str, us: str) -> str:
+    """The piece of text that is not NULL, of the number or moment it spells (else NULL)."""
+    word = f"lower({_trim(text)})"
+    clock = f"{text} < ':' AND regexp_full_match({text}, '[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}[.][0-9]+')"
+    seconds = f"rtrim(rtrim({text}, '0'), '.')"
+    unquoted = rf"regexp_replace(regexp_replace({text}, '[''\"]', '', 'g'), '[\s,]+', ' ', 'g')"
+    return (
+        f"CASE WHEN {text} = '' THEN 'N' "
+        f"WHEN {number} IS NOT NULL THEN {_number(number)} "
+        f"WHEN {us} IS NOT NULL THEN {_moment(us)} "
+        f"WHEN regexp_full_match({text}, '{_WORD}') THEN "
+        f"CASE {word} WHEN 'true' THEN 'B1' WHEN 'false' THEN 'B0' ELSE 'N' END "
+        f"WHEN {clock} THEN {_sized(seconds)} "
+        f"WHEN {text} >= '[' AND {text} < '\\' THEN {_sized(unquoted)} "
+        f"ELSE {_sized(text)} END"
+    )
+
+
+def _trim(text: str) -> str:
+    """Slow, so only for text that a pattern between white space has matched."""
+    return f"trim({text}, ' \t\r\n\f')"
+
+
+def _parts(name: str, physical: str, alias: str) -> tuple[list[str], str]:
+    """What a column's piece is made of, each named by the alias and its place, and the piece of those names."""
+    kind, value, first = type_of(physical), leaf(name, physical), f"{alias}_0"
     if kind is Type.NUMBER:
-        return (
-            f"CASE WHEN {value} = 0e0 THEN 'D0;' "
-            f"WHEN isfinite({value}) THEN 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' "
-            f"ELSE 'N' END"
-        )
+        return [value], _number(first)
     if kind is Type.BOOLEAN:
-        return f"CASE WHEN {value} THEN 'B1' WHEN NOT {value} THEN 'B0' ELSE 'N' END"
+        return [value], f"CASE WHEN {first} THEN 'B1' ELSE 'B0' END"
     if kind is Type.DATE:
-        return f"coalesce('d' || CAST({value} - DATE '1970-01-01' AS VARCHAR) || ';', 'N')"
+        return [f"{value} - DATE '1970-01-01'"], f"'d' || {first} || ';'"
     if kind is Type.TIMESTAMP:
-        return f"coalesce('t' || CAST(epoch_us({value}) AS VARCHAR) || ';', 'N')"
+        return [f"epoch_us({value})"], _moment(first)
     text = value if kind is Type.TEXT else f"CAST({column(name)} AS VARCHAR)"
-    return f"coalesce('T' || CAST(strlen({text}) AS VARCHAR) || ':' || {text}, 'N')"
+    # Every number and moment begins with a sign, point, digit or space: one comparison spares most text the rest.
+    early, trimmed = f"{text} < ':' AND regexp_full_match({text}, '\\s*", _trim(text)
+    number = rf"CASE WHEN {early}{_NUMBER}\s*') THEN TRY_CAST({trimmed} AS DOUBLE) END"
+    moment = rf"CASE WHEN {early}{_MOMENT}\s*') THEN {moment_of(trimmed, zoned=True)} END"
+    return [text, number, f"epoch_us({moment})"], _text(first, f"{alias}_1", f"{alias}_2")
 
 
-def row_hash(columns: Mapping[str, str]) -> str:
-    """SQL of a row's SHA-256, in hexadecimal."""
-    return f"sha256(concat({', '.join(_piece(name, columns[name]) for name in sorted(columns))}))"
+def moment_of(text: str, *, zoned: bool = False) -> str:
+    """SQL of the UTC timestamp that ISO text spells, NULL if there is no such day."""
+    # A cast to TIMESTAMP drops offsets and digits beyond microseconds; Arrow's nanoseconds are rounded, so these are.
+    # Nanoseconds reach from 1677 to 2262 only.
+    moment = f"coalesce(CAST(TRY_CAST({text} AS TIMESTAMP_NS) AS TIMESTAMP), TRY_CAST({text} AS TIMESTAMP))"
+    moment = f"CASE WHEN strlen({text}) > 26 THEN {moment} ELSE TRY_CAST({text} AS TIMESTAMP) END"
+    if not zoned:
+        return moment
+    offset = f"regexp_matches({text}, '[+-][0-9]{{2}}(:?[0-9]{{2}})?$') AND strlen({text}) > 10"
+    return f"CASE WHEN {offset} THEN make_timestamp(epoch_us(TRY_CAST({text} AS TIMESTAMPTZ))) ELSE {moment} END"
+
+
+def _hashed(source: str, columns: Mapping[str, str], row: str = "NULL") -> str:
+    """SQL of every row's `row` as r, the SHA-256 of its pieces as h, and as x a hash of what it holds exactly."""
+    inner, pieces = [f"{row} AS r"], []
+    for i, name in enumerate(sorted(columns)):
+        parts, piece = _parts(name, columns[name], f"c{i}")
+        inner += [f"{part} AS c{i}_{j}" for j, part in enumerate(parts)]
+        pieces.append(f"CASE WHEN c{i}_0 IS NULL THEN 'N' ELSE {piece} END")
+    exact = ", ".join(f"c{i}_0" for i in range(len(columns)))
+    return (
+        f"SELECT r, sha256(concat({', '.join(pieces)})) AS h, hash({exact}) AS x "
+        f"FROM (SELECT {', '.join(inner)} FROM {source} AS d)"
+    )
 
 
 def sum_hashes(source: str, columns: Mapping[str, str]) -> str:
@@ -48,24 +141,25 @@ def sum_hashes(source: str, columns: Mapping[str, str]) -> str:
     """
     return (
         "SELECT count(*), sum(CAST('0x' || h[1:16] AS UBIGINT)), sum(CAST('0x' || h[17:32] AS UBIGINT)) "
-        f"FROM (SELECT {row_hash(columns)} AS h FROM {source} AS d)"
+        f"FROM ({_hashed(source, columns)})"
     )
 
 
 def fingerprint(columns: Mapping[str, str], rows: int, high: int, low: int) -> str:
-    """The digest of the columns and of the multiset of rows."""
-    names = [(name, kind.value if (kind := type_of(columns[name])) else "other") for name in sorted(columns)]
+    """The digest of the columns' names and of the multiset of rows."""
     total = (int(high) << 64) + int(low)
-    return hashlib.sha256(json.dumps([VERSION, names, rows, str(total)]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([VERSION, sorted(columns), rows, str(total)]).encode()).hexdigest()
 
 
 def deal_rows(source: str, row: str, columns: Mapping[str, str], size: int, blocks: int, seed: str) -> str:
     """SQL of a table (row, block) that gives every block `size` rows.
 
-    Rows are ranked by content (equal rows are interchangeable), and the ranks are shuffled by the seed alone.
+    Rows are ranked by content, and the ranks are shuffled by the seed alone. Rows whose encodings merge are told
+    apart by a hash of what they hold, so that their order in the file does not matter; equal rows are
+    interchangeable.
     """
-    hashed = f"SELECT d.{row} AS r, {row_hash(columns)} AS h FROM {source} AS d"
-    ranked = f"SELECT r, row_number() OVER (ORDER BY h, r) AS k FROM ({hashed})"
+    hashed = _hashed(source, columns, f"d.{row}")
+    ranked = f"SELECT r, row_number() OVER (ORDER BY h, x, r) AS k FROM ({hashed})"
     key = f"md5({quote_text(seed + ':')} || k)"
     shuffled = f"SELECT r, row_number() OVER (ORDER BY {key}, k) - 1 AS p FROM ({ranked})"
     block = f"CAST(p // {size:d} AS INTEGER) AS block"

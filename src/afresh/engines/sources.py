@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from afresh.engines.csv_file import load_csv, read_header
 from afresh.engines.duckdb_sql import quote_name, quote_text, type_of
 from afresh.errors import DataChanged, DataError, InvalidArgument, MissingExtra
 
@@ -109,13 +110,10 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
             source = Source("data", "file_row_number", columns, stamp)
         else:
-            # Types are told from all rows; "" is an empty text, nothing at all is NULL. The first line is the
-            # header: left to guess, DuckDB skips lines silently until a ragged file makes sense to it.
-            options = "header = true, skip = 0, sample_size = -1, allow_quoted_nulls = false"
-            reader = f"read_csv({literal}, {options})"
-            connection.execute(f"CREATE TABLE data AS SELECT * FROM {reader}")
+            names, delimiter = read_header(path)
+            _check_names(names, path)
+            load_csv(connection, path, literal, names, delimiter)
             columns = _describe(connection, "data")
-            _check_names(_csv_names(connection, literal, list(columns)), path)
             source = Source("data", "rowid", columns, stamp)
     except duckdb.Error:
         failed = True  # what DuckDB says quotes rows, so the error is raised without it
@@ -156,16 +154,6 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
             names.append(name)
             inside = children or 0
     return names
-
-
-def _csv_names(connection: duckdb.DuckDBPyConnection, literal: str, columns: list[str]) -> list[str]:
-    """The names in the file's first line if that is its header; DuckDB renames duplicates silently."""
-    first = connection.execute(
-        f"SELECT * FROM read_csv({literal}, header = false, skip = 0, all_varchar = true) LIMIT 1"
-    ).fetchone()
-    if first and len(first) == len(columns) and all(c.startswith(str(f)) for c, f in zip(columns, first, strict=True)):
-        return [str(name) for name in first]
-    return columns
 
 
 def _check_names(names: Iterable[str], what: object) -> None:
