@@ -44,7 +44,7 @@ class Engine(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """A digest of the rows' content and types that does not depend on their order or encoding."""
+        """A digest of the rows' content that does not depend on their order or encoding."""
         ...
 
     def check_unchanged(self) -> None:

@@ -6,14 +6,13 @@ and where it is in doubt it merges: two data that merge share one budget, which 
 Every column, in order of its name, becomes one self-delimiting piece:
 
 - `N`: NULL, NaN, infinities, empty text, and text that CSV readers take for one of them (NA, null, None, ...);
-- `I`: a whole number below 2^53, exactly; `F`: the bits of any other number's float32 (if that is whole it is an
-  `I` again), so a float32 file and its decimals agree; `D`: the bits of a double too large for float32;
+- `I`: a whole number up to 2^53, exactly (but see `_number`); `F`: the bits of any other number's float32 (if that
+  is whole it is an `I` again), so a float32 file and its decimals agree; `D`: a double too large for float32;
 - `B`: a boolean; `d`: the days from 1970 to a date or midnight; `t`: the microseconds from 1970 to a timestamp, in UTC;
-- `T`: other text, with its length. Fractions of a second lose their last zeros, lists their quotes and commas.
+- `T`: other text, with its length. Fractions of a second lose their last zeros, lists all but their items.
 
 Text that spells a number (007 and +7 as well), a boolean, a date or a timestamp is that; types no question can use
-enter by their text form. Rows merge only if they agree to seven digits; still, the rule decides nothing but who
-shares a budget: questions see the data as they are.
+enter by their text form. Questions see the data as they are: all this decides is who shares a budget.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ _DAY_US = 86_400_000_000
 
 
 def _number(value: str) -> str:
-    """The piece of a double that is not NULL; float32 is named twice at most, CASE computes it where needed only."""
+    """The piece of a double that is not NULL."""
     single = f"TRY_CAST({value} AS FLOAT)"
-    # A whole float32 beyond 2^24 is written with fewer digits (123456792 as 123456790): then that number is meant.
-    # From 2^27 on, where they are 16 apart, such a number ends in 0, which spares most the conversion.
-    shortest = f"(abs({value}) < 134217728 OR {value} % 10e0 = 0) AND CAST(CAST({single} AS VARCHAR) AS DOUBLE)"
+    # A whole float32 beyond 2^24 may be written by a rounder number that means it (123456792 as 123456790): one of
+    # nine digits and then zeros, at least one. A number that could be one is read as that float32.
+    rounded = f"{value} % CASE WHEN abs({value}) < 1e12 THEN 1e1 ELSE 1e4 END = 0"
     return (
         f"CASE WHEN NOT isfinite({value}) THEN 'N' "
         f"WHEN {value} = trunc({value}) AND abs({value}) <= 16777216 THEN {_whole(value, 'INTEGER')} "
-        f"WHEN {value} = trunc({value}) AND abs({value}) < 9007199254740992 THEN "
-        f"CASE WHEN {shortest} = {value} THEN {_whole(single)} ELSE {_whole(value)} END "
+        f"WHEN {value} = trunc({value}) AND abs({value}) <= 9007199254740992 THEN "
+        f"CASE WHEN {rounded} THEN {_whole(single)} ELSE {_whole(value)} END "
         f"WHEN {single} IS NULL THEN 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' "
-        f"WHEN {single} = trunc({single}) AND abs({single}) < 9007199254740992 THEN {_whole(single)} "
+        f"WHEN {single} = trunc({single}) AND abs({single}) <= 9007199254740992 THEN {_whole(single)} "
         f"ELSE 'F' || CAST(CAST(CAST({single} AS BIT) AS INTEGER) AS VARCHAR) || ';' END"
     )
 
@@ -71,7 +70,7 @@ def _text(text: str, number: str, us: str) -> str:
     word = f"lower({_trim(text)})"
     clock = f"{text} < ':' AND regexp_full_match({text}, '[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}[.][0-9]+')"
     seconds = f"rtrim(rtrim({text}, '0'), '.')"
-    unquoted = rf"regexp_replace(regexp_replace({text}, '[''\"]', '', 'g'), '[\s,]+', ' ', 'g')"
+    unquoted = rf"regexp_replace(regexp_replace({text}, '[''\"]', '', 'g'), '[][\s,]+', ' ', 'g')"
     return (
         f"CASE WHEN {text} = '' THEN 'N' "
         f"WHEN {number} IS NOT NULL THEN {_number(number)} "

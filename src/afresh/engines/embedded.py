@@ -57,7 +57,7 @@ class EmbeddedEngine:
         return self._schema
 
     def fingerprint(self) -> str:
-        """A digest of the rows' content and types that does not depend on their order or encoding."""
+        """A digest of the rows' content that does not depend on their order or encoding."""
         if self._fingerprint is None:
             columns = self._source.columns
             count, high, low = self._run(sum_hashes(self._source.relation, columns))
