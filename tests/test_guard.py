@@ -398,7 +398,7 @@ def test_ask_many_takes_a_list(frame: pd.DataFrame, questions: Any) -> None:
         with pytest.raises(QueryError, match="takes a list"):
             guard.ask_many(questions)
         with pytest.raises(QueryError):
-            guard.ask_many([5])  # type: ignore[list-item]
+            guard.ask_many([5])
 
 
 def test_too_few_rows() -> None:

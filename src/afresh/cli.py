@@ -139,9 +139,13 @@ else:
             ),
         ] = None,
         bounds: Annotated[
-            tuple[float, float],
-            typer.Option(help="Numbers are clipped to these; from you, never from the data.", metavar="LO HI"),
-        ] = (0, 1),
+            tuple[float, float] | None,
+            typer.Option(
+                help="Numbers are clipped to these; from you, never from the data. Needed unless they follow from "
+                "the expression.",
+                metavar="LO HI",
+            ),
+        ] = None,
         where: Annotated[
             str | None,
             typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),

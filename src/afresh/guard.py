@@ -163,20 +163,21 @@ class Guard(display.Shown):
 
     def ask(
         self,
-        expression: str,
-        bounds: tuple[float, float] = (0, 1),
-        where: str | None = None,
+        expression: Any,
+        bounds: tuple[float, float] | None = None,
+        where: Any = None,
         missing: float | None = None,
     ) -> Answer:
-        """The mean of a row expression, written in SQL, with an interval that holds.
+        """The mean of a row expression, in SQL or as an Ibis expression, with an interval that holds.
 
-        A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row. NULL
-        counts as false; NULL, NaN and infinite numbers count as `missing` (default: the lower bound). `where` asks
-        for the mean within the rows that satisfy it, from two charged answers. A question asked before is free.
+        A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row, which may be
+        left out where they follow from the expression (CASE WHEN a THEN 1 ELSE 0 END). NULL counts as false;
+        NULL, NaN and infinite numbers count as `missing` (default: the lower bound). `where` asks for the mean
+        within the rows that satisfy it, from two charged answers. A question asked before is free.
         """
         return self.ask_many([{"expression": expression, "bounds": bounds, "where": where, "missing": missing}])[0]
 
-    def ask_many(self, questions: Iterable[str | Mapping[str, Any]]) -> list[Answer]:
+    def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
         """Answer a list in one scan: expressions, or mappings of `ask`'s arguments. All are charged, or none."""
         from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
 

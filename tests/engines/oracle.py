@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from afresh.queries.query import Query
-from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from afresh.queries.tree import NUMBER_TEXT, Call, Column, Literal, Node, Op, Type
 
 Row = Mapping[str, Any]
 
@@ -51,6 +52,24 @@ def _like(text: str, pattern: str) -> bool:
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
+def _epoch(when: date) -> int:
+    start = datetime(1970, 1, 1) if isinstance(when, datetime) else date(1970, 1, 1)
+    return (when - start) // timedelta(seconds=1)
+
+
+_PARTS: dict[str, Callable[[Any], int]] = {
+    "year": lambda when: when.year,
+    "month": lambda when: when.month,
+    "day": lambda when: when.day,
+    "dow": lambda when: when.isoweekday() % 7,
+    "isodow": lambda when: when.isoweekday(),
+    "doy": lambda when: when.timetuple().tm_yday,
+    "hour": lambda when: when.hour,
+    "minute": lambda when: when.minute,
+    "second": lambda when: when.second,
+    "epoch": _epoch,
+}
+
 _STRICT: dict[Op, Callable[..., Any]] = {
     Op.EQUAL: lambda x, y: x == y,
     Op.LESS: lambda x, y: x < y,
@@ -58,8 +77,15 @@ _STRICT: dict[Op, Callable[..., Any]] = {
     Op.IN: lambda x, *choices: x in choices,
     Op.LIKE: _like,
     Op.NOT: lambda x: not x,
-    Op.LOWER: str.lower,
-    Op.UPPER: str.upper,
+    Op.STARTS_WITH: str.startswith,
+    Op.ENDS_WITH: str.endswith,
+    Op.CONTAINS: lambda x, y: y in x,
+    Op.LOWER: lambda x: x.encode().lower().decode(),  # bytes know ASCII only
+    Op.UPPER: lambda x: x.encode().upper().decode(),
+    Op.SUBSTRING: lambda x, start, length=math.inf: x[int(start) - 1 :][: int(min(length, len(x)))],
+    Op.TO_NUMBER: lambda x: float(x.strip(" ")) if re.fullmatch(NUMBER_TEXT, x) else None,
+    Op.TO_TEXT: lambda x: str(int(x)) if x == int(x) and abs(x) <= 2**53 else None,
+    Op.PART: lambda unit, when: float(_PARTS[unit](when)),
     Op.TRIM: lambda x: x.strip(" "),
     Op.LENGTH: lambda x: float(len(x)),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -29,8 +30,14 @@ class EmbeddedEngine:
     Safe to use from several threads, except that `deal` must come before the questions.
     """
 
-    def __init__(self, data: object, table: str | None = None, *, memory_limit: str = "70%") -> None:
-        """Open data; see `open_engine`. Work beyond `memory_limit` goes to a temporary directory."""
+    def __init__(
+        self, data: object, table: str | None = None, *, memory_limit: str = "70%", time_limit: float = 3600.0
+    ) -> None:
+        """Open data; see `open_engine`. Work beyond `memory_limit` goes to a temporary directory.
+
+        A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
+        """
+        self._time_limit = time_limit
         scratch = tempfile.mkdtemp(prefix="afresh-")
         self._cleanup = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         try:
@@ -132,7 +139,14 @@ class EmbeddedEngine:
         if stamp:
             stamp.check()
         with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
-            row = self._connection.cursor().execute(sql).fetchone()
+            cursor = self._connection.cursor()
+            timer = threading.Timer(self._time_limit, cursor.interrupt)
+            timer.daemon = True
+            timer.start()
+            try:
+                row = cursor.execute(sql).fetchone()
+            finally:
+                timer.cancel()
         if stamp:
             stamp.check()
         if row is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from afresh.errors import InvalidArgument, QueryError
+from afresh.errors import InvalidArgument
 from afresh.queries.query import Query, make_query, split_by_group
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Type
@@ -46,10 +46,10 @@ class Asked:
 
 
 def ask(
-    expression: str,
+    expression: Any,
     schema: Mapping[str, Type | None],
     bounds: tuple[float, float] | None = None,
-    where: str | None = None,
+    where: Any = None,
     missing: float | None = None,
 ) -> Asked:
     """Check one question; every mistake is an error here, before anything is charged."""
@@ -59,14 +59,10 @@ def ask(
     return Asked(queries, readable(query.expression), None if group is None else readable(group), query.bounds)
 
 
-def make_asked(question: str | Mapping[str, Any], schema: Mapping[str, Type | None]) -> Asked:
-    """One item of `Guard.ask_many`: an expression, or a mapping of `Guard.ask`'s arguments."""
-    if isinstance(question, str):
-        return ask(question, schema)
+def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:
+    """One item of `Guard.ask_many`: an expression in SQL or Ibis, or a mapping of `Guard.ask`'s arguments."""
     if not isinstance(question, Mapping):
-        raise QueryError(
-            f"a question is an expression or a mapping of ask's arguments, not a {type(question).__name__}"
-        )
+        return ask(question, schema)
     possible = [name for name in inspect.signature(ask).parameters if name != "schema"]
     unknown = [str(name) for name in question if name not in possible]
     if unknown or "expression" not in question:

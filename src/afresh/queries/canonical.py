@@ -1,95 +1,224 @@
 """One tree for all spellings of a question, so that asking it again in other words is free.
 
-Every rewrite is exact, row by row, under the meaning fixed in `tree`: three-valued logic over finite doubles.
-Floating-point + and * commute but do not associate: their two operands are sorted, nothing is flattened.
+Every rewrite is exact, row by row, under the meaning fixed in `tree`: three-valued logic over finite doubles and
+NULL. Rounding is symmetric in the sign, so a sign can be moved through + - * /; and + and * commute. They do not
+associate: nothing is reordered across two roundings. Arithmetic of constants is done here only where IEEE 754
+prescribes every bit.
 """
 
 from __future__ import annotations
 
-import json
-from datetime import date
+import math
+from collections.abc import Callable, Sequence
 
-from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from afresh.queries import logic
+from afresh.queries.build import ascii_lower, ascii_upper
+from afresh.queries.serialize import serialize
+from afresh.queries.tree import Call, Literal, Node, Op, Type
 
-_COMMUTE = {Op.EQUAL, Op.ADD, Op.MULTIPLY}  # least, greatest and coalesce keep their order
-_DUAL = {Op.AND: Op.OR, Op.OR: Op.AND}
-_TRUE, _FALSE = Literal(True, Type.BOOLEAN), Literal(False, Type.BOOLEAN)
-
-
-def serialize(node: Node) -> str:
-    """An injective text of a tree: equal texts, equal trees."""
-    return json.dumps(_plain(node), ensure_ascii=True, separators=(",", ":"))
+_REPEATABLE = {Op.ABS, Op.SIGN, Op.FLOOR, Op.CEIL, Op.ROUND, Op.LOWER, Op.UPPER, Op.TRIM}  # f(f(x)) = f(x)
+_NEUTRAL = {Op.ADD: 0.0, Op.SUBTRACT: 0.0, Op.MULTIPLY: 1.0, Op.DIVIDE: 1.0}  # on the right, and on the left of + and *
+_SEARCHES = {Op.STARTS_WITH: str.startswith, Op.ENDS_WITH: str.endswith, Op.CONTAINS: str.__contains__}
 
 
-def _plain(node: Node) -> list[object]:
-    match node:
-        case Column(name, kind):
-            return ["column", name, kind.value]
-        case Literal(value, kind):
-            # repr keeps every double exactly; JSON's own number format is not ours to rely on
-            text = repr(value) if isinstance(value, float) else value
-            return ["literal", kind.value, text.isoformat() if isinstance(text, date) else text]
-        case Call(op, args, kind):
-            return [op.value, kind.value, *map(_plain, args)]
+def round_half_away(x: float) -> float:
+    """`Op.ROUND` of a constant."""
+    whole = math.floor(abs(x))
+    return math.copysign(whole + (abs(x) - whole >= 0.5), x)
+
+
+_EXACT: dict[Op, Callable[..., float]] = {
+    Op.ADD: lambda x, y: x + y,
+    Op.SUBTRACT: lambda x, y: x - y,
+    Op.MULTIPLY: lambda x, y: x * y,
+    Op.DIVIDE: lambda x, y: x / y,
+    Op.MODULO: math.fmod,
+    Op.NEGATE: lambda x: -x,
+    Op.ABS: abs,
+    Op.SIGN: lambda x: (x > 0) - (x < 0),
+    Op.FLOOR: math.floor,
+    Op.CEIL: math.ceil,
+    Op.ROUND: round_half_away,
+    Op.SQRT: math.sqrt,
+}
 
 
 def canonical(node: Node) -> Node:
-    """The representative of all trees that are equivalent to this one by the rewrites below."""
+    """The representative of all trees that are equivalent to this one by the rewrites here and in `logic`."""
     if not isinstance(node, Call):
         return node
-    if node.op is Op.NOT:
-        return _negation(canonical(node.args[0]))
-    args = tuple(canonical(arg) for arg in node.args)
-    if node.op in _DUAL:
-        return _junction(node.op, args)
-    if node.op is Op.IN:
-        return _membership(args[0], args[1:])
-    if node.op is Op.EQUAL and args[0].type is Type.BOOLEAN:
-        for one, other in (args, args[::-1]):
-            if one == _TRUE:
-                return other
-            if one == _FALSE:
-                return _negation(other)
-    if node.op is Op.NEGATE:
-        if isinstance(args[0], Call) and args[0].op is Op.NEGATE:
-            return args[0].args[0]
-        if isinstance(args[0], Literal) and isinstance(args[0].value, float):
-            return Literal(-args[0].value + 0.0, Type.NUMBER)  # + 0.0: there is no -0.0
-    if node.op in _COMMUTE:
-        args = tuple(sorted(args, key=serialize))
-    return Call(node.op, args, node.type)
+    return _make(node.op, tuple(map(canonical, node.args)), node.type)
 
 
-def _negation(node: Node) -> Node:
-    """NOT, pushed down as far as it goes; the order of finite values is total, so < turns into >=."""
-    if isinstance(node, Literal) and node.value is not None:
-        return _FALSE if node.value else _TRUE
-    if isinstance(node, Call):
-        if node.op is Op.NOT:
-            return node.args[0]
-        if node.op in _DUAL:
-            return _junction(_DUAL[node.op], tuple(map(_negation, node.args)))
-        if node.op is Op.LESS:
-            return Call(Op.LESS_EQUAL, node.args[::-1], Type.BOOLEAN)
-        if node.op is Op.LESS_EQUAL:
-            return Call(Op.LESS, node.args[::-1], Type.BOOLEAN)
-    return Call(Op.NOT, (node,), Type.BOOLEAN)
+def _make(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
+    """The canonical form of an operation on canonical operands."""
+    match op:
+        case Op.NOT:
+            return logic.negation(args[0])
+        case Op.AND | Op.OR:
+            return logic.junction(op, args)
+        case Op.IS_TRUE:
+            return logic.is_true(args[0])
+        case Op.IS_NULL:
+            return logic.is_null(args[0])
+        case Op.IN:
+            return logic.membership(args[0], args[1:])
+        case Op.CASE:
+            return logic.case(args, kind)
+        case Op.COALESCE:
+            return logic.coalesce(args, kind)
+        case Op.LEAST | Op.GREATEST:
+            return _extreme(op, args, kind)
+    if any(map(logic.null, args)):
+        return Literal(None, kind)
+    match op:
+        case Op.EQUAL:
+            return logic.equal(*_same_sign(args[0], args[1]))
+        case Op.LESS | Op.LESS_EQUAL:
+            return _order(op, *_same_sign(args[0], args[1]))
+        case Op.LIKE:
+            return _like(args[0], args[1])
+        case Op.STARTS_WITH | Op.ENDS_WITH | Op.CONTAINS:
+            return _search(op, args[0], args[1])
+    return _function(op, args, kind)
 
 
-def _junction(op: Op, args: tuple[Node, ...]) -> Node:
-    """AND or OR of canonical parts: flat, sorted, each part once."""
+def _extreme(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
+    """least or greatest, which skip NULL: flat, sorted, each part once, of all constants the one that counts."""
     parts: dict[str, Node] = {}
-    for arg in args:
-        for part in arg.args if isinstance(arg, Call) and arg.op is op else (arg,):
+    best: Literal | None = None
+    for part in (part for arg in args for part in (arg.args if isinstance(arg, Call) and arg.op is op else (arg,))):
+        if not isinstance(part, Literal):
             parts[serialize(part)] = part
-    if len(parts) == 1:
-        return next(iter(parts.values()))
-    return Call(op, tuple(parts[key] for key in sorted(parts)), Type.BOOLEAN)
+        elif part.value is not None and (best is None or _below(part, best) is (op is Op.LEAST)):
+            best = part
+    if best is not None:
+        parts[serialize(best)] = best
+    if len(parts) < 2:
+        return next(iter(parts.values()), Literal(None, kind))
+    return Call(op, tuple(parts[key] for key in sorted(parts)), kind)
 
 
-def _membership(value: Node, choices: tuple[Node, ...]) -> Node:
-    """IN: sorted, each choice once; of a single choice it is =."""
-    once = {serialize(choice): choice for choice in choices}
-    if len(once) == 1:
-        return canonical(Call(Op.EQUAL, (value, *once.values()), Type.BOOLEAN))
-    return Call(Op.IN, (value, *(once[key] for key in sorted(once))), Type.BOOLEAN)
+def _below(left: Literal, right: Literal) -> bool:
+    assert left.value is not None
+    assert right.value is not None
+    return left.value < right.value  # type: ignore[operator]  # two constants of one type
+
+
+def _order(op: Op, left: Node, right: Node) -> Node:
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        holds = _below(left, right) or (op is Op.LESS_EQUAL and left == right)
+        return logic.TRUE if holds else logic.FALSE
+    return Call(op, (left, right), Type.BOOLEAN)
+
+
+def _same_sign(left: Node, right: Node) -> tuple[Node, Node]:
+    """-a < -b is b < a, and -a = 3 is a = -3: operands in the order that compares them without their signs."""
+    if Op.NEGATE in (getattr(left, "op", None), getattr(right, "op", None)):
+        one, other = (_opposite(node) for node in (left, right))
+        if one is not None and other is not None:
+            return other, one
+    return left, right
+
+
+def _opposite(node: Node) -> Node | None:
+    """-node, if that is no longer than node."""
+    if isinstance(node, Literal) and isinstance(node.value, float):
+        return Literal(-node.value + 0.0, Type.NUMBER)  # + 0.0: there is no -0.0
+    return node.args[0] if isinstance(node, Call) and node.op is Op.NEGATE else None
+
+
+def _negative(node: Node) -> Node | None:
+    """The positive of a number that is written as a negative one."""
+    if isinstance(node, Literal) and not (isinstance(node.value, float) and node.value < 0):
+        return None
+    return _opposite(node)
+
+
+def _like(text: Node, pattern: Node) -> Node:
+    """LIKE of a plain text is =; with % only at its ends it is a search."""
+    assert isinstance(pattern, Literal)
+    shape = str(pattern.value)
+    while "%%" in shape:
+        shape = shape.replace("%%", "%")
+    inner = shape.strip("%")
+    if "_" in shape or "%" in inner:
+        return Call(Op.LIKE, (text, Literal(shape, Type.TEXT)), Type.BOOLEAN)
+    found = Literal(inner, Type.TEXT)
+    if shape == inner:
+        return logic.equal(text, found)
+    before, after = shape.startswith("%"), shape.endswith("%")
+    return _search(Op.CONTAINS if before and after else Op.ENDS_WITH if before else Op.STARTS_WITH, text, found)
+
+
+def _search(op: Op, text: Node, part: Node) -> Node:
+    if isinstance(text, Literal) and isinstance(part, Literal):
+        return logic.TRUE if _SEARCHES[op](str(text.value), str(part.value)) else logic.FALSE
+    empty = isinstance(part, Literal) and part.value == ""
+    return Call(Op.CONTAINS if empty else op, (text, part), Type.BOOLEAN)
+
+
+def _function(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
+    """Arithmetic and functions of operands that are not the constant NULL."""
+    values = [arg.value for arg in args if isinstance(arg, Literal)]
+    if op in _EXACT and len(values) == len(args):
+        return _computed(op, values)
+    if op in (Op.LOWER, Op.UPPER) and values:
+        return Literal((ascii_lower if op is Op.LOWER else ascii_upper)(str(values[0])), kind)
+    first = args[0]
+    if op in _REPEATABLE and isinstance(first, Call) and first.op is op:
+        return first
+    if op is Op.ABS and isinstance(first, Call) and first.op is Op.NEGATE:
+        return Call(Op.ABS, first.args, kind)
+    if op is Op.NEGATE:
+        return _negated(first)
+    if op in _NEUTRAL:
+        return _signed(op, args[0], args[1])
+    return Call(op, args, kind)
+
+
+def _computed(op: Op, values: Sequence[object]) -> Literal:
+    try:
+        value = float(_EXACT[op](*values))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        value = math.nan
+    return Literal(value + 0.0 if math.isfinite(value) else None, Type.NUMBER)
+
+
+def _negated(node: Node) -> Node:
+    """-node; of a difference it is the difference the other way round."""
+    if (inner := _opposite(node)) is not None:
+        return inner
+    if isinstance(node, Call) and node.op is Op.SUBTRACT:
+        return _signed(Op.SUBTRACT, node.args[1], node.args[0])
+    return Call(Op.NEGATE, (node,), Type.NUMBER)
+
+
+def _signed(op: Op, left: Node, right: Node) -> Node:
+    """+ - * / without neutral constants, its signs outside, its operands in order where that does not matter."""
+    commutes = op in (Op.ADD, Op.MULTIPLY)
+    neutral = Literal(_NEUTRAL[op], Type.NUMBER)
+    if right == neutral:
+        return left
+    if left == neutral and commutes:
+        return right
+    if op is Op.SUBTRACT and left == neutral:
+        return _negated(right)
+    one, other = _negative(left), _negative(right)
+    if op in (Op.MULTIPLY, Op.DIVIDE):
+        if one is not None or other is not None:
+            product = _signed(op, left if one is None else one, right if other is None else other)
+            return product if one is not None and other is not None else _negated(product)
+    elif op is Op.ADD:
+        if one is not None and other is not None:
+            return _negated(_signed(Op.ADD, one, other))
+        if other is not None:
+            return _signed(Op.SUBTRACT, left, other)
+        if one is not None:
+            return _signed(Op.SUBTRACT, right, one)
+    elif other is not None:
+        return _signed(Op.ADD, left, other)
+    elif one is not None:
+        return _negated(_signed(Op.ADD, one, right))
+    args = tuple(sorted((left, right), key=serialize)) if commutes else (left, right)
+    return Call(op, args, Type.NUMBER)

@@ -7,14 +7,17 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from afresh.errors import InvalidArgument, QueryError
-from afresh.queries.canonical import canonical, serialize
+from afresh.queries.bounds import range_of
+from afresh.queries.canonical import canonical
 from afresh.queries.parse import parse
+from afresh.queries.serialize import serialize
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Call, Literal, Node, Op, Type
 
-VERSION = "afresh-query-v1"  # part of every digest; changes when the meaning of a tree does
+VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of a tree does
 
 
 @dataclass(frozen=True)
@@ -98,16 +101,43 @@ class Query:
 
 
 def make_query(
-    expression: str,
+    expression: Any,
     schema: Mapping[str, Type | None],
     bounds: tuple[float, float] | None = None,
     missing: float | None = None,
 ) -> Query:
-    """The question an expression asks of data with this schema; bounds default to (0, 1)."""
-    return Query(parse(expression, schema), (0.0, 1.0) if bounds is None else bounds, missing)
+    """The question an expression, in SQL or Ibis, asks of data with this schema.
+
+    A number needs bounds, unless its range follows from the expression.
+    """
+    tree = canonical(parse(expression, schema))
+    if bounds is None:
+        bounds = _infer_bounds(tree) if tree.type is Type.NUMBER else (0.0, 1.0)
+    return Query(tree, bounds, missing)
 
 
-def split_by_group(query: Query, where: str, schema: Mapping[str, Type | None]) -> tuple[Query, Query]:
+def _infer_bounds(tree: Node) -> tuple[float, float]:
+    """The bounds of a number of which nobody said them."""
+    found = range_of(tree)
+    words = readable(tree) if tree.size < 20 else "this number"
+    instead = "write bounds=(low, high), on the command line --bounds LOW HIGH, chosen without looking at the data"
+    if found.low > found.high:
+        raise QueryError(f"{words} is NULL on every row; ask for something else")
+    if found.low == found.high:
+        raise QueryError(
+            f"{words} has no value but {number(found.low)}, so there is no scale to measure on; {instead}. "
+            "A CASE without ELSE is NULL where no condition holds: write ELSE 0 to count those rows"
+        )
+    if math.isfinite(found.high - found.low):
+        return found.low, found.high
+    raise QueryError(
+        f"{words} has no bounds: say between which values it is to be clipped; {instead}. "
+        "Bounds may be left out where they follow from the expression, as in least(greatest(x, 0), 100) or "
+        "CASE WHEN x > 3 THEN 1 ELSE 0 END"
+    )
+
+
+def split_by_group(query: Query, where: Any, schema: Mapping[str, Type | None]) -> tuple[Query, Query]:
     """The two questions A * 1_B and (1 - A) * 1_B that give the mean of A within the group B (section 12)."""
     group = parse(where, schema)
     if query.group is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from afresh.errors import QueryError
+from afresh.queries.typing import short
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
@@ -13,6 +15,35 @@ MAX_CHARACTERS = 10_000
 MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
+IF = "if() is not allowed; write CASE WHEN a THEN b ELSE c END"
+_TEXT = "text goes in plain single quotes, as in 'abc', with '' for a quote inside"
+_JSON = "is not allowed: JSON and functions of lists are not part of a question; ask about plain columns"
+# tokens no expression of ours contains, refused before sqlglot's parser spends time on them
+_REFUSED = {
+    "SEMICOLON": "ask one question at a time; ';' is not allowed",
+    "L_BRACKET": "lists and slices in [ ] are not allowed; write x IN (1, 2, 3), or substring(x, 1, 2)",
+    "L_BRACE": "structs in { } are not allowed; ask about plain columns",
+    "ARROW": f"-> {_JSON}",
+    "DARROW": f"->> {_JSON}",
+    "HASH_ARROW": f"#> {_JSON}",
+    "DHASH_ARROW": f"#>> {_JSON}",
+    "FARROW": f"=> {_JSON}",
+    "COLON_EQ": ":= is not allowed; arguments have no names",
+    "HEREDOC_STRING": f"$ quotes are not allowed; {_TEXT}",
+    "BYTE_STRING": f"e'...' is not allowed; {_TEXT}",
+    "RAW_STRING": f"raw text is not allowed; {_TEXT}",
+    "NATIONAL_STRING": f"n'...' is not allowed; {_TEXT}",
+    "UNICODE_STRING": f"u&'...' is not allowed; {_TEXT}",
+    "HEX_STRING": "numbers are written in decimal digits, as 255 or 1.5e3",
+    "BIT_STRING": "numbers are written in decimal digits, as 255 or 1.5e3",
+    "HINT": "comments are not allowed in a question; leave them out",
+}
+_STATEMENTS = {
+    *("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "ATTACH", "DETACH"),
+    *("INSTALL", "LOAD", "PRAGMA", "SET", "EXPLAIN", "DESCRIBE", "SHOW", "CALL", "EXPORT", "IMPORT", "VALUES"),
+    *("SUMMARIZE", "VACUUM", "TRUNCATE", "GRANT", "EXECUTE", "PREPARE", "USE", "BEGIN", "COMMIT", "ROLLBACK"),
+}
+
 
 def syntax(text: str) -> Expression:
     """sqlglot's tree of one expression without comments."""
@@ -20,25 +51,15 @@ def syntax(text: str) -> Expression:
     from sqlglot.dialects import DuckDB
     from sqlglot.errors import ParseError, SqlglotError
 
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(f"the question has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
+    if "\0" in text:
+        raise QueryError("the question contains a NUL character")
     dialect = DuckDB()
-    problem = ""
+    problem, first = "", ""
     try:
-        nesting = 0
         tokens = dialect.tokenize(text)
-        for token in tokens:
-            kind = token.token_type.name
-            if token.comments:
-                raise QueryError("comments are not allowed in a question; leave them out")
-            if kind == "SEMICOLON":
-                raise QueryError("ask one question at a time; ';' is not allowed")
-            nesting += kind in ("L_PAREN", "CASE")
-            nesting -= kind in ("R_PAREN", "END")
-            if nesting > MAX_NESTING:
-                raise QueryError(TOO_DEEP)
-        if not tokens:
-            raise QueryError('the question is empty; write a condition or a number, as in "age < 30"')
-        if tokens[0].token_type.name in ("SELECT", "WITH", "FROM"):
-            raise QueryError("write only the condition or number itself, without SELECT, FROM or WHERE")
+        first = _check_tokens(tokens)
         trees = dialect.parse_into(exp.Condition, text)
         if len(trees) == 1 and isinstance(trees[0], exp.Expression):
             return trees[0]
@@ -46,13 +67,35 @@ def syntax(text: str) -> Expression:
         # sqlglot wraps the first error; its details have a position and quote only the question itself
         inner = error.__cause__ if isinstance(error.__cause__, ParseError) else error
         for detail in inner.errors[:1]:
-            where = f" near {detail['highlight']!r}" if detail.get("highlight") else ""
+            where = f" near {short(detail['highlight'])}" if detail.get("highlight") else ""
             problem = f"{where}, at character {detail['col']}" if detail.get("col") else where
     except SqlglotError:
-        problem = "; check the quotes: text goes in single quotes, with '' for a quote inside"
+        problem = f"; check the quotes: {_TEXT}"
+    if first in _STATEMENTS:
+        raise QueryError(f"{first} is no part of a question; write only the condition or number itself")
     raise QueryError(f"this is not an expression: {short(text)}{problem}")
 
 
-def short(text: str) -> str:
-    """Text quoted for a message, cut where it is long."""
-    return repr(text if len(text) <= 80 else text[:77] + "...")
+def _check_tokens(tokens: Sequence[Any]) -> str:
+    """Refuse what is no expression, and what would take sqlglot long or deep; the first word, in capitals."""
+    nesting = chain = 0
+    first = None
+    for token in tokens:
+        kind = token.token_type.name
+        if token.comments:
+            raise QueryError("comments are not allowed in a question; leave them out")
+        if kind in _REFUSED:
+            raise QueryError(_REFUSED[kind])
+        first = token if first is None else first
+        nesting += kind in ("L_PAREN", "CASE")
+        nesting -= kind in ("R_PAREN", "END")
+        chain = chain + 1 if kind in ("NOT", "DASH", "PLUS", "TILDE") else 0  # - - - x nests without parentheses
+        if max(nesting, chain) > MAX_NESTING:
+            raise QueryError(TOO_DEEP)
+    if first is None:
+        raise QueryError('the question is empty; write a condition or a number, as in "age < 30"')
+    if first.text.upper() == "IF" and [token.token_type.name for token in tokens[1:2]] != ["L_PAREN"]:
+        raise QueryError(IF)  # sqlglot would read a statement, and log it
+    if first.token_type.name in ("SELECT", "WITH", "FROM"):
+        raise QueryError("write only the condition or number itself, without SELECT, FROM or WHERE")
+    return str(first.text).upper()

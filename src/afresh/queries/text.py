@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.queries.tree import Call, Column, Literal, Node, Op
+from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
 
 # Binding strength; a part that binds less than its surroundings gets parentheses.
 _INFIX = {
@@ -32,22 +32,19 @@ def quote_name(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
+_SQL_TYPE = {
+    Type.NUMBER: "DOUBLE",
+    Type.TEXT: "VARCHAR",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+# a column of such a name is quoted; sqlglot would read the bare word as something else
 _RESERVED = {
-    *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END"),
-    *(
-        "TRUE",
-        "FALSE",
-        "NULL",
-        "DATE",
-        "TIMESTAMP",
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "GROUP",
-        "ORDER",
-        "ALL",
-        "ANY",
-    ),
+    *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "TRUE"),
+    *("FALSE", "NULL", "DATE", "TIMESTAMP", "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "ALL", "ANY", "SOME"),
+    *("CAST", "TRY_CAST", "EXTRACT", "INTERVAL", "EXISTS", "WITH", "DISTINCT", "AS", "COLLATE", "ESCAPE", "ISNULL"),
+    *("NOTNULL", "GLOB", "SIMILAR", "MAP", "STRUCT", "LATERAL", "ON", "USING", "UNION", "LIMIT", "HAVING", "TIME"),
 }
 
 
@@ -62,8 +59,10 @@ def _write(node: Node) -> tuple[str, int]:
         case Column(name, _):
             return quote_name(name), _ATOM
         case Literal(value, kind):
-            if value is None or isinstance(value, bool):
-                return str(value if value is not None else "NULL").upper(), _ATOM
+            if value is None:
+                return f"CAST(NULL AS {_SQL_TYPE[kind]})", _ATOM
+            if isinstance(value, bool):
+                return str(value).upper(), _ATOM
             if isinstance(value, float):
                 return number(value), _ATOM if value >= 0 else _NEGATE
             quoted = "'" + str(value).replace("'", "''") + "'"
@@ -92,12 +91,23 @@ def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
     if op is Op.NEGATE:
         return "-" + readable(args[0], _ATOM), _NEGATE
     if op is Op.CASE:
-        pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
-        when = " ".join(f"WHEN {readable(test)} THEN {readable(value)}" for test, value in pairs)
-        last = args[-1]
-        default = "" if isinstance(last, Literal) and last.value is None else f" ELSE {readable(last)}"
-        return f"CASE {when}{default} END", _ATOM
+        return _write_case(args), _ATOM
+    if op in (Op.TO_NUMBER, Op.TO_TEXT):
+        return f"CAST({readable(args[0])} AS {_SQL_TYPE[Type.NUMBER if op is Op.TO_NUMBER else Type.TEXT]})", _ATOM
     return f"{op.value}({', '.join(map(readable, args))})", _ATOM
+
+
+def _write_case(args: tuple[Node, ...]) -> str:
+    # a bare NULL takes the type of the other results, if there are any
+    results = (*args[1:-1:2], args[-1])
+    bare = any(not _is_null(result) for result in results)
+    words = ["NULL" if bare and _is_null(result) else readable(result) for result in results]
+    when = " ".join(f"WHEN {readable(test)} THEN {word}" for test, word in zip(args[:-1:2], words[:-1], strict=True))
+    return f"CASE {when}{'' if words[-1] == 'NULL' else f' ELSE {words[-1]}'} END"
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Literal) and node.value is None
 
 
 def _write_not(node: Node) -> tuple[str, int]:

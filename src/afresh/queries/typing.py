@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import date, datetime, time
 
 from afresh.errors import QueryError
-from afresh.queries.syntax import short
 from afresh.queries.text import readable
-from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.tree import Literal, Node, Type
+
+Operand = Node | None  # None is NULL, which takes its type from what stands beside it
+
+TIMES = (Type.DATE, Type.TIMESTAMP)
+# stricter than datetime.fromisoformat, whose grammar grows from one Python to the next
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
+_NULL = "NULL may only stand after THEN or ELSE, or in coalesce; to test for it write IS NULL"
 
 
-def negated(node: Node) -> Call:
-    """NOT node."""
-    return Call(Op.NOT, (node,), Type.BOOLEAN)
+def short(text: str) -> str:
+    """Text quoted for a message, cut where it is long."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
-def expect(node: Node, kind: Type, where: str) -> Node:
+def expect(node: Operand, kind: Type, where: str) -> Node:
     """The node, which must have the type `kind`."""
+    if node is None:
+        raise QueryError(_NULL)
     if node.type is kind:
         return node
     hint = ""
@@ -24,6 +34,12 @@ def expect(node: Node, kind: Type, where: str) -> Node:
         hint = "; write CASE WHEN condition THEN 1 ELSE 0 END"
     elif kind is Type.BOOLEAN and node.type is Type.NUMBER:
         hint = "; compare it, as in x <> 0"
+    elif kind is Type.NUMBER and node.type is Type.TEXT:
+        hint = "; write TRY_CAST(x AS DOUBLE), NULL where the text is no number"
+    elif kind is Type.NUMBER and node.type in TIMES:
+        hint = "; write year(x) or another date part, or date_diff('day', a, b)"
+    elif kind is Type.TEXT and node.type is Type.NUMBER:
+        hint = "; write TRY_CAST(x AS VARCHAR), NULL where the number is not whole"
     raise QueryError(f"{where} needs a {kind.value}, but {_describe(node)} is a {node.type.value}{hint}")
 
 
@@ -33,13 +49,14 @@ def need_order(kind: Type, where: str) -> None:
         raise QueryError(f"conditions have no order ({where}); write NOT a, a = b or a AND b")
 
 
-def align(left: Node, right: Node, where: str) -> tuple[Node, Node]:
+def align(left: Operand, right: Operand, where: str) -> tuple[Node, Node]:
     """Two nodes of one type; a text constant beside a date becomes a date if it is one."""
+    if left is None or right is None:
+        raise QueryError("comparing with NULL is true for no row; write IS NULL or IS NOT NULL")
     if left.type is right.type:
         return left, right
-    times = (Type.DATE, Type.TIMESTAMP)
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, Literal) and other.type in times:
+        if isinstance(one, Literal) and other.type in TIMES:
             changed: Node | None = None
             if isinstance(one.value, str):
                 changed = moment(one.value, other.type)
@@ -51,22 +68,36 @@ def align(left: Node, right: Node, where: str) -> tuple[Node, Node]:
     if Type.BOOLEAN in (left.type, right.type):
         hint = "; a condition stands alone (a, NOT a) or becomes a number by CASE WHEN a THEN 1 ELSE 0 END"
     elif {left.type, right.type} == {Type.TEXT, Type.NUMBER}:
-        hint = "; text goes in single quotes, numbers go without"
+        hint = "; text goes in single quotes, numbers go without; a column of text is read by TRY_CAST(x AS DOUBLE)"
+    elif {left.type, right.type} == set(TIMES):
+        hint = "; write date_diff('day', a, b), which takes both"
     raise QueryError(
         f"{where} needs operands of one type, but {_describe(left)} is a {left.type.value} and "
         f"{_describe(right)} a {right.type.value}{hint}"
     )
 
 
+def alike(nodes: Sequence[Operand], where: str) -> list[Node]:
+    """Operands of one type, where NULL takes the type of the others."""
+    typed = [node for node in nodes if node is not None]
+    if not typed:
+        raise QueryError(f"{where} needs a value besides NULL")
+    # a date among texts: the texts must be dates too; a timestamp among dates: constant dates become timestamps
+    model = min(typed, key=lambda node: (node.type is not Type.TIMESTAMP, node.type is not Type.DATE))
+    return [Literal(None, model.type) if node is None else align(model, node, where)[1] for node in nodes]
+
+
 def _describe(node: Node) -> str:
-    return readable(node) if node.size < 20 else "the expression"
+    text = readable(node) if node.size < 20 else "the expression"
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def moment(text: str, kind: Type) -> Literal:
     """A date or timestamp constant from ISO text."""
     try:
-        when = datetime.fromisoformat(text.strip())
-        if when.tzinfo is None and (kind is Type.TIMESTAMP or when == datetime.combine(when, time())):
+        stripped = text.strip(" ")
+        when = datetime.fromisoformat(stripped) if _ISO.fullmatch(stripped) else None
+        if when is not None and (kind is Type.TIMESTAMP or when == datetime.combine(when, time())):
             return Literal(when if kind is Type.TIMESTAMP else when.date(), kind)
     except ValueError:
         pass

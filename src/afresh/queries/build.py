@@ -1,0 +1,196 @@
+"""Checked constructors: operands in, a well-typed tree out, or an error that says what to write.
+
+Every way into the language (SQL text, Ibis) makes its trees here and only here, so a construct has one meaning and
+one refusal whichever way it was written. Constructs beyond the few operations of `tree` are written out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from afresh.errors import QueryError
+from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.typing import Operand, align, alike, expect, need_order
+
+MAX_DEPTH = 100  # operations in a chain, as a + b + c + ... makes one
+MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and the like have been written out
+IN_QUERY = "after IN goes a list of constants in parentheses, not a column or another query"
+
+_COMPARE: dict[str, tuple[Op, bool, bool]] = {  # operation, swap the operands, negate
+    "=": (Op.EQUAL, False, False),
+    "<>": (Op.EQUAL, False, True),
+    "<": (Op.LESS, False, False),
+    "<=": (Op.LESS_EQUAL, False, False),
+    ">": (Op.LESS, True, False),
+    ">=": (Op.LESS_EQUAL, True, False),
+}
+_SIGNS = {Op.ADD: "+", Op.SUBTRACT: "-", Op.MULTIPLY: "*", Op.DIVIDE: "/", Op.MODULO: "%", Op.POWER: "power"}
+
+
+def limited(tree: Operand, depth: int) -> Operand:
+    """The tree, unless it is too large to be worked on quickly."""
+    if depth > MAX_DEPTH:
+        raise QueryError(f"the question has more than {MAX_DEPTH} operations in a chain; split it into several")
+    if tree is not None and tree.size > MAX_SIZE:
+        raise QueryError(f"the question is too long (at most {MAX_SIZE} parts); split it into several questions")
+    return tree
+
+
+def number(value: float) -> Literal:
+    """A constant number; there is no -0.0."""
+    return Literal(value + 0.0, Type.NUMBER)
+
+
+def negated(node: Operand) -> Call:
+    """NOT node."""
+    return Call(Op.NOT, (expect(node, Type.BOOLEAN, "NOT"),), Type.BOOLEAN)
+
+
+def junction(op: Op, parts: Sequence[Operand]) -> Node:
+    """AND or OR of conditions."""
+    return Call(op, tuple(expect(part, Type.BOOLEAN, op.name) for part in parts), Type.BOOLEAN)
+
+
+def comparison(sign: str, left: Operand, right: Operand) -> Node:
+    """Two values compared by one of = <> < <= > >=."""
+    op, swap, negate = _COMPARE[sign]
+    one, other = align(left, right, "a comparison")
+    if op is not Op.EQUAL:
+        need_order(one.type, f"a {sign} b")
+    tree = Call(op, (other, one) if swap else (one, other), Type.BOOLEAN)
+    return negated(tree) if negate else tree
+
+
+def between(value: Operand, low: Operand, high: Operand) -> Node:
+    """Two comparisons."""
+    return junction(Op.AND, (comparison("<=", low, value), comparison("<=", value, high)))
+
+
+def membership(value: Operand, choices: Sequence[Operand]) -> Node:
+    """A value IN a list of constants."""
+    one, taken = expect_value(value), []
+    for choice in choices:
+        if choice is None:
+            raise QueryError("NULL in an IN list makes NOT IN true for no row; leave it out and write IS NULL")
+        left, right = align(one, choice, "IN")
+        if not isinstance(right, Literal) or left is not one:
+            raise QueryError("only constants may stand in an IN list; write a = b OR a = c")
+        taken.append(right)
+    if not taken:
+        raise QueryError("the IN list is empty; no row can match")
+    return Call(Op.IN, (one, *taken), Type.BOOLEAN)
+
+
+def expect_value(node: Operand) -> Node:
+    """Anything but a bare NULL."""
+    return expect(node, Type.BOOLEAN if node is None else node.type, "")
+
+
+def is_null(value: Operand) -> Node:
+    """Whether a value is missing."""
+    return Call(Op.IS_NULL, (expect_value(value),), Type.BOOLEAN)
+
+
+def is_boolean(value: Operand, wanted: bool) -> Node:
+    """A condition IS TRUE or IS FALSE; never NULL."""
+    condition = expect(value, Type.BOOLEAN, "IS TRUE" if wanted else "IS FALSE")
+    return Call(Op.IS_TRUE, (condition if wanted else negated(condition),), Type.BOOLEAN)
+
+
+def like(value: Operand, pattern: Operand, name: str = "LIKE") -> Node:
+    """A text LIKE, or ILIKE, a constant pattern."""
+    text, shape = expect(value, Type.TEXT, name), expect(pattern, Type.TEXT, name)
+    if not isinstance(shape, Literal) or not isinstance(shape.value, str):
+        raise QueryError(f"the pattern after {name} must be a constant, as in {name} 'abc%'; or write contains(a, b)")
+    if name == "ILIKE":
+        text, shape = Call(Op.LOWER, (text,), Type.TEXT), Literal(ascii_lower(shape.value), Type.TEXT)
+    return Call(Op.LIKE, (text, shape), Type.BOOLEAN)
+
+
+def ascii_lower(text: str) -> str:
+    """`Op.LOWER` of a constant."""
+    return "".join(chr(ord(char) + 32) if "A" <= char <= "Z" else char for char in text)
+
+
+def ascii_upper(text: str) -> str:
+    """`Op.UPPER` of a constant."""
+    return "".join(chr(ord(char) - 32) if "a" <= char <= "z" else char for char in text)
+
+
+def search(op: Op, value: Operand, part: Operand) -> Node:
+    """starts_with, ends_with or contains."""
+    return Call(op, (expect(value, Type.TEXT, op.value), expect(part, Type.TEXT, op.value)), Type.BOOLEAN)
+
+
+def case(tests: Sequence[Operand], results: Sequence[Operand]) -> Node:
+    """CASE WHEN ... THEN ... ELSE; the last result is the default."""
+    conditions = [expect(test, Type.BOOLEAN, "WHEN") for test in tests]
+    values = alike(results, "CASE")
+    pairs = [part for pair in zip(conditions, values[:-1], strict=True) for part in pair]
+    return Call(Op.CASE, (*pairs, values[-1]), values[-1].type)
+
+
+def nullif(left: Operand, right: Operand) -> Node:
+    """NULL where two values are equal, else the first."""
+    one, other = align(left, right, "nullif")
+    return case([comparison("=", one, other)], [None, one])
+
+
+def merge(op: Op, values: Sequence[Operand]) -> Node:
+    """coalesce, least or greatest."""
+    args = alike(values, op.value)
+    if op is not Op.COALESCE:
+        need_order(args[0].type, op.value)
+    return Call(op, tuple(args), args[0].type) if len(args) > 1 else args[0]
+
+
+def arithmetic(op: Op, left: Operand, right: Operand) -> Node:
+    """Two numbers by + - * / % or power. A minus that may stand between dates is `dates.minus`."""
+    args = expect(left, Type.NUMBER, _SIGNS[op]), expect(right, Type.NUMBER, _SIGNS[op])
+    return Call(op, args, Type.NUMBER)
+
+
+def negative(value: Operand) -> Node:
+    """The number with the other sign."""
+    given = expect(value, Type.NUMBER, "-")
+    if isinstance(given, Literal) and isinstance(given.value, float):
+        return number(-given.value)
+    return Call(Op.NEGATE, (given,), Type.NUMBER)
+
+
+def of_number(op: Op, value: Operand) -> Node:
+    """A function of one number."""
+    return Call(op, (expect(value, Type.NUMBER, op.value),), Type.NUMBER)
+
+
+def of_text(op: Op, value: Operand) -> Node:
+    """A function of one text."""
+    return Call(op, (expect(value, Type.TEXT, op.value),), Type.NUMBER if op is Op.LENGTH else Type.TEXT)
+
+
+def rounded(value: Operand, digits: Operand) -> Node:
+    """To d digits is to scale by 10^d, round and scale back: one meaning for every engine."""
+    places = _whole(digits, -15, 15, "the digits of round(x, digits)")
+    if places == 0:
+        return of_number(Op.ROUND, value)
+    scale = number(10.0 ** abs(places))
+    there, back = (Op.MULTIPLY, Op.DIVIDE) if places > 0 else (Op.DIVIDE, Op.MULTIPLY)
+    given = expect(value, Type.NUMBER, "round")
+    return arithmetic(back, of_number(Op.ROUND, arithmetic(there, given, scale)), scale)
+
+
+def substring(value: Operand, start: Operand, length: Operand | None = None, name: str = "substring") -> Node:
+    """Some characters of a text, counted from 1."""
+    first = number(_whole(start, 1, 1e9, f"the start of {name}(text, start, length)"))
+    args: tuple[Node, ...] = (expect(value, Type.TEXT, name), first)
+    if length is not None:
+        args += (number(_whole(length, 0, 1e9, f"the length in {name}")),)
+    return Call(Op.SUBSTRING, args, Type.TEXT)
+
+
+def _whole(node: Operand, low: float, high: float, what: str) -> float:
+    value = node.value if isinstance(node, Literal) and isinstance(node.value, float) else math.nan
+    if not (low <= value <= high and value.is_integer()):
+        raise QueryError(f"{what} must be a constant whole number between {low:,.0f} and {high:,.0f}")
+    return value

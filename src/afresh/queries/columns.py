@@ -1,0 +1,44 @@
+"""The columns a question may name, and the error for one that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from afresh.errors import QueryError
+from afresh.queries.refusals import MAX_NAME, nearest
+from afresh.queries.tree import Column, Type
+from afresh.queries.typing import short
+
+
+class Columns:
+    """The columns of a schema, found whatever the case of their letters."""
+
+    def __init__(self, schema: Mapping[str, Type | None]) -> None:
+        """Names that differ only in case were refused when the data were opened."""
+        self._schema = schema
+        self._names = {name.lower(): name for name in schema}
+
+    def find(self, name: str, *, quoted: bool = False) -> Column:
+        """The column of this name; `quoted` tells that it was written in double quotes."""
+        real = self._names.get(name.lower())
+        if real is None:
+            raise self._unknown(name, quoted=quoted)
+        kind = self._schema[real]
+        if kind is None:
+            raise QueryError(
+                f"the column {real!r} has a type no question can use; usable are booleans, numbers, "
+                "text, dates and timestamps. Convert it before opening the data"
+            )
+        return Column(real, kind)
+
+    def _unknown(self, name: str, *, quoted: bool) -> QueryError:
+        names = list(self._schema)
+        by_lower = {each.lower(): each for each in names if len(each) <= MAX_NAME}
+        close = [by_lower[each] for each in nearest(name.lower(), by_lower, 3, 0.6)]
+        hint = f" did you mean {' or '.join(close)}?" if close else ""
+        if name.lower() in ("rowid", "file_row_number", "filename", "ctid", "oid", "tableoid"):
+            hint = " rows have no number that a question could read."
+        elif quoted and not close:
+            hint = f" text goes in single quotes: {short(name)}."
+        shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
+        return QueryError(f"there is no column {short(name)};{hint} The columns are: {shown}")

@@ -1,0 +1,250 @@
+"""SQL text to expression tree, through an allowlist: what is not named here does not pass."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from afresh.errors import QueryError
+from afresh.queries import build
+from afresh.queries.casts import cast
+from afresh.queries.columns import Columns
+from afresh.queries.dates import difference, minus, part
+from afresh.queries.refusals import refuse, refuse_function
+from afresh.queries.syntax import TOO_DEEP, syntax
+from afresh.queries.tree import Literal, Node, Op, Type
+from afresh.queries.typing import Operand, short
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expression
+
+_COMPARE = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+_ARITHMETIC = {"Add": Op.ADD, "Mul": Op.MULTIPLY, "Div": Op.DIVIDE, "Mod": Op.MODULO, "Pow": Op.POWER}
+_OF_NUMBER = {
+    "Abs": Op.ABS,
+    "Sign": Op.SIGN,
+    "Floor": Op.FLOOR,
+    "Ceil": Op.CEIL,
+    "Exp": Op.EXP,
+    "Ln": Op.LN,
+    "Sqrt": Op.SQRT,
+}
+_OF_TEXT = {"Lower": Op.LOWER, "Upper": Op.UPPER, "Trim": Op.TRIM, "Length": Op.LENGTH}
+_MERGE = {"Coalesce": Op.COALESCE, "Least": Op.LEAST, "Greatest": Op.GREATEST}
+_SEARCH = {"StartsWith": Op.STARTS_WITH, "EndsWith": Op.ENDS_WITH, "Contains": Op.CONTAINS}
+_PARTS = {
+    "Year": "year",
+    "Quarter": "quarter",
+    "Month": "month",
+    "Day": "day",
+    "DayOfMonth": "day",
+    "DayOfYear": "doy",
+    "DayOfWeekIso": "isodow",
+    "Hour": "hour",
+    "Minute": "minute",
+    "Second": "second",
+    "TimeToUnix": "epoch",
+}
+# arguments sqlglot sets besides operands, none of which changes the meaning here
+_HARMLESS = {"typed", "safe", "ignore_nulls", "coalesce", "date_part_boundary", "_type"}
+_DIGITS = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+Handler = Callable[["Expression"], Operand]
+
+
+def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
+    """The typed tree of a row expression in SQL."""
+    try:
+        return build.expect_value(_Reader(schema).read(syntax(text)))
+    except RecursionError:
+        pass  # raised below, so that the error carries no thousand frames of context
+    raise QueryError(TOO_DEEP)
+
+
+class _Reader:
+    """Turns sqlglot's nodes into ours."""
+
+    def __init__(self, schema: Mapping[str, Type | None]) -> None:
+        self.columns = Columns(schema)
+        self.depth = 0
+        read = self.read
+        # the handler of a kind of node, and the arguments it reads: no other may be set
+        self.handlers: dict[str, tuple[Handler, str]] = {
+            "Paren": (lambda node: read(node.this), "this"),
+            "Column": (self.column, "this table db catalog"),
+            "Literal": (self.literal, "this is_string"),
+            "Boolean": (lambda node: Literal(bool(node.this), Type.BOOLEAN), "this"),
+            "Null": (lambda _: None, ""),
+            "Neg": (lambda node: build.negative(read(node.this)), "this"),
+            "Not": (lambda node: build.negated(read(node.this)), "this"),
+            "And": (self.junction, "this expression"),
+            "Or": (self.junction, "this expression"),
+            "In": (self.membership, "this expressions query field unnest"),
+            "Between": (self.between, "this low high"),
+            "Is": (self.state, "this expression"),
+            "Like": (self.like, "this expression negate"),
+            "ILike": (self.like, "this expression negate"),
+            "Case": (self.case, "this ifs default"),
+            "Nullif": (lambda node: build.nullif(read(node.this), read(node.expression)), "this expression"),
+            "Round": (self.round, "this decimals"),
+            "Log": (self.log10, "this expression"),
+            "Cast": (self.cast, "this to"),
+            "TryCast": (self.cast, "this to"),
+            "Sub": (lambda node: minus(read(node.this), read(node.expression)), "this expression"),
+            "Substring": (self.substring, "this start length"),
+            "Left": (self.left, "this expression"),
+            "Extract": (lambda node: part(node.this.name, read(node.expression)), "this expression"),
+            "DateDiff": (self.difference, "this expression unit"),
+            "Anonymous": (self.function, "this expressions"),
+        }
+        for names, handler, arguments in (
+            (_COMPARE, self.comparison, "this expression"),
+            (_ARITHMETIC, self.arithmetic, "this expression"),
+            (_OF_NUMBER, self.of_number, "this"),
+            (_OF_TEXT, self.of_text, "this"),
+            (_MERGE, self.merge, "this expressions"),
+            (_SEARCH, self.search, "this expression"),
+            (_PARTS, self.part, "this"),
+        ):
+            self.handlers |= dict.fromkeys(names, (handler, arguments))
+
+    def read(self, node: Expression) -> Operand:
+        """The tree of any allowed node; None for a bare NULL."""
+        handler, arguments = self.handlers.get(type(node).__name__, (None, ""))
+        if handler is None:
+            raise refuse(node)
+        for key, value in node.args.items():  # what a handler does not read would be dropped silently
+            if value and key not in arguments.split() and key not in _HARMLESS:
+                name = type(node).__name__.lower()
+                raise QueryError(f"{name} takes only its plain form here; leave out what follows ({key})")
+        self.depth += 1
+        build.limited(None, self.depth)
+        tree = handler(node)
+        self.depth -= 1
+        return build.limited(tree, self.depth)
+
+    def column(self, node: Expression) -> Node:
+        from sqlglot import exp
+
+        if isinstance(node.this, exp.Star):
+            raise refuse(node.this)
+        name = str(node.name)
+        if node.args.get("table"):
+            raise QueryError(f"columns are written without a table: {short(name)[1:-1]} alone, without a dot")
+        return self.columns.find(name, quoted=bool(node.this.args.get("quoted")))
+
+    def literal(self, node: Expression) -> Node:
+        if node.is_string:
+            return Literal(str(node.this), Type.TEXT)
+        if not _DIGITS.fullmatch(str(node.this)):
+            raise QueryError(f"{short(str(node.this))} is not a number; write decimal digits, as 255 or 1.5e3")
+        value = float(node.this)
+        if not math.isfinite(value):
+            raise QueryError(f"the number {short(str(node.this))} is too large for a double")
+        return build.number(value)
+
+    def junction(self, node: Expression) -> Node:
+        """AND or OR; a long chain is a deep tree to sqlglot and a flat one to us."""
+        parts, stack = [], [node]
+        while stack:
+            one = stack.pop()
+            if type(one) is type(node):
+                stack += [one.expression, one.this]
+            else:
+                parts.append(self.read(one))
+        return build.junction(Op.AND if type(node).__name__ == "And" else Op.OR, parts)
+
+    def comparison(self, node: Expression) -> Node:
+        return build.comparison(_COMPARE[type(node).__name__], self.read(node.this), self.read(node.expression))
+
+    def membership(self, node: Expression) -> Node:
+        if any(node.args.get(key) for key in ("query", "field", "unnest")):
+            raise QueryError(build.IN_QUERY)
+        return build.membership(self.read(node.this), [self.read(item) for item in node.expressions])
+
+    def between(self, node: Expression) -> Node:
+        return build.between(self.read(node.this), self.read(node.args["low"]), self.read(node.args["high"]))
+
+    def state(self, node: Expression) -> Node:
+        kind = type(node.expression).__name__
+        if kind == "Null":
+            return build.is_null(self.read(node.this))
+        if kind != "Boolean":
+            raise QueryError("IS must be followed by NULL, TRUE or FALSE; to compare values write =")
+        return build.is_boolean(self.read(node.this), bool(node.expression.this))
+
+    def like(self, node: Expression) -> Node:
+        name = "LIKE" if type(node).__name__ == "Like" else "ILIKE"
+        if type(node.expression).__name__ in ("Any", "All"):
+            raise QueryError(f"{name} ANY is not allowed; write a {name} 'x%' OR a {name} 'y%'")
+        tree = build.like(self.read(node.this), self.read(node.expression), name)
+        return build.negated(tree) if node.args.get("negate") else tree
+
+    def case(self, node: Expression) -> Node:
+        branches, default = node.args["ifs"], node.args.get("default")
+        tests = [self.read(branch.this) for branch in branches]
+        if node.args.get("this") is not None:
+            subject = self.read(node.args["this"])
+            tests = [build.comparison("=", subject, test) for test in tests]
+        results = [self.read(branch.args["true"]) for branch in branches]
+        return build.case(tests, [*results, None if default is None else self.read(default)])
+
+    def merge(self, node: Expression) -> Node:
+        return build.merge(_MERGE[type(node).__name__], [self.read(arg) for arg in (node.this, *node.expressions)])
+
+    def arithmetic(self, node: Expression) -> Node:
+        return build.arithmetic(_ARITHMETIC[type(node).__name__], self.read(node.this), self.read(node.expression))
+
+    def of_number(self, node: Expression) -> Node:
+        return build.of_number(_OF_NUMBER[type(node).__name__], self.read(node.this))
+
+    def of_text(self, node: Expression) -> Node:
+        return build.of_text(_OF_TEXT[type(node).__name__], self.read(node.this))
+
+    def search(self, node: Expression) -> Node:
+        return build.search(_SEARCH[type(node).__name__], self.read(node.this), self.read(node.expression))
+
+    def round(self, node: Expression) -> Node:
+        digits = node.args.get("decimals")
+        return build.rounded(self.read(node.this), build.number(0) if digits is None else self.read(digits))
+
+    def log10(self, node: Expression) -> Node:
+        base, value = node.this, node.args.get("expression")
+        if value is None or type(base).__name__ != "Literal" or base.this != "10":
+            raise refuse(node)
+        return build.of_number(Op.LOG10, self.read(value))
+
+    def cast(self, node: Expression) -> Node:
+        to = node.args["to"]
+        if type(to).__name__ != "DataType" or not hasattr(to.this, "name"):
+            raise refuse(node)
+        return cast(self.read(node.this), to.this.name)
+
+    def substring(self, node: Expression) -> Node:
+        start, length = node.args.get("start"), node.args.get("length")
+        if start is None:
+            raise QueryError("substring needs a start: write substring(text, start) or substring(text, start, length)")
+        return build.substring(self.read(node.this), self.read(start), None if length is None else self.read(length))
+
+    def left(self, node: Expression) -> Node:
+        return build.substring(self.read(node.this), build.number(1), self.read(node.expression), "left")
+
+    def part(self, node: Expression) -> Node:
+        return part(_PARTS[type(node).__name__], self.read(node.this))
+
+    def difference(self, node: Expression) -> Node:
+        unit = node.args.get("unit")
+        if unit is None or type(unit).__name__ not in ("Var", "Literal"):
+            raise QueryError("date_diff needs a unit: write date_diff('day', a, b)")
+        return difference(str(unit.name), self.read(node.expression), self.read(node.this))
+
+    def function(self, node: Expression) -> Node:
+        """A function sqlglot has no kind for."""
+        name, args = str(node.this), node.expressions
+        if name.lower() in ("date_part", "datepart"):
+            if len(args) != 2 or type(args[0]).__name__ != "Literal" or not args[0].is_string:
+                raise QueryError("write date_part('month', x), with the part as a constant")
+            return part(str(args[0].this), self.read(args[1]))
+        raise refuse_function(name)
