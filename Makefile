@@ -33,7 +33,7 @@ types: install
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 benchmarks: install
 	$(BIN)/python -m benchmarks

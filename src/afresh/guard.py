@@ -98,9 +98,10 @@ def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool,
 
 def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simulated: bool) -> Terms:
     """The terms in force: those the ledger knows, or new ones from what is wanted."""
-    fingerprint = engine.fingerprint()
-    if simulated and _has_real_guard(fingerprint):
+    if simulated and _has_real_guard(engine):
         raise DataError("these data have a guard; a simulation on them would show what nobody has paid for.")
+    # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
+    fingerprint = "simulation" if simulated else engine.fingerprint()
     terms = book.terms(fingerprint, simulated=simulated)
     if terms is None and must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
@@ -127,7 +128,7 @@ def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simu
     return terms
 
 
-def _has_real_guard(fingerprint: str) -> bool:
+def _has_real_guard(engine: Engine) -> bool:
     """Whether this user's ledger knows the data; a ledger that is not there is not made."""
     from afresh.ledger import default_path, open_ledger
 
@@ -135,7 +136,7 @@ def _has_real_guard(fingerprint: str) -> bool:
         return False
     book = open_ledger()
     try:
-        return book.terms(fingerprint) is not None
+        return book.terms(engine.fingerprint()) is not None
     finally:
         book.close()
 
