@@ -74,7 +74,6 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     assert afresh("ask", data, "churned", "--questions", 1).returncode == 0
     failing(2, "rows == 5, must be at least 20", "plan", "--rows", 5, "--questions", 1)
     failing(2, "bounds", "ask", data, "amount", "--bounds", 5, 1)
-    failing(3, "--bounds LOW HIGH", "ask", data, "amount")
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
     failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")

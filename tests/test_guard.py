@@ -110,6 +110,14 @@ def test_the_same_question_again_is_free(frame: pd.DataFrame, first: str, second
     assert (paid.value, paid.interval) == (repeat.value, repeat.interval)
 
 
+def test_bounds_are_the_unit_interval_unless_said_or_inferred(frame: pd.DataFrame) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        assert guard.ask("amount").bounds == (0, 1)
+        assert guard.ask("CASE WHEN churned THEN 5 ELSE 2 END", bounds=None).bounds == (2, 5)
+        with pytest.raises(QueryError, match="has no bounds"):
+            guard.ask("amount", bounds=None)
+
+
 def test_other_bounds_or_missing_make_another_question(frame: pd.DataFrame) -> None:
     with afresh.open(frame, questions=5) as guard:
         asked = [

@@ -139,13 +139,9 @@ else:
             ),
         ] = None,
         bounds: Annotated[
-            tuple[float, float] | None,
-            typer.Option(
-                help="Numbers are clipped to these; from you, never from the data. Needed unless they follow from "
-                "the expression.",
-                metavar="LO HI",
-            ),
-        ] = None,
+            tuple[float, float],
+            typer.Option(help="Numbers are clipped to these; from you, never from the data.", metavar="LO HI"),
+        ] = (0, 1),
         where: Annotated[
             str | None,
             typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),

@@ -165,16 +165,16 @@ class Guard(display.Shown):
     def ask(
         self,
         expression: Any,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | None = (0, 1),
         where: Any = None,
         missing: float | None = None,
     ) -> Answer:
         """The mean of a row expression, in SQL or as an Ibis expression, with an interval that holds.
 
-        A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row, which may be
-        left out where they follow from the expression (CASE WHEN a THEN 1 ELSE 0 END). NULL counts as false;
-        NULL, NaN and infinite numbers count as `missing` (default: the lower bound). `where` asks for the mean
-        within the rows that satisfy it, from two charged answers. A question asked before is free.
+        A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row. None
+        takes the bounds from the expression, where they follow from it (CASE WHEN a THEN 5 ELSE 0 END). NULL
+        counts as false; NULL, NaN and infinite numbers count as `missing` (default: the lower bound). `where` asks
+        for the mean within the rows that satisfy it, from two charged answers. A question asked before is free.
         """
         return self.ask_many([{"expression": expression, "bounds": bounds, "where": where, "missing": missing}])[0]
 

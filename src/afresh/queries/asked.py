@@ -48,7 +48,7 @@ class Asked:
 def ask(
     expression: Any,
     schema: Mapping[str, Type | None],
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = (0, 1),
     where: Any = None,
     missing: float | None = None,
 ) -> Asked:
