@@ -110,12 +110,13 @@ def test_the_same_question_again_is_free(frame: pd.DataFrame, first: str, second
     assert (paid.value, paid.interval) == (repeat.value, repeat.interval)
 
 
-def test_bounds_are_the_unit_interval_unless_said_or_inferred(frame: pd.DataFrame) -> None:
+def test_bounds_are_said_or_inferred(frame: pd.DataFrame) -> None:
     with afresh.open(frame, questions=5) as guard:
-        assert guard.ask("amount").bounds == (0, 1)
-        assert guard.ask("CASE WHEN churned THEN 5 ELSE 2 END", bounds=None).bounds == (2, 5)
+        assert guard.ask("churned").bounds == (0, 1)
+        assert guard.ask("CASE WHEN churned THEN 5 ELSE 2 END").bounds == (2, 5)
         with pytest.raises(QueryError, match="has no bounds"):
-            guard.ask("amount", bounds=None)
+            guard.ask("amount")
+        assert guard.budget.spent == 2
 
 
 def test_other_bounds_or_missing_make_another_question(frame: pd.DataFrame) -> None:
@@ -381,7 +382,7 @@ def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.Data
         ({"confidence": 1e-20}, "away from 0 and 1"),
         ({"confidence": 2}, r"must be in \(0, 1\)"),
         ({"method": ["split"]}, "must be one of"),
-        ({"ledger": 5}, "must be a path or a ledger"),
+        ({"ledger": 5}, "must be a path, a postgresql"),
     ],
 )
 def test_bad_arguments_are_refused_alike_on_first_and_later_opening(

@@ -6,7 +6,8 @@ before a dataset, and `Guard.ask` gives an `Answer`.
 
 from afresh import errors
 from afresh.answer import Answer, Budget, Interval, Transcript
-from afresh.guard import Guard, open
+from afresh.guard import Guard
+from afresh.opening import open
 from afresh.plan import Plan, plan
 from afresh.theory.information import correct_pvalue
 

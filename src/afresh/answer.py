@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from afresh import display
@@ -129,35 +129,59 @@ def _answers(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Coarser:
+    """What a coarser answer is worth: `Guard.ask(..., precision=half_width)`."""
+
+    half_width: float
+    """Of a share of rows near 1/2, where it is widest."""
+    price: float
+    """Its charge, as a part of the full price."""
+    left: int
+    """How many more of these are affordable, if nothing else is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Budget(display.Shown):
     """What a guard may still answer. The limits were fixed before the data were seen and never move."""
 
     questions: int
+    """How many answers at full price the plan is made for."""
+    answers: int
+    """The most answers there may be, of whatever price."""
     spent: int
+    left: int
+    """How many more answers at full price are affordable."""
     information: float | None
     spent_information: float
+    outside_information: float
+    """The part of it charged for what was revealed outside of the guard."""
     confidence: float
     method: str
     half_width: dict[float, float]
     """What each further answer is worth: half-widths of a share of rows, by its mean."""
+    coarser: tuple[Coarser, ...] = ()
+    """What coarser answers are worth, where the plan allows more answers than questions."""
+    analyst: str | None = None
+    """Whose share `answers`, `spent` and `left` are about; None if the budget is not divided."""
+    shares: dict[str, int] = field(default_factory=dict)
     simulated: bool = False
-
-    @property
-    def left(self) -> int:
-        """How many more answers can be released."""
-        return self.questions - self.spent
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
             "questions": self.questions,
+            "answers": self.answers,
             "spent": self.spent,
             "left": self.left,
             "information": self.information,
             "spent_information": self.spent_information,
+            "outside_information": self.outside_information,
             "confidence": self.confidence,
             "method": self.method,
             "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
+            "coarser": [asdict(each) for each in self.coarser],
+            "analyst": self.analyst,
+            "shares": self.shares,
             "simulated": self.simulated,
         }
 
@@ -166,17 +190,20 @@ class Budget(display.Shown):
 
     def _blocks(self) -> list[display.Block]:
         widths = ", ".join(f"±{display.width(w)} at {mean:g}" for mean, w in self.half_width.items())
-        return [
-            *_mark(self.simulated),
-            display.Title(f"{self.left:,} of {self.questions:,} answers left, {display.percent(self.confidence)}"),
-            display.Facts(
-                {
-                    "spent": _answers(self.spent) + self._nats(),
-                    "each further": f"{widths} (share of rows), by {self.method}",
-                    "repeats": "free, whatever is left",
-                }
-            ),
-        ]
+        facts = {"spent": _answers(self.spent) + self._nats()}
+        if self.outside_information:
+            facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
+        facts["each further"] = f"{widths} (share of rows), by {self.method}"
+        for each in self.coarser:
+            width = display.width(each.half_width)
+            facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
+        facts["repeats"] = "free, whatever is left"
+        if self.shares:
+            facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
+        share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
+        whose = f" in the share of {self.analyst}" if self.analyst is not None else ""
+        title = f"{self.left:,} of {share:,} answers left{whose}, {display.percent(self.confidence)}"
+        return [*_mark(self.simulated), display.Title(title), display.Facts(facts)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +217,7 @@ class Record:
     high: float | None
     charge: float
     asked_at: str
+    analyst: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

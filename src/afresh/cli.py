@@ -46,13 +46,18 @@ else:
     Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
     Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
     Table = Annotated[str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")]
-    LedgerPath = Annotated[
-        Path | None,
+    LedgerPlace = Annotated[
+        str | None,
         typer.Option(
             "--ledger",
-            help="The ledger's file. Default: $AFRESH_LEDGER, or one per user in the state directory.",
-            metavar="FILE",
+            help="The ledger: a file, or a postgresql:// address. Default: $AFRESH_LEDGER, or a file in this user's "
+            "state directory.",
+            metavar="PLACE",
         ),
+    ]
+    Analyst = Annotated[
+        str | None,
+        typer.Option(help="Who asks, for the record. Default: $AFRESH_ANALYST, or this user.", metavar="NAME"),
     ]
     Method = Annotated[
         str | None,
@@ -139,9 +144,13 @@ else:
             ),
         ] = None,
         bounds: Annotated[
-            tuple[float, float],
-            typer.Option(help="Numbers are clipped to these; from you, never from the data.", metavar="LO HI"),
-        ] = (0, 1),
+            tuple[float, float] | None,
+            typer.Option(
+                help="Numbers are clipped to these; from you, never from the data. Needed unless they follow "
+                "from EXPR.",
+                metavar="LO HI",
+            ),
+        ] = None,
         where: Annotated[
             str | None,
             typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),
@@ -150,9 +159,22 @@ else:
             float | None,
             typer.Option(help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"),
         ] = None,
+        precision: Annotated[
+            float | None,
+            typer.Option(help="A half-width that is enough: more noise, a lower charge.", metavar="W"),
+        ] = None,
+        answers: Annotated[
+            int | None,
+            typer.Option(
+                help="How many answers there may be if some are asked with --precision; fixed by the first question "
+                "(default: as many as --questions).",
+                metavar="M",
+            ),
+        ] = None,
         method: Method = None,
-        ledger: LedgerPath = None,
+        ledger: LedgerPlace = None,
         table: Table = None,
+        analyst: Analyst = None,
         as_json: Json = False,
     ) -> None:
         """Ask one question: the share of rows that satisfy a condition, or the mean of a number.
@@ -166,22 +188,25 @@ else:
         from afresh.queries.asked import ask as check
 
         def checked(schema: Any) -> None:  # a mistake must not fix a plan
-            check(expression, schema, bounds, where, missing)
+            check(expression, schema, bounds, where, missing, precision)
 
-        with _guard(data, questions, confidence, ledger, method, table=table, _check=checked) as guard:
-            _show(guard.ask(expression, bounds=bounds, where=where, missing=missing), as_json)
+        options = {"answers": answers, "table": table, "analyst": analyst, "_check": checked}
+        with _guard(data, questions, confidence, ledger, method, **options) as guard:
+            _show(guard.ask(expression, bounds=bounds, where=where, missing=missing, precision=precision), as_json)
 
     @app.command(epilog=EPILOG)
-    def budget(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
+    def budget(
+        data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
+    ) -> None:
         """What was spent, what is left, and what a further answer is worth.
 
         Example: afresh budget holdout.parquet
         """
-        with _guard(data, ledger=ledger, table=table, must_exist=True) as guard:
+        with _guard(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
             _show(guard.budget, as_json)
 
     @app.command(epilog=EPILOG)
-    def log(data: Data, ledger: LedgerPath = None, table: Table = None, as_json: Json = False) -> None:
+    def log(data: Data, ledger: LedgerPlace = None, table: Table = None, as_json: Json = False) -> None:
         """Everything that was released about these data, in order.
 
         Example: afresh log holdout.parquet --json
@@ -198,7 +223,7 @@ else:
         data: Annotated[
             str | None, typer.Option(help="Take the nats from the plan of these data instead.", metavar="DATA")
         ] = None,
-        ledger: LedgerPath = None,
+        ledger: LedgerPlace = None,
         table: Table = None,
         as_json: Json = False,
     ) -> None:
@@ -247,10 +272,10 @@ else:
         """Open the data, telling a waiting person so, and close them."""
         from rich.console import Console
 
-        from afresh import guard
+        from afresh import opening
 
         with Console(stderr=True).status(f"Reading {data} ..."):  # silent unless stderr is a terminal
-            opened = guard.open(data, *arguments, **options)
+            opened = opening.open(data, *arguments, **options)
         with opened:
             yield opened
 

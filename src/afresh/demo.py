@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh import guard as guards
+from afresh import opening
 from afresh.answer import Answer
 from afresh.errors import BudgetExhausted, MissingExtra, QueryError
 from afresh.plan import plan
@@ -65,7 +66,7 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
         "   Same data, same strategy; every number comes from guard.ask.",
         "",
     )
-    with guards.open(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
+    with opening.open(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
         guarded = _guarded_analyst(guard)
         for kept, answer in guarded.items():
             holds = answer.low <= 0.5 <= answer.high
@@ -85,7 +86,7 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
         "",
     )
     customers, truth = _customers(folder / "customers.parquet", rng)
-    with guards.open(customers, questions=1000, ledger=ledger) as guard:
+    with opening.open(customers, questions=1000, ledger=ledger) as guard:
         answers = [guard.ask(**question) for question in REAL_QUESTIONS]
         inside = 0
         for answer, true in zip(answers, truth, strict=True):

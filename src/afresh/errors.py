@@ -11,6 +11,7 @@
     ├── BudgetExhausted    the question would cost more than is left; nothing was charged
     ├── EngineError        the engine failed; says nothing about the rows
     ├── LedgerError        the ledger cannot be read or written; nothing was released
+    │   └── BrokenChain    its records were changed, dropped or reordered
     └── MissingExtra       an optional part is not installed
 
 A message says what was wrong, with the value, and what would be right. It never quotes a row.
@@ -54,9 +55,9 @@ class PlanMismatch(AfreshError):
 class BudgetExhausted(AfreshError):
     """The question would cost more than is left. Nothing was charged."""
 
-    def __init__(self, *, asked: int, spent: int, questions: int) -> None:
-        """`asked` answers were wanted, `spent` of `questions` are gone."""
-        self.asked, self.spent, self.questions = asked, spent, questions
+    def __init__(self, *, asked: int, spent: int, questions: int, analyst: str | None = None) -> None:
+        """`asked` answers were wanted, `spent` of `questions` are gone: of the share of `analyst`, if one is named."""
+        self.asked, self.spent, self.questions, self.analyst = asked, spent, questions, analyst
         self.left = questions - spent
         affordable = (
             f"{self.left} more answer{'s are' if self.left > 1 else ' is'} affordable"
@@ -65,8 +66,13 @@ class BudgetExhausted(AfreshError):
         )
         super().__init__(
             f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "
-            f"and {self.left} left; {affordable}. The limit was fixed before the data were seen: raising it "
-            "now would void the intervals already released."
+            f"and {self.left} left{f' in the share of {analyst}' if analyst else ''}; {affordable}. "
+            + (
+                "A share can be changed by whoever divides the budget, within the whole."
+                if analyst
+                else "The limit was fixed before the data were seen: raising it now would void the intervals "
+                "already released."
+            )
         )
 
 
@@ -76,6 +82,10 @@ class EngineError(AfreshError):
 
 class LedgerError(AfreshError):
     """The ledger cannot be read or written. Nothing was released."""
+
+
+class BrokenChain(LedgerError):
+    """Records were changed, dropped or reordered by something else than afresh; nothing in the guard can be trusted."""
 
 
 class MissingExtra(AfreshError, ImportError):

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from functools import cached_property
-from typing import Any, SupportsFloat
+from typing import Any
 
 from afresh import display
-from afresh.errors import ImpossibleWidth, InvalidArgument
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.plan_search import Planner, fewest_rows, most_questions
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
-
-Planner = Callable[[int, int, float], Mechanism | None]
+from afresh.wishes import check_confidence, check_count, check_method, complement
 
 # The methods that carry a certificate, with the section of docs/guarantees.md that proves it.
 PLANNERS: Mapping[str, Planner] = {
@@ -33,8 +31,6 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "split": Split,
 }
 FEWEST_ROWS = 20
-_LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough
-_MOST = 10**10  # rows or questions that a search considers
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +71,18 @@ class Plan(display.Shown):
 
     @property
     def questions(self) -> int:
-        """k, the most answers that can be released."""
+        """k, how many answers at full price can be released."""
         return self.mechanism.questions
+
+    @property
+    def answers(self) -> int:
+        """The most answers that can be released if some are asked coarser; at least `questions`."""
+        return self.mechanism.answers
 
     @property
     def confidence(self) -> float:
         """The probability with which all intervals hold at once."""
-        return _complement(self.mechanism.failure)
+        return complement(self.mechanism.failure)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -103,19 +104,23 @@ class Plan(display.Shown):
         """Nats that one answer is charged."""
         return self.mechanism.charge
 
-    def half_width(self, mean: float = 0.5) -> float:
+    def half_width(self, mean: float = 0.5, coarseness: float = 1.0) -> float:
         """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1]."""
         if not 0 <= mean <= 1:
             raise InvalidArgument(f"mean == {mean}, must be in [0, 1]: rescale by the bounds first.")
-        return self.mechanism.half_width(mean)
+        return self.at(coarseness).half_width(mean)
+
+    def at(self, coarseness: float) -> Mechanism:
+        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate."""
+        return at_coarseness(self.mechanism, coarseness)
 
     @cached_property
     def methods(self) -> dict[str, Method]:
         """The certified methods at these rows, questions and confidence, then the reference lines."""
-        n, k, failure = self.rows, self.questions, self.mechanism.failure
+        n, k, failure, answers = self.rows, self.questions, self.mechanism.failure, self.answers
         lines = {}
         for name, planner in PLANNERS.items():
-            mechanism = self.mechanism if name == self.method else planner(n, k, failure)
+            mechanism = self.mechanism if name == self.method else planner(n, k, failure, answers)
             widths = None if mechanism is None else _widths(mechanism.half_width)
             about = _ABOUT[name] if widths else _UNAVAILABLE[name]
             lines[name] = Method(name, True, widths, about)
@@ -133,6 +138,7 @@ class Plan(display.Shown):
             "method": self.method,
             "rows": self.rows,
             "questions": self.questions,
+            "answers": self.answers,
             "confidence": self.confidence,
             "information": self.information,
             "charge": self.charge,
@@ -198,7 +204,7 @@ _ABOUT = {
 _UNAVAILABLE = {
     "stabilized": "too few rows for its variance floor",
     "calibrated": "not available",
-    "split": "fewer rows than questions",
+    "split": "fewer rows than questions, or more answers than questions",
 }
 
 
@@ -207,6 +213,7 @@ def plan(
     questions: int | None = None,
     confidence: float = 0.95,
     *,
+    answers: int | None = None,
     width: float | None = None,
     mean: float = 0.5,
     method: str | None = None,
@@ -215,18 +222,23 @@ def plan(
 
     `width` is a half-width for an answer that reads `mean`. Without it, the method is the one with the smallest
     geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
-    rows or allows the most questions. `method` forces one.
+    rows or allows the most questions. `method` forces one. `answers`, if more than `questions`, is how many answers
+    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
     """
-    failure = _complement(_check_confidence(confidence))
-    planners = PLANNERS if method is None else {method: PLANNERS[_check_method(method)]}
+    failure = complement(check_confidence(confidence))
+    planners = PLANNERS if method is None else {method: PLANNERS[check_method(method, PLANNERS)]}
     if rows is not None:
-        rows = _check_count("rows", rows, FEWEST_ROWS)
+        rows = check_count("rows", rows, FEWEST_ROWS)
     if questions is not None:
-        questions = _check_count("questions", questions, 1)
+        questions = check_count("questions", questions, 1)
+    if answers is not None:
+        if questions is None:
+            raise InvalidArgument("answers needs questions, of which it is at least as many.")
+        answers = check_count("answers", answers, questions)
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
-        return Plan(_narrowest(planners, rows, questions, failure))
+        return Plan(_narrowest(planners, rows, questions, failure, answers))
     if not 0 < width < 0.5:
         raise InvalidArgument(f"width == {width}, must be in (0, 0.5): ±0.5 is promised by saying nothing.")
     if not 0 <= mean <= 1:
@@ -234,13 +246,15 @@ def plan(
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give either rows or questions, not both and not neither.")
     if rows is not None:
-        return Plan(_most_questions(planners, rows, width, mean, failure))
+        return Plan(most_questions(planners, rows, width, mean, failure))
     assert questions is not None
-    return Plan(_fewest_rows(planners, questions, width, mean, failure))
+    return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
 
 
-def _narrowest(planners: Mapping[str, Planner], rows: int, questions: int, failure: float) -> Mechanism:
-    found = [m for p in planners.values() if (m := p(rows, questions, failure)) is not None]
+def _narrowest(
+    planners: Mapping[str, Planner], rows: int, questions: int, failure: float, answers: int | None
+) -> Mechanism:
+    found = [m for p in planners.values() if (m := p(rows, questions, failure, answers)) is not None]
     if not found:
         raise InvalidArgument(
             f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows; "
@@ -249,155 +263,5 @@ def _narrowest(planners: Mapping[str, Planner], rows: int, questions: int, failu
     return min(found, key=lambda m: geometric_mean(m.half_width))
 
 
-def _most_questions(planners: Mapping[str, Planner], rows: int, width: float, mean: float, failure: float) -> Mechanism:
-    """Over all methods, the plan with the most questions whose half-width is at most `width`."""
-    best = [
-        m
-        for planner in planners.values()
-        if (m := _search(lambda k, p=planner: p(rows, k, failure), width, mean, 1, 4.0)) is not None  # type: ignore[misc] # mypy cannot type a lambda's default
-    ]
-    if not best:
-        one = [m for p in planners.values() if (m := p(rows, 1, failure)) is not None]
-        possible = min(m.half_width(mean) for m in one)
-        raise ImpossibleWidth(
-            f"width == {width}: {rows:,} rows cannot promise it even for one question; "
-            f"the narrowest is ±{display.width(possible)}. More rows, or a lower confidence, would."
-        )
-    return max(best, key=lambda m: m.questions)
-
-
-def _fewest_rows(
-    planners: Mapping[str, Planner], questions: int, width: float, mean: float, failure: float
-) -> Mechanism:
-    """Over all methods, the plan with the fewest rows whose half-width is at most `width`."""
-    best = [
-        m
-        for planner in planners.values()
-        if (m := _search(lambda n, p=planner: p(n, questions, failure), width, mean, FEWEST_ROWS, -2.0)) is not None  # type: ignore[misc] # as above
-    ]
-    if not best:
-        raise ImpossibleWidth(
-            f"width == {width}: {questions:,} questions would need more than {_MOST:,} rows; "
-            "ask for a larger width or fewer questions."
-        )
-    return min(best, key=lambda m: m.rows)
-
-
-def _search(
-    build: Callable[[int], Mechanism | None], width: float, mean: float, fewest: int, power: float
-) -> Mechanism | None:
-    """The plan at the extreme size (rows or questions) whose half-width is still at most `width`.
-
-    The half-width goes like size^(1/power), about: negative, it falls with the size (rows), and the smallest size is
-    sought; positive, it grows (questions), and the largest is. Steps follow that law, corrected by what was seen,
-    inside a bracket of a size that fits and one that does not, until they meet or the width is used to a thousandth.
-    """
-    grows = power > 0
-    fits: tuple[int, Mechanism] | None = None
-    fails: int | None = None
-    size, seen = (fewest if grows else 1000), None
-    for _ in range(60):
-        mechanism = build(size)
-        reached = 0.5 if mechanism is None else mechanism.half_width(mean)
-        if mechanism is not None and reached <= width:
-            fits = size, mechanism
-            if reached >= width * (1 - 1e-3) or (not grows and size == fewest):
-                break
-        else:
-            fails = size
-            if grows and size == fewest:
-                return None
-        if fits is not None and fails is not None and abs(fits[0] - fails) == 1:
-            break
-        here = math.log(size), math.log(reached)
-        if seen is not None and reached < 0.49 and abs(here[1] - seen[1]) > 1e-3:
-            slope = (here[0] - seen[0]) / (here[1] - seen[1])
-            power = slope if slope * power > 0 else power
-        seen = here if reached < 0.49 else None
-        # Aim a little inside the width; at a useless width the law says nothing, so walk.
-        step = power * (math.log(width * (1 - 4e-4)) - here[1]) if reached < 0.49 else (-2.5 if grows else 2.5)
-        guess = math.exp(here[0] + min(max(step, -7.0), 7.0))
-        if fits is not None and fails is not None:
-            low, high = sorted((fits[0], fails))
-            if not low < guess < high:
-                guess = math.sqrt(low * high)
-            size = min(max(round(guess), low + 1), high - 1)
-        else:
-            outward = 1 if (fits is not None) == grows else -1
-            size = max(round(guess), fewest)
-            size = size if (size - round(math.exp(here[0]))) * outward > 0 else round(math.exp(here[0])) + outward
-            if not fewest <= size <= _MOST:
-                break
-    return None if fits is None else fits[1]
-
-
 def _widths(half_width: Callable[[float], float]) -> dict[float, float]:
     return {mean: half_width(mean) for mean in TYPICAL_MEANS}
-
-
-def _complement(probability: float) -> float:
-    """1 - p as people write it: 0.05 for 0.95, not 0.050000000000000044."""
-    return float(1 - Decimal(repr(probability)))
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a caller asks of a plan, checked; None leaves it open."""
-
-    questions: int | None
-    confidence: float | None
-    method: str | None
-
-    def differing(self, plan: Plan) -> str:
-        """In words, where a plan is not what is wished; empty if it is."""
-        failure = None if self.confidence is None else _complement(self.confidence)
-        pairs = (
-            ("questions", self.questions, self.questions, plan.questions),
-            ("confidence", self.confidence, failure, plan.mechanism.failure),
-            ("method", self.method, self.method, plan.method),
-        )
-        said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
-        if not said:
-            return ""
-        kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
-        return f"These data were first opened with {kept}, and now with {', '.join(said)}."
-
-
-def check_wishes(questions: int | None, confidence: float | None, method: str | None) -> Wishes:
-    """The same checks on a first and on a later opening."""
-    return Wishes(
-        None if questions is None else _check_count("questions", questions, 1),
-        None if confidence is None else _check_confidence(confidence),
-        None if method is None else _check_method(method),
-    )
-
-
-def _check_confidence(confidence: float) -> float:
-    if isinstance(confidence, bool | str | bytes) or not isinstance(confidence, SupportsFloat):
-        raise InvalidArgument(f"confidence == {confidence!r}, must be a number, for example 0.95.")
-    value = float(confidence)
-    if not 0 < value < 1:
-        raise InvalidArgument(f"confidence == {confidence}, must be in (0, 1), for example 0.95.")
-    if not _LEAST_FAILURE <= value <= 1 - _LEAST_FAILURE:
-        raise InvalidArgument(f"confidence == {confidence}, must be {_LEAST_FAILURE:g} or more away from 0 and 1.")
-    return value
-
-
-def _check_method(method: str) -> str:
-    if not isinstance(method, str) or method not in PLANNERS:
-        raise InvalidArgument(f"method == {method!r}, must be one of {', '.join(PLANNERS)}.")
-    return method
-
-
-def _check_count(name: str, value: int, fewest: int) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise InvalidArgument(f"{name} == {value!r}, must be a whole number.") from None
-    if isinstance(value, bool):
-        raise InvalidArgument(f"{name} == {value!r}, must be a whole number.")
-    if count < fewest:
-        raise InvalidArgument(f"{name} == {value}, must be at least {fewest}.")
-    if count > _MOST:
-        raise InvalidArgument(f"{name} == {value}, must be at most {_MOST:,}.")
-    return count

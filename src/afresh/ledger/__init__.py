@@ -6,34 +6,50 @@ import os
 from pathlib import Path
 
 from afresh.errors import InvalidArgument
-from afresh.ledger.base import Entry, Ledger, Question, Terms
+from afresh.ledger.base import Entry, Outside, Question, Spent, Terms
+from afresh.ledger.ledger import Ledger
 
-__all__ = ["Entry", "Ledger", "Question", "Terms", "default_path", "open_ledger"]
+__all__ = ["Entry", "Ledger", "Outside", "Question", "Spent", "Terms", "default_place", "open_ledger"]
 
 
-def default_path() -> Path:
-    """Where the ledger is unless told otherwise: $AFRESH_LEDGER, else this user's state directory."""
+def default_place() -> str:
+    """Where the ledger is unless told otherwise: $AFRESH_LEDGER, else a file in this user's state directory."""
     chosen = os.environ.get("AFRESH_LEDGER")
     if chosen:
-        return Path(chosen).expanduser()
+        return chosen
     import platformdirs  # on demand: `import afresh` stays fast
 
-    return Path(platformdirs.user_state_dir("afresh")) / "ledger.sqlite"
+    return os.path.join(platformdirs.user_state_dir("afresh"), "ledger.sqlite")
+
+
+def is_server(place: str) -> bool:
+    """Whether a place is a database server, not a file."""
+    return "://" in place
 
 
 def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
-    """The ledger at a path, the default one for None; a ledger is returned as it is.
+    """The ledger in a file or a PostgreSQL database, the default one for None; a ledger is returned as it is.
 
     `":memory:"` gives a ledger that ends with the process, for simulations and tests.
     """
-    if where is None:
-        where = default_path()
-    if not isinstance(where, str | os.PathLike):
-        if not hasattr(where, "reserve"):
-            raise InvalidArgument(f"ledger == {where!r}, must be a path or a ledger")
+    if isinstance(where, Ledger):
         return where
-    if "://" in os.fspath(where):
-        raise InvalidArgument(f"ledger == {os.fspath(where)!r}, must be the path of a file, not a URL")
-    from afresh.ledger.sqlite import SqliteLedger  # on demand: SQLAlchemy is slow to import
+    if where is None:
+        where = default_place()
+    if not isinstance(where, str | os.PathLike):
+        raise InvalidArgument(f"ledger == {where!r}, must be a path, a postgresql:// address or a ledger")
+    place = os.fspath(where)
+    if place == ":memory:":
+        from afresh.ledger.journal import MemoryJournal
 
-    return SqliteLedger(where)
+        return Ledger(MemoryJournal())
+    if is_server(place):
+        scheme = place.split("://", 1)[0]
+        if scheme not in ("postgresql", "postgres"):
+            raise InvalidArgument(f"ledger == '{scheme}://…', must be the path of a file or a postgresql:// address")
+        from afresh.ledger.postgres import PostgresJournal
+
+        return Ledger(PostgresJournal(place))
+    from afresh.ledger.sqlite import SqliteJournal
+
+    return Ledger(SqliteJournal(Path(place).expanduser()))

@@ -1,33 +1,24 @@
-"""What a ledger keeps and promises; every backend implements `Ledger`.
-
-A guard's path is: reserve the charge -> evaluate -> record the released number -> release it. Each step is
-durable before the next begins, so that no crash can reveal a number nobody paid for. What is stored never
-changes: an entry is written once, gets its number once, and is never removed. The released number is the
-only thing in a ledger that depends on the rows.
-
-A later version may add fields, each with a meaning for entries that lack it; it removes none and changes the
-meaning of none.
-"""
+"""What goes in and out of a ledger: questions in, terms and entries out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Protocol
 
-from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.errors import InvalidArgument
+from afresh.ledger.records import Released
 
 # k charges of I/k must fit a cap of I exactly k times, though I/k is rounded.
-SLACK = Fraction(1, 10**9)
+SLACK = 1 + Fraction(1, 10**9)
 _LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a guard wants to ask, and its charge; the charge never depends on the rows."""
+    """What a guard wants to ask, and its charges, which never depend on the rows."""
 
     digest: str
     """SHA-256 of the canonical query; one digest is one question."""
@@ -37,15 +28,23 @@ class Question:
     """JSON with everything needed to understand the question later."""
     charge: float
     """Nats."""
+    row_charge: float = 0.0
+    """What it adds to the most that all answers may depend on one row, where the method keeps that account."""
+    method: str = ""
+    coarseness: float = 1.0
+    """How many times the plan's noise. An answer that is in the ledger serves every coarser question."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
-        _check_amount("charge", self.charge)
-        _check_text("digest", self.digest)
-        _check_text("text", self.text)
-        _check_text("detail", self.detail)
+        check_amount("charge", self.charge)
+        check_amount("row_charge", self.row_charge)
+        check_text("digest", self.digest)
+        check_text("text", self.text)
+        check_text("detail", self.detail)
         if not self.digest:
             raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
+        if not 1 <= self.coarseness < math.inf:
+            raise InvalidArgument(f"coarseness == {self.coarseness}, must be finite and >= 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,36 @@ class Entry:
     detail: str
     charge: float
     reserved_at: datetime
-    released: float | None = None
-    """The number the mechanism released; None while the question is only paid for."""
+    released: Released | None = field(default=None, hash=False)
+    """What the mechanism released; None while the question is only paid for."""
     answered_at: datetime | None = None
+    coarseness: float = 1.0
+    analyst: str = ""
     new: bool = field(default=False, compare=False)
     """Whether the call that returned this paid for it; never stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Something that was revealed outside of the guard, with its charges."""
+
+    text: str
+    basis: Mapping[str, float] = field(hash=False)
+    charge: float
+    row_charge: float = 0.0
+    answers: int = 0
+    """How many noisy answers it counts for."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no ledger could store exactly."""
+        check_text("text", self.text)
+        if not self.text.strip():
+            raise InvalidArgument("a charge needs words that say what was revealed, for the record")
+        check_amount("charge", self.charge)
+        check_amount("row_charge", self.row_charge)
+        check_count("answers", self.answers)
+        for name, value in self.basis.items():
+            check_amount(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +99,13 @@ class Terms:
     """JSON."""
     rows: int
     questions: int
-    """The cap on the number of answers."""
+    """How many answers at full price the caps are made for."""
+    answers: int
+    """The cap on the number of answers, of whatever price."""
     information: float
     """The cap on the sum of charges, in nats."""
+    row_share: float | None
+    """The cap on the sum of row charges; None where there is no such account."""
     seed: str
     """32 bytes of OS entropy in hex, drawn when the terms were made; deals the rows for splitting."""
     simulated: bool
@@ -85,107 +113,76 @@ class Terms:
     created_at: datetime
 
 
-class Ledger(Protocol):
-    """Reserve, record, replay. Every failure of the storage is a `LedgerError`, and nothing is released."""
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was paid for so far: by one analyst or all, inside the guard and outside."""
 
-    def terms(self, fingerprint: str, *, simulated: bool = False) -> Terms | None:
-        """The terms under which these data were first opened, if they ever were."""
-        ...
+    answers: int
+    information: float
+    outside: float = 0.0
+    """The part of `information` that was charged for what was revealed outside."""
+    cap_answers: int = 0
+    """How many answers there are, for this analyst."""
+    cap_information: float = 0.0
 
-    def open(
-        self,
-        fingerprint: str,
-        *,
-        plan: str,
-        rows: int,
-        questions: int,
-        information: float,
-        simulated: bool = False,
-    ) -> Terms:
-        """Get or make the terms; the first caller's stand, whatever later ones pass. Compare the plans."""
-        ...
-
-    def reserve(self, terms: Terms, questions: Sequence[Question]) -> list[Entry]:
-        """Pay for the questions, all or none, and return their entries in the same order.
-
-        A question that is in the ledger already, answered or only paid for, gets its entry and costs nothing:
-        an entry without a released number is completed, not paid twice. If the new ones do not fit the caps,
-        `BudgetExhausted` is raised and nothing is written.
-        """
-        ...
-
-    def record(self, terms: Terms, entry: Entry, released: float) -> Entry:
-        """Store the released number unless there is one; return what is stored, the only thing to release."""
-        ...
-
-    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, float]]) -> list[Entry]:
-        """Like `record` for many entries, all or none."""
-        ...
-
-    def entries(self, terms: Terms) -> list[Entry]:
-        """Everything paid for, by number."""
-        ...
-
-    def spent(self, terms: Terms) -> tuple[int, float]:
-        """How many answers were paid for, and their nats."""
-        ...
-
-    def close(self) -> None:
-        """Free what the ledger holds. Idempotent."""
-        ...
+    def affordable(self, charge: float) -> int:
+        """How many more answers of this charge fit."""
+        left = self.cap_answers - self.answers
+        if charge > 0:
+            nats = Fraction(self.cap_information) * SLACK - Fraction(self.information)
+            left = min(left, math.floor(nats / Fraction(charge)))
+        return max(left, 0)
 
 
-def check_terms(fingerprint: str, *, plan: str, rows: int, questions: int, information: float) -> None:
+def check_terms(
+    fingerprint: str,
+    *,
+    plan: str,
+    rows: int,
+    questions: int,
+    answers: int,
+    information: float,
+    row_share: float | None,
+) -> None:
     """Refuse terms no ledger could store exactly."""
-    _check_text("fingerprint", fingerprint)
-    _check_text("plan", plan)
+    check_text("fingerprint", fingerprint)
+    check_text("plan", plan)
     if not fingerprint:
         raise InvalidArgument("fingerprint is empty; it must be a digest of the rows")
-    _check_count("rows", rows)
-    _check_count("questions", questions)
-    _check_amount("information", information)
+    check_count("rows", rows)
+    check_count("questions", questions)
+    check_count("answers", answers)
+    if answers < questions:
+        raise InvalidArgument(f"answers == {answers}, must be at least questions == {questions}")
+    check_amount("information", information)
+    if row_share is not None:
+        check_amount("row_share", row_share)
 
 
-def check_released(released: float) -> None:
+def check_released(released: Released) -> None:
     """Refuse a number that is none, without quoting it: it is not released yet."""
-    if not math.isfinite(released):
+    numbers = released.values() if isinstance(released, Mapping) else (released,)
+    if not all(map(math.isfinite, numbers)):
         raise InvalidArgument("the released number is not finite")
 
 
-def check_budget(terms: Terms, *, count: int, spent: Fraction, new: Sequence[Question]) -> None:
-    """Raise `BudgetExhausted` unless `new` fits the caps after `count` answers for `spent` nats.
-
-    The sums are exact (a float is a fraction), so the outcome does not depend on the order of the charges.
-    """
-    cap = Fraction(terms.information) * (1 + SLACK)
-    charge = sum((Fraction(question.charge) for question in new), Fraction(0))
-    if count + len(new) <= terms.questions and spent + charge <= cap:
-        return
-    affordable = terms.questions - count
-    dearest = Fraction(max(question.charge for question in new))
-    if dearest:
-        # The caller reads "n more are affordable", which must hold at the price it asked for.
-        affordable = min(affordable, math.floor((cap - spent) / dearest))
-    error = BudgetExhausted(asked=len(new), spent=count, questions=count + affordable)
-    error.add_note(
-        f"answers: {count} of {terms.questions} spent, {len(new)} asked; information: {float(spent):.6g} of "
-        f"{terms.information:.6g} nats spent, {float(charge):.6g} asked"
-    )
-    raise error
-
-
-def _check_amount(name: str, value: float) -> None:
+def check_amount(name: str, value: float) -> None:
+    """Refuse what is no amount."""
     if not (math.isfinite(value) and value >= 0):
         raise InvalidArgument(f"{name} == {value}, must be finite and >= 0")
 
 
-def _check_count(name: str, value: int) -> None:
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no count, or too large a one."""
     if not 0 <= value <= _LARGEST:
         raise InvalidArgument(f"{name} == {value}, must be between 0 and 2^63 - 1")
 
 
-def _check_text(name: str, value: str) -> None:
+def check_text(name: str, value: str) -> None:
+    """Refuse what cannot be encoded."""
     try:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidArgument(f"{name} == {value!a}, must be valid Unicode, without lone surrogates") from None
+    if "\0" in value:
+        raise InvalidArgument(f"{name} == {value!a}, must not contain a NUL character")

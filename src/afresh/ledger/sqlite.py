@@ -1,248 +1,221 @@
-"""The ledger in one SQLite file: many processes of one machine, nothing to set up."""
+"""Chains in one SQLite file: many processes of one machine, nothing to set up."""
 
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from fractions import Fraction
-from typing import Any
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-from sqlalchemy import Connection, Row, bindparam, select, update
-from sqlalchemy.dialects.sqlite import insert
+from afresh.errors import AfreshError, LedgerError
+from afresh.ledger import forking, layout
+from afresh.ledger.journal import Chain, Sealed
 
-from afresh.errors import LedgerError
-from afresh.ledger.base import Entry, Question, Terms, check_budget, check_released, check_terms
-from afresh.ledger.schema import entries, guards
-from afresh.ledger.store import BUSY_SECONDS, Store
+BUSY_SECONDS = 30.0  # a healthy writer holds the file for milliseconds
 
-_CHUNK = 500  # older SQLite takes 999 parameters in one statement
-
-# Built once: SQLAlchemy then compiles each once, and the driver keeps it prepared.
-_TERMS = select(guards).where(guards.c.fingerprint == bindparam("of"), guards.c.simulated == bindparam("as_simulated"))
-_OPEN = insert(guards).on_conflict_do_nothing()
-_ENTRY_COLUMNS = [column for column in entries.c if column.name != "guard"]
-_ENTRIES = select(*_ENTRY_COLUMNS).where(entries.c.guard == bindparam("of")).order_by(entries.c.number)
-_ONE = select(*_ENTRY_COLUMNS).where(entries.c.guard == bindparam("of"), entries.c.digest == bindparam("asked"))
-_SOME = select(*_ENTRY_COLUMNS).where(
-    entries.c.guard == bindparam("of"), entries.c.digest.in_(bindparam("asked", expanding=True))
-)
-_SINCE = (
-    select(entries.c.number, entries.c.charge)
-    .where(entries.c.guard == bindparam("of"), entries.c.number > bindparam("last"))
-    .order_by(entries.c.number)
-)
-_RESERVE = insert(entries)
-_RECORD = (
-    update(entries)
-    .where(
-        entries.c.guard == bindparam("of"),
-        entries.c.number == bindparam("at"),
-        entries.c.digest == bindparam("asked"),
-        entries.c.released.is_(None),
-    )
-    .values(released=bindparam("value"), answered_at=bindparam("now"))
-)
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: "another process has kept it locked for {seconds:g} s; end that one or try again",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its directory writable for this user",
+    sqlite3.SQLITE_PERM: "this user may not write it; make the file and its directory writable for this user",
+    sqlite3.SQLITE_CANTOPEN: "the path must be a file, in a directory, that this user may write",
+    sqlite3.SQLITE_NOTADB: "it is not a ledger, and was left as it is; choose another path",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a copy. A new ledger would forget what was spent",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and ask again",
+    sqlite3.SQLITE_IOERR: "the disk failed; check it and its free space, then ask again",
+}
 
 
-@dataclass(slots=True)
-class _Account:
-    """What is known of a guard: its terms never change, and its entries are only added to."""
+class _Statements:
+    """The statements of a transaction, on the one connection."""
 
-    guard: int
-    terms: Terms
-    last: int = 0
-    spent: Fraction = Fraction(0)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
-    def catch_up(self, connection: Connection) -> None:
-        """Add what was committed since; before this transaction's own entries, which may be rolled back."""
-        for number, charge in connection.execute(_SINCE, {"of": self.guard, "last": self.last}):
-            self.last, self.spent = number, self.spent + Fraction(charge)
+    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
+        row = self._connection.execute(
+            "SELECT id, seed, length, head FROM afresh_guards WHERE fingerprint = ? AND simulated = ?",
+            (fingerprint, simulated),
+        ).fetchone()
+        return None if row is None else Chain(*row)
+
+    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
+        made = self._connection.execute(
+            "INSERT INTO afresh_guards (fingerprint, simulated, seed, length, head) VALUES (?, ?, ?, 0, '')",
+            (fingerprint, simulated, seed),
+        )
+        assert made.lastrowid is not None
+        return Chain(made.lastrowid, seed, 0, "")
+
+    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
+        rows = self._connection.execute(
+            "SELECT record, hash FROM afresh_records WHERE guard = ? AND place > ? ORDER BY place", (chain.id, length)
+        )
+        return [Sealed(*row) for row in rows]
+
+    def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
+        self._connection.executemany(
+            "INSERT INTO afresh_records (guard, place, record, hash) VALUES (?, ?, ?, ?)",
+            [(chain.id, place, *sealed) for place, sealed in enumerate(records, chain.length + 1)],
+        )
+        self._connection.execute(
+            "UPDATE afresh_guards SET length = ?, head = ? WHERE id = ?",
+            (chain.length + len(records), records[-1].hash, chain.id),
+        )
 
 
-class SqliteLedger:
-    """A `Ledger` in an SQLite file on a local disk, or in memory for simulations and tests.
+class SqliteJournal:
+    """A `Journal` in an SQLite file on a local disk.
 
-    Safe to use from many threads and many processes, forked ones included. A network file system is not a
-    local disk: machines that share a budget need a ledger on a server.
+    There is one connection, behind one lock: SQLite admits one writer at a time anyway, and waiting for a
+    lock is cheaper than SQLite's polling. SQLite forbids a connection to cross a fork (the child would
+    believe it held the parent's locks), so it is dropped before one; see `forking`.
+    A network file system is not a local disk: machines that share a budget need a ledger on a server.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
-        """Open the ledger at `path`, or create it; wait up to `busy_seconds` for other processes."""
-        self._store = Store(path, busy_seconds=busy_seconds)
-        self._accounts: dict[tuple[str, bool], _Account] = {}
+        """Open the file, or create it with its directory; wait up to `busy_seconds` for other processes."""
+        self._path = Path(path).expanduser().absolute()
+        self._busy_seconds = busy_seconds
+        self.lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._closed = False
+        forking.register(self)
+        with self.transaction(write=False):
+            pass  # a path that cannot work should fail here, before a guard is built on it
 
-    def terms(self, fingerprint: str, *, simulated: bool = False) -> Terms | None:
-        """The terms under which these data were first opened, if they ever were."""
-        with self._store.transaction(write=False) as connection:
-            account = self._find(connection, fingerprint, simulated)
-        return account.terms if account else None
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[_Statements]:
+        """One transaction: committed durably on leaving, rolled back on any exception.
 
-    def open(
-        self,
-        fingerprint: str,
-        *,
-        plan: str,
-        rows: int,
-        questions: int,
-        information: float,
-        simulated: bool = False,
-    ) -> Terms:
-        """Get or make the terms; the first caller's stand, whatever later ones pass. Compare the plans."""
-        check_terms(fingerprint, plan=plan, rows=rows, questions=questions, information=information)
-        known = self.terms(fingerprint, simulated=simulated)
-        if known is None:
-            made = {
-                "fingerprint": fingerprint,
-                "simulated": simulated,
-                "plan": plan,
-                "rows": rows,
-                "questions": questions,
-                "information": float(information),
-                "seed": secrets.token_hex(32),
-                "created_at": _now().isoformat(),
-            }
-            with self._store.transaction(write=True) as connection:
-                connection.execute(_OPEN, made)
-            known = self.terms(fingerprint, simulated=simulated)
-        assert known is not None  # guards are never removed
-        return known
-
-    def reserve(self, terms: Terms, questions: Sequence[Question]) -> list[Entry]:
-        """Pay for the questions, all or none, and return their entries in the same order."""
-        asked: dict[str, Question] = {}
-        for question in questions:
-            asked.setdefault(question.digest, question)
-        with self._store.transaction(write=True) as connection:
-            account = self._account(connection, terms)
-            found = _lookup(connection, account.guard, list(asked))
-            new = [question for digest, question in asked.items() if digest not in found]
-            if new:
-                account.catch_up(connection)
-                check_budget(account.terms, count=account.last, spent=account.spent, new=new)
-                now = _now()
-                rows = []
-                for number, question in enumerate(new, start=account.last + 1):
-                    charge = float(question.charge)
-                    entry = Entry(number, question.digest, question.text, question.detail, charge, now, new=True)
-                    found[question.digest] = entry
-                    rows.append(
-                        {
-                            "guard": account.guard,
-                            "number": number,
-                            "digest": entry.digest,
-                            "text": entry.text,
-                            "detail": entry.detail,
-                            "charge": charge,
-                            "reserved_at": now.isoformat(),
-                        }
-                    )
-                connection.execute(_RESERVE, rows)
-        return [found[question.digest] for question in questions]
-
-    def record(self, terms: Terms, entry: Entry, released: float) -> Entry:
-        """Store the released number unless there is one; return what is stored, the only thing to release."""
-        return self.record_many(terms, [(entry, released)])[0]
-
-    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, float]]) -> list[Entry]:
-        """Like `record` for many entries, all or none."""
-        for _, value in released:
-            check_released(value)
-        if not released:
-            return []
-        now = _now().isoformat()
-        with self._store.transaction(write=True) as connection:
-            guard = self._account(connection, terms).guard
-            connection.execute(
-                _RECORD,
-                [
-                    {
-                        "of": guard,
-                        "at": entry.number,
-                        "asked": entry.digest,
-                        "value": float(value),
-                        "now": now,
-                    }
-                    for entry, value in released
-                ],
-            )
-            stored = _lookup(connection, guard, [entry.digest for entry, _ in released])
-            for entry, _ in released:
-                kept = stored.get(entry.digest)
-                if kept is None or kept.number != entry.number:
-                    raise LedgerError(
-                        f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
-                        "first. Nothing was released."
-                    )
-        return [stored[entry.digest] for entry, _ in released]
-
-    def entries(self, terms: Terms) -> list[Entry]:
-        """Everything paid for, by number."""
-        with self._store.transaction(write=False) as connection:
-            guard = self._account(connection, terms).guard
-            return [_entry(row) for row in connection.execute(_ENTRIES, {"of": guard})]
-
-    def spent(self, terms: Terms) -> tuple[int, float]:
-        """How many answers were paid for, and their nats."""
-        with self._store.transaction(write=False) as connection:
-            account = self._account(connection, terms)
-            account.catch_up(connection)
-            return account.last, float(account.spent)
+        A writing one has the file for itself from the start (BEGIN IMMEDIATE), so what it reads stays true.
+        """
+        with self.lock:
+            try:
+                connection = self._connected()
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield _Statements(connection)
+                connection.execute("COMMIT")
+            except (sqlite3.Error, OSError) as error:
+                self.drop()
+                raise self._explain(error) from None  # it may quote a number that is not released yet
+            except AfreshError:
+                self._roll_back()
+                raise
+            except BaseException:  # an interrupt may have come anywhere
+                self.drop()
+                raise
 
     def close(self) -> None:
-        """Free what the ledger holds. Idempotent."""
-        self._store.close()
+        """Close the connection for good."""
+        with self.lock:
+            self._closed = True
+            self.drop()
 
-    def _account(self, connection: Connection, terms: Terms) -> _Account:
-        """The account of these terms. Its own caps count, not those of `terms`, which anyone can build."""
-        account = self._find(connection, terms.fingerprint, terms.simulated)
-        if account is None or account.terms.seed != terms.seed:
-            raise LedgerError("these terms were not opened in this ledger; open the data again")
-        return account
+    def _connected(self) -> sqlite3.Connection:
+        if self._closed:
+            raise LedgerError(f"the ledger {self._path} was closed; open it again")
+        if self._identity is not None and self._identity != _identity(self._path):
+            # A removed file can be written on, unseen and soon forgotten.
+            raise LedgerError(
+                f"the ledger {self._path} was removed or replaced while it was open; put it back and "
+                "restart. A new ledger would forget what was spent"
+            )
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
 
-    def _find(self, connection: Connection, fingerprint: str, simulated: bool) -> _Account | None:
-        key = (fingerprint, simulated)
-        if key not in self._accounts:
-            row = connection.execute(_TERMS, {"of": fingerprint, "as_simulated": simulated}).first()
-            if row is None:
-                return None
-            self._accounts[key] = _Account(row.id, _terms(row))
-        return self._accounts[key]
+    def _connect(self) -> sqlite3.Connection:
+        identity = self._identity
+        if identity is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Under a lock, because closing a second descriptor of a file drops the locks SQLite holds on it.
+            with _CREATING, suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            identity = _identity(self._path)
+        connection = sqlite3.connect(
+            self._path.as_uri() + "?mode=rw",  # SQLite itself must never make a file, or a lost ledger comes back empty
+            uri=True,
+            isolation_level=None,  # the driver must begin nothing by itself: `transaction` says when and how
+            check_same_thread=False,
+            timeout=self._busy_seconds,
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._identity = identity
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        name = str(self._path)
+        connection.execute("BEGIN")  # one view of a file that another process may be creating
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        # SQLite takes a file of a few bytes for an empty one, and would write over them.
+        if not pages and self._path.stat().st_size:
+            raise LedgerError(f"{name} is not a ledger, and was left as it is; choose another path")
+        current = layout.version(connection, name) == layout.VERSION
+        connection.execute("COMMIT")
+        mode = self._write_ahead(connection)
+        if mode != "wal":
+            raise LedgerError(
+                f"the file system of {name} cannot hold a ledger (SQLite's journal mode is {mode!r}, not 'wal'); "
+                "choose a path on a local disk"
+            )
+        for pragma in ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        if not current:
+            connection.execute("BEGIN IMMEDIATE")
+            layout.bring_up_to_date(connection, name)  # unless another process was faster
+            connection.execute("COMMIT")
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> object:
+        # The one statement for which SQLite does not wait when another process is at it too.
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            except sqlite3.Error as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                self.drop()
+
+    def drop(self) -> None:
+        """Close the connection; the next transaction makes another."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _explain(self, error: sqlite3.Error | OSError) -> LedgerError:
+        remedy = _REMEDIES.get(_code(error), "").format(seconds=self._busy_seconds)
+        remedy = remedy or f"{error}; check the path, its permissions and the disk"
+        return LedgerError(f"the ledger {self._path} cannot be used: {remedy}. Nothing was released.")
 
 
-def _lookup(connection: Connection, guard: int, digests: list[str]) -> dict[str, Entry]:
-    if len(digests) == 1:  # by far the most frequent, and three times as fast as a list of one
-        found = [_entry(row) for row in connection.execute(_ONE, {"of": guard, "asked": digests[0]})]
-    else:
-        found = [
-            _entry(row)
-            for start in range(0, len(digests), _CHUNK)
-            for row in connection.execute(_SOME, {"of": guard, "asked": digests[start : start + _CHUNK]})
-        ]
-    return {entry.digest: entry for entry in found}
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; 0 if the error is not SQLite's."""
+    code: int = getattr(error, "sqlite_errorcode", 0) or 0
+    return code & 0xFF
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
-def _entry(row: Row[*tuple[Any, ...]]) -> Entry:
-    number, digest, text, detail, charge, reserved_at, released, answered_at = row
-    answered = None if answered_at is None else datetime.fromisoformat(answered_at)
-    reserved = datetime.fromisoformat(reserved_at)
-    return Entry(number, digest, text, detail, charge, reserved, released, answered)
-
-
-def _terms(row: Row[*tuple[Any, ...]]) -> Terms:
-    return Terms(
-        fingerprint=row.fingerprint,
-        plan=row.plan,
-        rows=row.rows,
-        questions=row.questions,
-        information=row.information,
-        seed=row.seed,
-        simulated=row.simulated,
-        created_at=datetime.fromisoformat(row.created_at),
-    )
+_CREATING = threading.Lock()  # only ever taken under a journal's lock, so free while forking

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, Self
 
 from afresh.engines.base import Moments
+from afresh.errors import InvalidArgument
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -29,7 +31,12 @@ class Mechanism(Protocol):
 
     @property
     def questions(self) -> int:
-        """The most answers it may release."""
+        """How many answers at full price it may release."""
+        ...
+
+    @property
+    def answers(self) -> int:
+        """The most answers it may release if some are coarser; at least `questions`."""
         ...
 
     @property
@@ -48,8 +55,22 @@ class Mechanism(Protocol):
         ...
 
     @property
+    def row_charge(self) -> float:
+        """What one answer adds to the most that all answers may depend on one row; 0 without such an account."""
+        ...
+
+    @property
+    def row_share(self) -> float | None:
+        """The cap on the sum of row charges; None if the method keeps no such account."""
+        ...
+
+    @property
     def failure_use(self) -> dict[str, float]:
         """How the failure probability is used; the parts add up to at most `failure`."""
+        ...
+
+    def __hash__(self) -> int:
+        """By its constants."""
         ...
 
     def release(self, moments: Moments, noise: float) -> float:
@@ -68,6 +89,13 @@ class Mechanism(Protocol):
         """Half the interval's length for a released number that reads `mean`."""
         ...
 
+    def coarser(self, coarseness: float) -> Self:
+        """The same plan's mechanism for an answer with that many times the noise, at a lower charge.
+
+        All answers of one plan share its certificate, in whatever mix. Raises `InvalidArgument` where that is not so.
+        """
+        ...
+
 
 def grid_step(noise_scale: float) -> float:
     """A power of two at most noise_scale / 1024: low-order bits of a float sum could betray the mean."""
@@ -82,3 +110,33 @@ def round_to_grid(value: float, step: float) -> float:
 def geometric_mean(half_width: Callable[[float], float]) -> float:
     """The planner's yardstick: the geometric mean of the half-widths at the typical means."""
     return math.exp(math.fsum(math.log(half_width(mean)) for mean in TYPICAL_MEANS) / len(TYPICAL_MEANS))
+
+
+_STEPS = 4  # coarseness goes in powers of 2^(1/4), so that equal wishes are equal questions
+_MOST_STEPS = 80
+
+
+@lru_cache(maxsize=256)  # pure; the interval's constants of a coarser mechanism take milliseconds
+def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
+    """The mechanism of one answer of a plan."""
+    return mechanism if coarseness == 1.0 else mechanism.coarser(coarseness)
+
+
+@lru_cache(maxsize=256)
+def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
+    """The largest coarseness whose half-width, at the mean 1/2 where it is widest, is at most `half_width`."""
+    best = mechanism.half_width(0.5)
+    if not best <= half_width < 0.5:
+        raise InvalidArgument(
+            f"precision == {half_width:.6g} of the range between the bounds, must be from {best:.4g}, which an answer "
+            "at full price has, to 0.5, which is promised by saying nothing."
+        )
+    fits, fails = 0, _MOST_STEPS
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        try:
+            narrow = at_coarseness(mechanism, 2 ** (middle / _STEPS)).half_width(0.5) <= half_width
+        except InvalidArgument:  # beyond what the certificate covers
+            narrow = False
+        fits, fails = (middle, fails) if narrow else (fits, middle)
+    return float(2 ** (fits / _STEPS))

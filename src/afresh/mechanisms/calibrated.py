@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from afresh.engines.base import Moments
+from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
@@ -29,6 +30,15 @@ class Calibrated:
     t: float
     T: float
     noise_failure: float
+    most: int = 0
+    """The most answers if some are coarser; 0 for as many as `questions`."""
+    cap: float = 0.0
+    """The plan's information, for a coarser answer of it; 0 for the plan itself."""
+
+    @property
+    def answers(self) -> int:
+        """The most answers if some are coarser."""
+        return self.most or self.questions
 
     @cached_property
     def charge(self) -> float:
@@ -38,7 +48,17 @@ class Calibrated:
     @property
     def information(self) -> float:
         """I: the cap on the information of all answers together."""
-        return self.questions * self.charge
+        return self.cap or self.questions * self.charge
+
+    @property
+    def row_charge(self) -> float:
+        """0: the certificate has one account."""
+        return 0.0
+
+    @property
+    def row_share(self) -> None:
+        """None: the certificate has one account."""
+        return None
 
     @cached_property
     def _log_threshold(self) -> float:
@@ -46,7 +66,7 @@ class Calibrated:
 
     @cached_property
     def _quantile(self) -> float:
-        return quantile(self.questions, self.noise_failure)
+        return quantile(self.answers, self.noise_failure)
 
     @property
     def failure_use(self) -> dict[str, float]:
@@ -94,6 +114,12 @@ class Calibrated:
         low, high = self.interval(mean)
         return (high - low) / 2
 
+    def coarser(self, coarseness: float) -> Calibrated:
+        """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3)."""
+        if not coarseness >= 1:
+            raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
+        return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4, cap=self.information)
+
 
 # T = share * t^2 lets the charge rise by share/2 over what the variance alone costs, and buys a small noise for
 # rare events and small differences with it.
@@ -101,13 +127,15 @@ _FLOOR_SHARES = (0.05, 0.1, 0.2)
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
-def plan_calibrated(rows: int, questions: int, failure: float) -> Calibrated:
+def plan_calibrated(rows: int, questions: int, failure: float, answers: int | None = None) -> Calibrated:
     """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
+
+    most = questions if answers is None else answers
 
     def candidate(point: Sequence[float], share: float) -> Calibrated:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
-        return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure)
+        return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
     start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]

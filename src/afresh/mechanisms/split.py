@@ -9,6 +9,7 @@ from typing import ClassVar
 from scipy.special import betaincinv
 
 from afresh.engines.base import Moments
+from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
@@ -23,6 +24,11 @@ class Split:
     failure: float
 
     @property
+    def answers(self) -> int:
+        """As many as questions: every answer has rows of its own."""
+        return self.questions
+
+    @property
     def block(self) -> int:
         """How many rows one question gets."""
         return self.rows // self.questions
@@ -35,6 +41,16 @@ class Split:
     @property
     def information(self) -> None:
         """None: exact means tell much about their own rows, and nothing about the rows of later questions."""
+        return None
+
+    @property
+    def row_charge(self) -> float:
+        """0: there is no such account."""
+        return 0.0
+
+    @property
+    def row_share(self) -> None:
+        """None: there is no such account."""
         return None
 
     @property
@@ -67,7 +83,13 @@ class Split:
         low, high = self.interval(mean)
         return (high - low) / 2
 
+    def coarser(self, coarseness: float) -> Split:
+        """Refused: an answer has its rows, and there is nothing to save."""
+        raise InvalidArgument(
+            "precision cannot be chosen with method='split', where every answer has rows of its own; leave it out."
+        )
 
-def plan_split(rows: int, questions: int, failure: float) -> Split | None:
-    """The split, if every question gets a row at all."""
-    return Split(rows, questions, failure) if rows >= questions else None
+
+def plan_split(rows: int, questions: int, failure: float, answers: int | None = None) -> Split | None:
+    """The split, if every question gets a row at all, and no more answers than questions are wanted."""
+    return Split(rows, questions, failure) if rows >= questions and answers in (None, questions) else None

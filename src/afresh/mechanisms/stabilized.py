@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from afresh.engines.base import Moments
+from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
 from afresh.theory.extremes import cvar_with_square
@@ -45,6 +46,8 @@ class Stabilized:
     A: float
     theta: float
     H: float
+    most: int = 0
+    """The most answers if some are coarser; 0 in plans of old, whose answers must all have the same noise."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -61,6 +64,11 @@ class Stabilized:
         return grid_step(self.s)
 
     @property
+    def answers(self) -> int:
+        """The most answers if some are coarser."""
+        return self.most or self.questions
+
+    @property
     def charge(self) -> float:
         """G n / (8 (n-1)^2 s^2) nats, for every sample and query."""
         return stabilized_charge(self.rows, self.v0, self.s)
@@ -69,6 +77,16 @@ class Stabilized:
     def information(self) -> float:
         """I: the cap on the information of all answers together."""
         return self.questions * self.charge
+
+    @property
+    def row_charge(self) -> float:
+        """2 charge / (n v0): what one answer may depend on one row."""
+        return row_share(self.rows, self.v0, self.charge)
+
+    @property
+    def row_share(self) -> float:
+        """qb: the cap on what all answers together may depend on one row."""
+        return self.questions * self.row_charge
 
     @property
     def failure_use(self) -> dict[str, float]:
@@ -97,17 +115,31 @@ class Stabilized:
         low, high = self.interval(float(self._transform(np.asarray(mean))))
         return (high - low) / 2
 
+    def coarser(self, coarseness: float) -> Stabilized:
+        """Noise s_j = s f, tilt lam s/s_j, bound H s_j/s (section 10, unequal answers)."""
+        if not self.most:
+            raise InvalidArgument("this plan was made by an older version, for answers of equal noise only.")
+        lam = self.lam / coarseness
+        if not coarseness >= 1 or lam < 1 / math.sqrt(self.v0):
+            raise InvalidArgument(
+                f"coarseness == {coarseness}, must be between 1 and {self.lam * math.sqrt(self.v0):.4g}."
+            )
+        return replace(self, s=self.s * coarseness, lam=lam, H=math.nextafter(self.H * coarseness, math.inf))
+
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
-def plan_stabilized(rows: int, questions: int, failure: float, floor: float | None = None) -> Stabilized | None:
+def plan_stabilized(
+    rows: int, questions: int, failure: float, answers: int | None = None, floor: float | None = None
+) -> Stabilized | None:
     """The narrowest plan over noise, tilt and (unless given) the variance floor; None if no floor works."""
+    most = questions if answers is None else answers
     floors = [v0 for v0 in (FLOORS if floor is None else (floor,)) if (rows - 1) * v0 > 1.5]
     if not floors or rows > MOST_ROWS:
         return None
 
     @cache
     def draft(index: int) -> tuple[float, Stabilized | None]:
-        found = _draft(rows, questions, failure, floors[index])
+        found = _draft(rows, questions, most, failure, floors[index])
         return (_yardstick(found), found) if found is not None else (math.inf, None)
 
     # The yardstick has one valley along the floors: walk down into it instead of visiting them all.
@@ -122,15 +154,15 @@ def plan_stabilized(rows: int, questions: int, failure: float, floor: float | No
     return None if chosen is None else _finish(chosen)
 
 
-def _draft(n: int, k: int, failure: float, v0: float) -> Stabilized | None:
+def _draft(n: int, k: int, most: int, failure: float, v0: float) -> Stabilized | None:
     """Noise and tilt for one floor, with an unverified envelope: good for comparing, not for releasing."""
-    joint = _joint_cvar(k, failure)
+    joint = _joint_cvar(most, 1 / k, failure)
 
     def candidate(log_s: float) -> Stabilized:
         s = math.exp(log_s)
         information = k * stabilized_charge(n, v0, s)
         envelope = rough_envelope(row_share(n, v0, information), failure)
-        return _with_best_tilt(n, k, failure, v0, s, envelope, joint)
+        return _with_best_tilt(n, k, most, failure, v0, s, envelope, joint)
 
     # The best noise is near (sqrt(k)/n)^(1/2) / 4; less than `least` would let one row matter too much.
     least = math.sqrt(k * stabilized_charge(n, v0, 1.0) * 2 / (n * v0 * LARGEST_QB))
@@ -157,7 +189,7 @@ def _yardstick(m: Stabilized) -> float:
 
 
 def _with_best_tilt(
-    n: int, k: int, failure: float, v0: float, s: float, envelope: Envelope, joint: Chebyshev
+    n: int, k: int, most: int, failure: float, v0: float, s: float, envelope: Envelope, joint: Chebyshev
 ) -> Stabilized:
     """The mechanism at noise s whose tilt minimises H + lam/(8n), with H from the interpolated joint form."""
     information = k * stabilized_charge(n, v0, s)
@@ -179,14 +211,14 @@ def _with_best_tilt(
         elasticity = joint.deriv()(inside)
         price = max(math.exp(joint(inside) - inside) * elasticity, 0.1)
         lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
-    return Stabilized(n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam))
+    return Stabilized(n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam), most)
 
 
 @lru_cache(maxsize=32)
-def _joint_cvar(k: int, failure: float) -> Chebyshev:
+def _joint_cvar(k: int, share: float, failure: float) -> Chebyshev:
     """ln C_b(M + w (...) Z^2) as a function of ln w, good to about 1e-4 where plans are."""
     return Chebyshev.interpolate(
-        lambda points: np.array([math.log(cvar_with_square(k, failure, math.exp(x))) for x in points]),
+        lambda points: np.array([math.log(cvar_with_square(k, failure, math.exp(x), share)) for x in points]),
         20,
         domain=[math.log(0.005), math.log(20.0)],
     )
@@ -194,16 +226,13 @@ def _joint_cvar(k: int, failure: float) -> Chebyshev:
 
 def _finish(draft: Stabilized) -> Stabilized | None:
     """The draft with a verified envelope, the tilt that suits it, and H computed in full."""
-    n, k, failure = draft.rows, draft.questions, draft.failure
-    qb = row_share(n, draft.v0, draft.information)
-    joint = _joint_cvar(k, failure)
+    n, k, most, failure = draft.rows, draft.questions, draft.answers, draft.failure
+    joint = _joint_cvar(most, 1 / k, failure)
     inside = min(max(math.log(draft.c * draft.information / (draft.lam * draft.s)), joint.domain[0]), joint.domain[1])
     weight = float(math.exp(joint(inside) - inside) * joint.deriv()(inside))
-    envelope = choose_envelope(qb, failure, weight)
+    envelope = choose_envelope(draft.row_share, failure, weight)
     if envelope is None:
         return None
-    final = _with_best_tilt(n, k, failure, draft.v0, draft.s, envelope, joint)
-    bound = deviation_bound(k, failure, final.s, final.lam, final.information, envelope)
-    return Stabilized(
-        n, k, failure, draft.v0, draft.s, final.lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound
-    )
+    final = _with_best_tilt(n, k, most, failure, draft.v0, draft.s, envelope, joint)
+    bound = deviation_bound(most, failure, final.s, final.lam, final.information, envelope, 1 / k)
+    return replace(final, H=bound)

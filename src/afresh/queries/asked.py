@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 from afresh.errors import InvalidArgument
 from afresh.queries.query import Query, make_query, split_by_group
@@ -21,6 +22,8 @@ class Asked:
     question: str
     where: str | None
     bounds: tuple[float, float]
+    precision: float | None
+    """A half-width that is enough, on [0, 1]."""
 
     @property
     def _condition(self) -> bool:
@@ -48,15 +51,30 @@ class Asked:
 def ask(
     expression: Any,
     schema: Mapping[str, Type | None],
-    bounds: tuple[float, float] | None = (0, 1),
+    bounds: tuple[float, float] | None = None,
     where: Any = None,
     missing: float | None = None,
+    precision: float | None = None,
 ) -> Asked:
     """Check one question; every mistake is an error here, before anything is charged."""
     query = make_query(expression, schema, bounds, missing)
     queries = (query,) if where is None else split_by_group(query, where, schema)
     group = queries[0].group
-    return Asked(queries, readable(query.expression), None if group is None else readable(group), query.bounds)
+    low, high = query.bounds
+    if precision is not None:
+        precision = _check_precision(precision) / (high - low)
+    words = None if group is None else readable(group)
+    return Asked(queries, readable(query.expression), words, query.bounds, precision)
+
+
+def _check_precision(precision: float) -> float:
+    if (
+        isinstance(precision, bool | str)
+        or not isinstance(precision, SupportsFloat)
+        or not 0 < float(precision) < math.inf
+    ):
+        raise InvalidArgument(f"precision = {precision!r}, must be a half-width in the answer's units, above 0")
+    return float(precision)
 
 
 def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:

@@ -44,47 +44,55 @@ def cvar_square(failure: float) -> float:
     return 1.0 + 2 * z * math.exp(-z * z / 2) * _INVERSE_ROOT_TWO_PI / failure
 
 
-def cvar_with_square(k: int, failure: float, weight: float) -> float:
-    """C_b(M + weight (1 + ((pi/2) M^2 - 1)/k) Z^2), Z ~ N(0, 1) independent of M: the joint form of H.
+def cvar_with_square(k: int, failure: float, weight: float, share: float | None = None) -> float:
+    """C_b(M + weight (1 + ((pi/2) M^2 - 1)_+ share) Z^2), Z ~ N(0, 1) independent of M: the joint form of H.
+
+    `share` is the largest part of the charges that one answer may take, 1/k unless said otherwise. The positive part
+    allows for answers that take less: given that answer j has the largest noise, the factor is
+    1 + ((pi/2) M^2 - 1) share_j, and where the bracket is negative share_j = 0 is the worst.
 
     By Rockafellar and Uryasev, C_b(X) = min over tau of tau + E(X - tau)_+ / b. Any tau gives an upper bound,
     so stopping the search early errs on the safe side. The expectation over Z is in closed form.
     """
+    share = 1 / k if share is None else share
     largest = cvar(k, failure)
     low = quantile(k, failure) / 2
-    high = largest + 2 * weight * cvar_square(failure) * (1 + (math.pi / 2) * largest**2 / k)
+    high = largest + 2 * weight * cvar_square(failure) * (1 + (math.pi / 2) * largest**2 * share)
     tau = (low + high) / 2
     for _ in range(32):  # Pr(X > tau) = b at the minimum, which is flat: bisect on it, roughly
-        m, mass, scale = _maximum_around(k, weight, tau, _ROUGH)
+        m, mass, scale = _maximum_around(k, weight, share, tau, _ROUGH)
         if float(mass @ erfc(np.sqrt(np.maximum(tau - m, 0.0) / (2 * scale)))) > failure:
             low = tau
         else:
             high = tau
         tau = (low + high) / 2
-    m, mass, scale = _maximum_around(k, weight, tau, _FINE)
+    m, mass, scale = _maximum_around(k, weight, share, tau, _FINE)
     z = np.sqrt(np.maximum(tau - m, 0.0) / scale)
     outside = erfc(z / math.sqrt(2))
     excess = scale * (outside + 2 * z * np.exp(-z * z / 2) * _INVERSE_ROOT_TWO_PI) - (tau - m) * outside
     return tau + float(mass @ excess) / failure
 
 
-def _maximum_around(k: int, weight: float, tau: float, rule: tuple[Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+def _maximum_around(
+    k: int, weight: float, share: float, tau: float, rule: tuple[Floats, Floats]
+) -> tuple[Floats, Floats, Floats]:
     """Quadrature for E f(M) of an f with a kink at tau: nodes, probability weights, and Z^2's factor there.
 
     Just below tau f varies on the scale of Z^2's factor, so panels grow geometrically from it.
     """
     support = _support(k)
     least, most = support[0], support[-1]
-    layer = weight * (1 + ((math.pi / 2) * tau * tau - 1) / k)
+    layer = weight * (1 + max((math.pi / 2) * tau * tau - 1, 0.0) * share)
     below = tau - layer * np.array([160.0, 40.0, 10.0, 2.5, 0.6, 0.1, 0.0])
-    edges = np.unique(np.concatenate([support, np.clip(below, least, most)]))
+    kink = math.sqrt(2 / math.pi)  # where the positive part begins
+    edges = np.unique(np.concatenate([support, np.clip([*below, kink], least, most)]))
     half = np.diff(edges)[:, None] / 2
     m = (edges[:-1, None] + half * (rule[0] + 1)).ravel()
     log_density = math.log(2 * k * _INVERSE_ROOT_TWO_PI) - m * m / 2
     if k > 1:
         log_density += (k - 1) * np.log1p(-2 * ndtr(-m))
     mass = (half * rule[1]).ravel() * np.exp(log_density)
-    return m, mass, weight * (1 + ((math.pi / 2) * m * m - 1) / k)
+    return m, mass, weight * (1 + np.maximum((math.pi / 2) * m * m - 1, 0.0) * share)
 
 
 @lru_cache(maxsize=64)

@@ -33,10 +33,22 @@ def remainder(envelope: Envelope, failure: float) -> float:
     return 2 * envelope.B + envelope.A * envelope.theta**2 / failure
 
 
-def deviation_bound(k: int, failure: float, s: float, tilt: float, information: float, envelope: Envelope) -> float:
-    """H: how far any answer may lie from the tilted means (step f), before rounding to the grid."""
+def deviation_bound(
+    k: int,
+    failure: float,
+    s: float,
+    tilt: float,
+    information: float,
+    envelope: Envelope,
+    share: float | None = None,
+) -> float:
+    """H: how far any answer may lie from the tilted means (step f), before rounding to the grid.
+
+    At most k answers, each with at most `share` (default 1/k) of the information. An answer with noise s_j >= s has
+    the bound H s_j / s, in whatever mix.
+    """
     parabola = envelope.c * information / tilt
-    together = s * cvar_with_square(k, failure, parabola / s)
+    together = s * cvar_with_square(k, failure, parabola / s, share)
     apart = s * cvar(k, failure) + parabola * cvar_square(failure)
     bound = min(together, apart) + remainder(envelope, failure) * information / tilt
     return bound * (1 + 1e-8)  # the quadrature is good to 1e-9

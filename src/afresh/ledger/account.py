@@ -1,0 +1,256 @@
+"""A guard's account: the fold of its chain. Nothing else decides what was spent or may still be.
+
+The rules are checked on every record that is read, not only before one is written: a chain that breaks them was
+not written by afresh, and is refused. So whoever can read a chain, from a ledger or a receipt, can check it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+
+from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
+from afresh.ledger.base import SLACK, Entry, Outside, Question, Spent, Terms
+from afresh.ledger.records import START, Answered, Charged, Opened, Record, Reserved, decode, seal
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Answers and charges. The sums are exact (a float is a fraction), whatever the order of the charges."""
+
+    answers: int = 0
+    charge: Fraction = Fraction(0)
+    row_charge: Fraction | None = Fraction(0)  # None: unlimited
+
+    def add(self, answers: int, charge: float, row_charge: float) -> None:
+        self.answers += answers
+        self.charge += Fraction(charge)
+        self.row_charge = _row(self) + Fraction(row_charge)
+
+    def subtract(self, other: _Sum) -> None:
+        self.answers -= other.answers
+        self.charge -= other.charge
+
+
+@dataclass(slots=True)
+class Account:
+    """The state of one guard after the records read so far."""
+
+    length: int = 0
+    head: str = START
+    opened: Opened | None = None
+    latest: datetime | None = None
+    entries: list[Entry] = field(default_factory=list)
+    finest: dict[str, Entry] = field(default_factory=dict)
+    """By digest, the entry with the least noise: it serves every coarser question."""
+    charged: list[Charged] = field(default_factory=list)
+    shares: dict[str, int] = field(default_factory=dict)
+    total: _Sum = field(default_factory=_Sum)
+    by_analyst: defaultdict[str, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+
+    def read(self, text: str, sealed: str) -> None:
+        """Take in the next record, or raise `BrokenChain`."""
+        if seal(self.head, text) != sealed:
+            raise BrokenChain(f"record {self.length + 1} does not follow from the one before it")
+        record = decode(text)
+        if self.latest is not None and record.at < self.latest:
+            raise BrokenChain(f"record {self.length + 1} is older than the one before it")
+        if (self.length == 0) != isinstance(record, Opened):
+            raise BrokenChain(f"record {self.length + 1} is of kind {record.kind!r}, out of its place")
+        try:
+            self._take(record)
+        except (BudgetExhausted, InvalidArgument) as error:
+            raise BrokenChain(f"record {self.length + 1} breaks the rules: {error}") from None
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            raise BrokenChain(f"record {self.length + 1} is not one that afresh wrote") from None
+        self.length, self.head, self.latest = self.length + 1, sealed, record.at
+
+    def _take(self, record: Record) -> None:
+        if isinstance(record, Opened):
+            self.opened = record
+        elif isinstance(record, Reserved):
+            self._reserve(record)
+        elif isinstance(record, Answered):
+            self._answer(record)
+        elif isinstance(record, Charged):
+            outside = Outside(record.text, record.basis, record.charge, record.row_charge, record.answers)
+            self.check_outside(outside)
+            self.charged.append(record)
+            self.total.add(record.answers, record.charge, record.row_charge)
+        else:
+            self.check_shares(record.shares)
+            self.shares = dict(record.shares)
+
+    def _reserve(self, record: Reserved) -> None:
+        if record.number != len(self.entries) + 1:
+            raise BrokenChain(f"record {self.length + 1} has number {record.number}, not {len(self.entries) + 1}")
+        if self.stored(record.digest, record.coarseness) is not None:
+            raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
+        self.check_budget([_question(record)], record.analyst)
+        entry = entry_of(record)
+        self.entries.append(entry)
+        self.finest[record.digest] = entry
+        for spent in (self.total, self.by_analyst[record.analyst]):
+            spent.add(1, record.charge, record.row_charge)
+
+    def _answer(self, record: Answered) -> None:
+        place = record.number - 1
+        if not 0 <= place < len(self.entries) or self.entries[place].released is not None:
+            raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
+        entry = replace(self.entries[place], released=record.released, answered_at=record.at)
+        self.entries[place] = entry
+        if self.finest[entry.digest].number == entry.number:
+            self.finest[entry.digest] = entry
+
+    def stored(self, digest: str, coarseness: float) -> Entry | None:
+        """The entry that serves this question, if it was paid for at this noise or less."""
+        entry = self.finest.get(digest)
+        return entry if entry is not None and entry.coarseness <= coarseness else None
+
+    def terms(self, seed: str) -> Terms:
+        """The terms in force; `seed` must be the one they were made with."""
+        opened = self._opened
+        if hashlib.sha256(seed.encode()).hexdigest() != opened.seed_digest:
+            raise BrokenChain("the seed is not the one the guard was opened with")
+        return Terms(
+            fingerprint=opened.fingerprint,
+            plan=opened.plan,
+            rows=opened.rows,
+            questions=opened.questions,
+            answers=opened.answers,
+            information=opened.information,
+            row_share=opened.row_share,
+            seed=seed,
+            simulated=opened.simulated,
+            created_at=opened.at,
+        )
+
+    def spent(self, analyst: str | None = None) -> Spent:
+        """What was paid for, and the caps: of all, or of what one analyst may use."""
+        used, caps = (self.total, self._whole()) if analyst is None else self._pot(analyst, self.shares)
+        outside = sum((Fraction(each.charge) for each in self.charged), Fraction(0))
+        return Spent(used.answers, float(used.charge), float(outside), caps.answers, float(caps.charge))
+
+    def check_budget(self, new: Sequence[Question], analyst: str) -> None:
+        """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share."""
+        asked = _Sum()
+        for question in new:
+            asked.add(1, question.charge, question.row_charge)
+        if not _fits(self.total, self._whole(), asked):
+            raise _refusal(self.total, self._whole(), asked, new, None)
+        used, caps = self._pot(analyst, self.shares)
+        if not _fits(used, caps, asked):
+            raise _refusal(used, caps, asked, new, analyst if analyst in self.shares else "those without a share")
+
+    def check_outside(self, outside: Outside) -> None:
+        """Raise `BudgetExhausted` unless what was revealed outside fits what is left beside the shares."""
+        asked, (used, caps) = _Sum(), self._pot("", self.shares)
+        asked.add(outside.answers, outside.charge, outside.row_charge)
+        if _fits(used, caps, asked):
+            return
+        error = BudgetExhausted(asked=max(outside.answers, 1), spent=used.answers, questions=used.answers)
+        error.add_note(
+            f"what was revealed is charged {outside.charge:.6g} nats, and {float(caps.charge - used.charge):.6g} are "
+            "left. Nothing was recorded, but the intervals of questions asked after it was known do not hold: ask "
+            "other data."
+        )
+        raise error
+
+    def check_shares(self, shares: Mapping[str, int]) -> None:
+        """Raise `InvalidArgument` unless the shares fit the whole and what everybody has spent already."""
+        for name, share in shares.items():
+            if not name.strip() or isinstance(share, bool) or not isinstance(share, int) or share < 0:
+                raise InvalidArgument(f"share {name!r}: {share!r}, must be a name and a whole number of answers")
+        whole, wanted = self._opened.questions, sum(shares.values())
+        if wanted > whole:
+            raise InvalidArgument(f"the shares add up to {wanted} answers, but the whole has {whole}")
+        for name in (*shares, ""):
+            used, caps = self._pot(name, shares)
+            if not _fits(used, caps, _Sum()):
+                who, has = (name, shares[name]) if name else ("those without a share", whole - wanted)
+                raise InvalidArgument(f"{who} would have {has} answers, but more than that were spent already")
+
+    @property
+    def _opened(self) -> Opened:
+        if self.opened is None:
+            raise BrokenChain("the chain has no records")
+        return self.opened
+
+    def _whole(self) -> _Sum:
+        opened = self._opened
+        row = None if opened.row_share is None else Fraction(opened.row_share)
+        return _Sum(opened.answers, Fraction(opened.information), row)
+
+    def _pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[_Sum, _Sum]:
+        """What was spent from the pot this analyst draws from, and its caps: a share, or what no share takes."""
+        parts = {name: self._part(share) for name, share in shares.items()}
+        if analyst in parts:
+            return self.by_analyst[analyst], parts[analyst]
+        used, caps = replace(self.total), self._whole()
+        for name, part in parts.items():
+            used.subtract(self.by_analyst[name])
+            caps.subtract(part)
+        return used, caps
+
+    def _part(self, share: int) -> _Sum:
+        """The caps of a share: that part of the whole, in answers and in nats."""
+        opened = self._opened
+        charge = Fraction(opened.information) * share / opened.questions
+        return _Sum(share * opened.answers // opened.questions, charge, None)
+
+
+def _fits(used: _Sum, caps: _Sum, asked: _Sum) -> bool:
+    return (
+        used.answers + asked.answers <= caps.answers
+        and used.charge + asked.charge <= caps.charge * SLACK
+        and (caps.row_charge is None or _row(used) + _row(asked) <= caps.row_charge * SLACK)
+    )
+
+
+def _row(amount: _Sum) -> Fraction:
+    return amount.row_charge or Fraction(0)
+
+
+def _refusal(used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question], whose: str | None) -> BudgetExhausted:
+    affordable = caps.answers - used.answers
+    if dearest := Fraction(max(question.charge for question in new)):
+        # The caller reads "n more are affordable", which must hold at the price it asked for.
+        affordable = min(affordable, math.floor((caps.charge * SLACK - used.charge) / dearest))
+    affordable = max(affordable, 0)
+    error = BudgetExhausted(asked=asked.answers, spent=used.answers, questions=used.answers + affordable, analyst=whose)
+    error.add_note(
+        f"answers: {used.answers} of {caps.answers} spent, {asked.answers} asked; information: "
+        f"{float(used.charge):.6g} of {float(caps.charge):.6g} nats spent, {float(asked.charge):.6g} asked"
+    )
+    return error
+
+
+def entry_of(record: Reserved) -> Entry:
+    """The entry that a reservation makes."""
+    return Entry(
+        record.number,
+        record.digest,
+        record.text,
+        record.detail,
+        record.charge,
+        record.at,
+        coarseness=record.coarseness,
+        analyst=record.analyst,
+    )
+
+
+def _question(record: Reserved) -> Question:
+    return Question(
+        record.digest,
+        record.text,
+        record.detail,
+        record.charge,
+        record.row_charge,
+        record.method,
+        record.coarseness,
+    )

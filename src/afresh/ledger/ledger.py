@@ -1,0 +1,303 @@
+"""The ledger: reserve, record, replay, over whatever stores the chains.
+
+A guard's path is: reserve the charge -> evaluate -> record the released number -> release it. Each step is
+durable before the next begins, so that no crash can reveal a number nobody paid for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from afresh.errors import BrokenChain, LedgerError
+from afresh.ledger.account import Account, entry_of
+from afresh.ledger.base import (
+    Entry,
+    Outside,
+    Question,
+    Spent,
+    Terms,
+    check_released,
+    check_terms,
+    check_text,
+)
+from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
+from afresh.ledger.records import Answered, Charged, Divided, Opened, Record, Released, Reserved, encode, seal
+
+# Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
+TOLERANCE = timedelta(minutes=5)
+ACCEPT_CLOCK = "AFRESH_ACCEPT_CLOCK"
+
+
+class Ledger:
+    """What was asked and what it cost, for any number of datasets. Safe for many threads and processes."""
+
+    def __init__(self, journal: Journal, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """A ledger over a journal; see `open_ledger`."""
+        self._journal, self._clock = journal, clock
+        self._accounts: dict[tuple[str, bool], Account] = {}  # used within transactions only, so by one thread
+
+    def terms(self, fingerprint: str, *, simulated: bool = False) -> Terms | None:
+        """The terms under which these data were first opened, if they ever were. The whole chain is verified."""
+        with self._journal.transaction(write=False) as transaction:
+            chain = transaction.find(fingerprint, simulated=simulated)
+            return None if chain is None else self._read(transaction, chain, fingerprint, simulated).terms(chain.seed)
+
+    def open(
+        self,
+        fingerprint: str,
+        *,
+        plan: str,
+        rows: int,
+        questions: int,
+        information: float,
+        answers: int | None = None,
+        row_share: float | None = None,
+        simulated: bool = False,
+        analyst: str = "",
+    ) -> Terms:
+        """Get or make the terms; the first caller's stand, whatever later ones pass. Compare the plans."""
+        answers = questions if answers is None else answers
+        check_terms(
+            fingerprint,
+            plan=plan,
+            rows=rows,
+            questions=questions,
+            answers=answers,
+            information=information,
+            row_share=row_share,
+        )
+        check_text("analyst", analyst)
+        if (known := self.terms(fingerprint, simulated=simulated)) is not None:
+            return known
+        seed = secrets.token_hex(32)
+        with self._journal.transaction(write=True) as transaction:
+            chain = transaction.find(fingerprint, simulated=simulated)
+            if chain is None:
+                chain = transaction.create(fingerprint, simulated=simulated, seed=seed)
+            if chain.length == 0:  # nobody was faster
+                opened = Opened(
+                    at=self._clock(),
+                    analyst=analyst,
+                    fingerprint=fingerprint,
+                    simulated=simulated,
+                    rows=rows,
+                    plan=plan,
+                    questions=questions,
+                    answers=answers,
+                    information=float(information),
+                    row_share=None if row_share is None else float(row_share),
+                    seed_digest=hashlib.sha256(chain.seed.encode()).hexdigest(),
+                )
+                transaction.append(chain, _sealed(chain.head, [opened]))
+        made = self.terms(fingerprint, simulated=simulated)
+        assert made is not None  # chains are never removed
+        return made
+
+    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "") -> list[Entry]:
+        """Pay for the questions, all or none, and return their entries in the same order.
+
+        A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
+        costs nothing: an entry without a released number is completed, not paid twice. If the new ones do not fit the
+        caps, `BudgetExhausted` is raised and nothing is written.
+        """
+        check_text("analyst", analyst)
+        with self._writing(terms) as (account, write):
+            found: dict[str, Entry] = {}
+            new: dict[str, Question] = {}
+            # The finest of equal questions first: it serves the coarser ones.
+            for question in sorted(questions, key=lambda question: question.coarseness):
+                stored = account.stored(question.digest, question.coarseness)
+                if stored is None:
+                    new.setdefault(question.digest, question)
+                else:
+                    found[question.digest] = stored
+            if new:
+                account.check_budget(list(new.values()), analyst)
+                now = self._now(account)
+                records = [
+                    Reserved(
+                        at=now,
+                        analyst=analyst,
+                        number=number,
+                        digest=question.digest,
+                        text=question.text,
+                        detail=question.detail,
+                        method=question.method,
+                        coarseness=float(question.coarseness),
+                        charge=float(question.charge),
+                        row_charge=float(question.row_charge),
+                    )
+                    for number, question in enumerate(new.values(), len(account.entries) + 1)
+                ]
+                write(records)
+                found.update((record.digest, replace(entry_of(record), new=True)) for record in records)
+        return [found[question.digest] for question in questions]
+
+    def record(self, terms: Terms, entry: Entry, released: Released) -> Entry:
+        """Store the released number unless there is one; return what is stored, the only thing to release."""
+        return self.record_many(terms, [(entry, released)])[0]
+
+    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, Released]]) -> list[Entry]:
+        """Like `record` for many entries, all or none."""
+        for _, value in released:
+            check_released(value)
+        if not released:
+            return []
+        stored: dict[int, Entry] = {}
+        with self._writing(terms) as (account, write):
+            now, records = self._now(account), []
+            for entry, value in released:
+                place = entry.number - 1
+                kept = account.entries[place] if 0 <= place < len(account.entries) else None
+                if kept is None or (kept.digest, kept.coarseness) != (entry.digest, entry.coarseness):
+                    raise LedgerError(
+                        f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
+                        "first. Nothing was released."
+                    )
+                if kept.released is None and entry.number not in stored:
+                    value = dict(value) if isinstance(value, Mapping) else float(value)
+                    records.append(Answered(now, entry.number, value))
+                    kept = replace(kept, released=value, answered_at=now)
+                stored.setdefault(entry.number, kept)
+            write(records)
+        return [stored[entry.number] for entry, _ in released]
+
+    def charge(self, terms: Terms, outside: Outside, analyst: str = "") -> bool:
+        """Record what was revealed outside, or raise `BudgetExhausted`. The same again is not charged again.
+
+        Says whether it was charged now.
+        """
+        check_text("analyst", analyst)
+        with self._writing(terms) as (account, write):
+            same = (outside.text, dict(outside.basis), outside.charge, outside.answers)
+            if any((c.text, c.basis, c.charge, c.answers) == same for c in account.charged):
+                return False
+            account.check_outside(outside)
+            write(
+                [
+                    Charged(
+                        at=self._now(account),
+                        analyst=analyst,
+                        text=outside.text,
+                        basis=dict(outside.basis),
+                        answers=outside.answers,
+                        charge=float(outside.charge),
+                        row_charge=float(outside.row_charge),
+                    )
+                ]
+            )
+        return True
+
+    def divide(self, terms: Terms, shares: Mapping[str, int], analyst: str = "") -> None:
+        """Say how many full-price answers each named analyst may have in all. Later divisions replace earlier ones."""
+        for name in (*shares, analyst):
+            check_text("analyst", name)
+        with self._writing(terms) as (account, write):
+            account.check_shares(shares)
+            if dict(shares) != account.shares:
+                write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
+
+    def entries(self, terms: Terms) -> list[Entry]:
+        """Everything paid for, by number."""
+        with self._reading(terms) as account:
+            return list(account.entries)
+
+    def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
+        """What was paid for, by all or from what one analyst may use, and the caps."""
+        with self._reading(terms) as account:
+            return account.spent(analyst)
+
+    def shares(self, terms: Terms) -> dict[str, int]:
+        """The division in force; empty if the budget is not divided."""
+        with self._reading(terms) as account:
+            return dict(account.shares)
+
+    def chain(self, terms: Terms) -> list[Sealed]:
+        """The whole chain, verified, as receipts carry it."""
+        with self._journal.transaction(write=False) as transaction:
+            chain = self._find(transaction, terms)
+            self._read(transaction, chain, terms.fingerprint, terms.simulated)
+            return list(transaction.since(chain, 0))
+
+    def close(self) -> None:
+        """Free what the ledger holds. Idempotent."""
+        self._journal.close()
+
+    @contextmanager
+    def _reading(self, terms: Terms) -> Iterator[Account]:
+        with self._journal.transaction(write=False) as transaction:
+            chain = self._find(transaction, terms)
+            yield self._read(transaction, chain, terms.fingerprint, terms.simulated)
+
+    @contextmanager
+    def _writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
+        """The account, up to date, and a way to append to its chain.
+
+        The account itself takes in new records when it next reads them back, once they are durable.
+        """
+        with self._journal.transaction(write=True) as transaction:
+            chain = self._find(transaction, terms)
+            account = self._read(transaction, chain, terms.fingerprint, terms.simulated)
+
+            def write(records: Sequence[Record]) -> None:
+                if records:
+                    transaction.append(chain, _sealed(account.head, records))
+
+            yield account, write
+
+    def _find(self, transaction: Transaction, terms: Terms) -> Chain:
+        """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
+        chain = transaction.find(terms.fingerprint, simulated=terms.simulated)
+        if chain is None or chain.seed != terms.seed:
+            raise LedgerError("these terms were not opened in this ledger; open the data again")
+        return chain
+
+    def _read(self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool) -> Account:
+        """The account after every record of the chain, each verified once."""
+        key = (fingerprint, simulated)
+        account = self._accounts.get(key, Account())
+        try:
+            if chain.length != account.length:
+                for sealed in transaction.since(chain, account.length):
+                    account.read(*sealed)
+            if (account.length, account.head) != (chain.length, chain.head):
+                raise BrokenChain(f"there are {account.length} records, but {chain.length} were written")
+            opened = account.opened
+            if opened is not None and (opened.fingerprint, opened.simulated) != key:
+                raise BrokenChain("the chain belongs to other data")
+        except BrokenChain as error:
+            self._accounts.pop(key, None)
+            raise BrokenChain(
+                f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
+                "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
+            ) from None
+        self._accounts[key] = account
+        return account
+
+    def _now(self, account: Account) -> datetime:
+        """The time of the next record, never before the last one's."""
+        now, latest = self._clock(), account.latest
+        if latest is None or now >= latest:
+            return now
+        if latest - now > TOLERANCE and not os.environ.get(ACCEPT_CLOCK):
+            raise LedgerError(
+                f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, but the ledger's last record is of "
+                f"{latest:%Y-%m-%d %H:%M:%S} UTC; set the clock. If it is right and the record's was wrong, set the "
+                f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
+            )
+        return latest
+
+
+def _sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
+    sealed = []
+    for record in records:
+        text = encode(record)
+        head = seal(head, text)
+        sealed.append(Sealed(text, head))
+    return sealed

@@ -1,0 +1,222 @@
+"""Chains in a PostgreSQL database: many machines on one budget."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from afresh.errors import AfreshError, InvalidArgument, LedgerError, MissingExtra
+from afresh.ledger import forking
+from afresh.ledger.journal import Chain, Sealed
+
+try:
+    import psycopg
+    from psycopg import errors
+except ImportError as error:
+    raise MissingExtra("psycopg", "postgres") from error
+
+BUSY_SECONDS = 30.0  # a healthy writer holds a guard for milliseconds
+LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout; 1 never was in PostgreSQL
+_CREATING = 0x61667268  # the advisory lock of whoever creates the tables
+
+_TABLES = """
+CREATE TABLE afresh_layout (version integer NOT NULL);
+INSERT INTO afresh_layout VALUES (2);
+CREATE TABLE afresh_guards (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fingerprint text NOT NULL,
+    simulated boolean NOT NULL,
+    seed text NOT NULL,
+    length bigint NOT NULL,
+    head text NOT NULL,
+    UNIQUE (fingerprint, simulated)
+);
+CREATE TABLE afresh_records (
+    guard bigint NOT NULL REFERENCES afresh_guards (id),
+    place bigint NOT NULL CHECK (place >= 1),
+    record text NOT NULL,
+    hash text NOT NULL,
+    PRIMARY KEY (guard, place)
+);
+CREATE FUNCTION afresh_refuse() RETURNS trigger LANGUAGE plpgsql
+    AS $$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$;
+CREATE TRIGGER afresh_records_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh_records
+    EXECUTE FUNCTION afresh_refuse();
+CREATE TRIGGER afresh_guards_stay BEFORE DELETE OR TRUNCATE ON afresh_guards EXECUTE FUNCTION afresh_refuse();
+CREATE TRIGGER afresh_guards_are_fixed BEFORE UPDATE ON afresh_guards FOR EACH ROW
+    WHEN (NEW.length <= OLD.length OR NEW.id <> OLD.id OR NEW.fingerprint <> OLD.fingerprint
+          OR NEW.simulated <> OLD.simulated OR NEW.seed <> OLD.seed)
+    EXECUTE FUNCTION afresh_refuse();
+"""
+_REMEDIES: list[tuple[type[psycopg.Error], str]] = [
+    (errors.LockNotAvailable, "another process has kept the guard locked for {seconds:g} s; end that one or try again"),
+    (errors.ReadOnlySqlTransaction, "it is read-only; connect to the primary server"),
+    (errors.InsufficientPrivilege, "this user may not write it; grant it the right to create and write tables"),
+    (errors.DiskFull, "the server's disk is full; free some space and ask again"),
+    (psycopg.OperationalError, "the server cannot be reached or has ended the connection; check it and ask again"),
+]
+
+
+class _Statements:
+    """The statements of a transaction, on the one connection."""
+
+    def __init__(self, connection: psycopg.Connection, lock: bool) -> None:
+        self._connection, self._lock = connection, lock
+
+    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
+        # FOR UPDATE waits for whoever is writing to this guard, and then sees what was written.
+        row = self._connection.execute(
+            "SELECT id, seed, length, head FROM afresh_guards WHERE fingerprint = %s AND simulated = %s"
+            + (" FOR UPDATE" if self._lock else ""),
+            (fingerprint, simulated),
+        ).fetchone()
+        return None if row is None else Chain(*row)
+
+    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
+        self._connection.execute(
+            "INSERT INTO afresh_guards (fingerprint, simulated, seed, length, head) VALUES (%s, %s, %s, 0, '') "
+            "ON CONFLICT DO NOTHING",
+            (fingerprint, simulated, seed),
+        )
+        made = self.find(fingerprint, simulated=simulated)
+        assert made is not None  # guards are never removed
+        return made
+
+    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
+        rows = self._connection.execute(
+            "SELECT record, hash FROM afresh_records WHERE guard = %s AND place > %s ORDER BY place",
+            (chain.id, length),
+        )
+        return [Sealed(*row) for row in rows]
+
+    def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO afresh_records (guard, place, record, hash) VALUES (%s, %s, %s, %s)",
+                [(chain.id, place, *sealed) for place, sealed in enumerate(records, chain.length + 1)],
+            )
+            cursor.execute(
+                "UPDATE afresh_guards SET length = %s, head = %s WHERE id = %s",
+                (chain.length + len(records), records[-1].hash, chain.id),
+            )
+
+
+class PostgresJournal:
+    """A `Journal` in the tables `afresh_*` of a PostgreSQL database, made when they are not there.
+
+    One connection a process, behind one lock. A writer locks the row of its guard, so guards do not wait for each
+    other. If the server goes away while a transaction is being committed, nobody can tell whether it was: the error
+    says that nothing was released, and asking again finds what was stored.
+    """
+
+    def __init__(self, address: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        """Connect to `postgresql://user:password@host/database`; wait up to `busy_seconds` for other writers."""
+        self.lock = threading.Lock()
+        self._address, self._busy_seconds, self._name = address, busy_seconds, _name(address)
+        self._connection: psycopg.Connection | None = None
+        self._closed = False
+        forking.register(self)
+        with self.transaction(write=False):
+            pass  # an address that cannot work should fail here, before a guard is built on it
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[_Statements]:
+        """One transaction: committed durably on leaving, rolled back on any exception."""
+        with self.lock:
+            try:
+                connection = self._connected()
+                # A reader needs one view of head and records; a writer the newest, once it has the guard's lock.
+                connection.execute(
+                    "BEGIN ISOLATION LEVEL READ COMMITTED"
+                    if write
+                    else "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+                )
+                yield _Statements(connection, lock=write)
+                connection.execute("COMMIT")
+            except psycopg.Error as error:
+                self.drop()
+                raise self._explain(error) from None  # the server's words may quote a number that is not released yet
+            except AfreshError:
+                self._roll_back()
+                raise
+            except BaseException:  # an interrupt may have come anywhere
+                self.drop()
+                raise
+
+    def close(self) -> None:
+        """Close the connection for good."""
+        with self.lock:
+            self._closed = True
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection; the next transaction makes another."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> psycopg.Connection:
+        if self._closed:
+            raise LedgerError(f"the ledger {self._name} was closed; open it again")
+        if self._connection is None:
+            connection = psycopg.connect(self._address, autocommit=True, connect_timeout=15, application_name="afresh")
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _prepare(self, connection: psycopg.Connection) -> None:
+        milliseconds = round(self._busy_seconds * 1000)
+        for setting in (
+            "synchronous_commit = on",  # whatever the server's default: a commit that can be lost is none
+            f"lock_timeout = {milliseconds}",
+            f"idle_in_transaction_session_timeout = {max(milliseconds, 1000)}",  # a frozen process must let go
+        ):
+            connection.execute(f"SET {setting}")
+        if self._layout(connection) is None:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
+                if self._layout(connection) is None:  # nobody was faster
+                    connection.execute(_TABLES)
+
+    def _layout(self, connection: psycopg.Connection) -> int | None:
+        row = connection.execute("SELECT to_regclass('afresh_layout')").fetchone()
+        if row is None or row[0] is None:
+            return None
+        row = connection.execute("SELECT version FROM afresh_layout").fetchone()
+        found = int(row[0]) if row else 0
+        if found > LAYOUT:
+            raise LedgerError(
+                f"the ledger {self._name} has layout {found}, but this afresh knows layouts up to {LAYOUT}; "
+                "upgrade afresh: it was written by a newer one"
+            )
+        return found
+
+    def _roll_back(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.execute("ROLLBACK")
+            except psycopg.Error:
+                self.drop()
+
+    def _explain(self, error: psycopg.Error) -> LedgerError:
+        remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
+        remedy = remedy.format(seconds=self._busy_seconds)
+        return LedgerError(f"the ledger {self._name} cannot be used: {remedy}. Nothing was released.")
+
+
+def _name(address: str) -> str:
+    """The address without its password."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.Error:
+        raise InvalidArgument(
+            "the ledger's address is not of the form postgresql://user:password@host/database"
+        ) from None
+    who = f"{parts['user']}@" if parts.get("user") else ""
+    return f"postgresql://{who}{parts.get('host') or ''}/{parts.get('dbname') or ''}"

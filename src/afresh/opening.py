@@ -1,0 +1,164 @@
+"""`afresh.open`: data, a plan and a ledger put together into a guard."""
+
+from __future__ import annotations
+
+import getpass
+import operator
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from afresh import noise
+from afresh.errors import DataError, InvalidArgument, PlanMismatch
+from afresh.guard import Guard
+from afresh.plan import FEWEST_ROWS, PLANNERS, Plan, plan
+from afresh.wishes import Wishes, check_wishes
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.ledger import Ledger, Terms
+    from afresh.queries.tree import Type
+
+DEFAULT_QUESTIONS = 100
+DEFAULT_CONFIDENCE = 0.95
+
+
+def open(  # the name a newcomer expects: afresh.open
+    data: Any,
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    *,
+    answers: int | None = None,
+    table: str | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    simulation_seed: int | None = None,
+    _check: Callable[[Mapping[str, Type | None]], object] | None = None,
+) -> Guard:
+    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, or a pandas, Polars, Arrow or Ibis table.
+
+    The first opening fixes the plan for good: `questions` (default 100), `confidence` (default 0.95), `method`
+    (default: the narrowest) and `answers`, how many answers there may be if some are asked with a coarser `precision`
+    (default: as many as questions). Later openings of the same content, under whatever name or encoding, find
+    it in the ledger; they may leave these out, and are refused if they say otherwise.
+
+    The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
+    void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
+
+    `ledger` is the path of a file, or a postgresql:// address for several machines on one budget. `table` names the
+    table of a DuckDB file that holds several. `analyst` says who asks, for the record and for shares of a divided
+    budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never opened
+    before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the answers promise
+    nothing and say so, no ledger is kept, and data that have a guard of their own are refused. Simulate on data
+    you make, not on rows you mean to guard later: what a simulation shows of them nobody has paid for.
+    """
+    from afresh.engines.opening import open_engine  # on demand: `import afresh` stays fast
+
+    wanted = check_wishes(questions, confidence, method, answers, PLANNERS)
+    who = _check_analyst(analyst)
+    seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
+    engine = open_engine(data, table)
+    try:
+        if engine.rows < FEWEST_ROWS:
+            raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
+        if _check is not None:
+            _check(engine.schema)
+        book = _open_book(ledger, must_exist, seed)
+        terms = _settle(engine, book, wanted, must_exist, simulated=seed is not None, analyst=who)
+        stored = Plan.thaw(terms.plan)
+        if stored.method == "split":
+            # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
+            engine.deal(stored.questions, terms.seed if seed is None else f"simulation {seed}")
+        draw = noise.from_entropy if seed is None else noise.from_seed(seed)
+        return Guard(engine, stored, book, terms, draw, analyst=who, owns_ledger=book is not ledger)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _check_seed(seed: int, ledger: object) -> int:
+    try:
+        seed = operator.index(seed)
+    except TypeError:
+        raise InvalidArgument(f"simulation_seed == {seed!r}, must be a whole number.") from None
+    if ledger is not None:
+        raise InvalidArgument("a simulation keeps no ledger; leave out ledger= or simulation_seed=.")
+    return seed
+
+
+def _check_analyst(analyst: str | None) -> str:
+    if analyst is None:
+        analyst = os.environ.get("AFRESH_ANALYST")
+    if analyst is None:
+        try:
+            return getpass.getuser()
+        except (OSError, KeyError):  # no such user, as in some containers
+            return "unknown"
+    if not isinstance(analyst, str) or not analyst.strip():
+        raise InvalidArgument(f"analyst == {analyst!r}, must be a name.")
+    return analyst
+
+
+def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool, seed: int | None) -> Ledger:
+    from afresh.ledger import default_place, is_server, open_ledger
+
+    if seed is not None:
+        return open_ledger(":memory:")
+    where = default_place() if ledger is None else ledger
+    if must_exist and isinstance(where, str | os.PathLike):
+        place = os.path.expanduser(os.fspath(where))
+        if not is_server(place) and not os.path.exists(place):
+            raise DataError(f"there is no ledger at {place}, so these data were never opened with it.")
+    return open_ledger(where)
+
+
+def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simulated: bool, analyst: str) -> Terms:
+    """The terms in force: those the ledger knows, or new ones from what is wanted."""
+    if simulated and _has_real_guard(engine):
+        raise DataError("these data have a guard; a simulation on them would show what nobody has paid for.")
+    # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
+    fingerprint = "simulation" if simulated else engine.fingerprint()
+    terms = book.terms(fingerprint, simulated=simulated)
+    if terms is None and must_exist:
+        raise DataError("these data were never opened with this ledger; ask a first question of them.")
+    if terms is None:
+        made = plan(
+            engine.rows,
+            DEFAULT_QUESTIONS if wanted.questions is None else wanted.questions,
+            DEFAULT_CONFIDENCE if wanted.confidence is None else wanted.confidence,
+            answers=wanted.answers,
+            method=wanted.method,
+        )
+        terms = book.open(
+            fingerprint,
+            plan=made.freeze(),
+            rows=made.rows,
+            questions=made.questions,
+            answers=made.answers,
+            information=made.information or 0.0,
+            row_share=made.mechanism.row_share,
+            simulated=simulated,
+            analyst=analyst,
+        )
+    if differing := wanted.differing(Plan.thaw(terms.plan)):
+        raise PlanMismatch(
+            f"{differing} A plan is fixed when data are first opened, because changing it later would void the "
+            "intervals already released. Leave these arguments out to go on with the plan in force."
+        )
+    return terms
+
+
+def _has_real_guard(engine: Engine) -> bool:
+    """Whether this user's ledger knows the data; a ledger that is not there is not made."""
+    from afresh.ledger import default_place, is_server, open_ledger
+
+    place = default_place()
+    if not is_server(place) and not os.path.exists(os.path.expanduser(place)):
+        return False
+    book = open_ledger(place)
+    try:
+        return book.terms(engine.fingerprint()) is not None
+    finally:
+        book.close()
