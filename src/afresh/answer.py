@@ -201,7 +201,8 @@ class Budget(display.Shown):
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
         share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
-        whose = f" in the share of {self.analyst}" if self.analyst is not None else ""
+        whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
+        whose = " for those without a share" if self.shares and not whose else whose
         title = f"{self.left:,} of {share:,} answers left{whose}, {display.percent(self.confidence)}"
         return [*_mark(self.simulated), display.Title(title), display.Facts(facts)]
 
@@ -212,16 +213,22 @@ class Record:
 
     number: int
     question: str
+    bounds: tuple[float, float]
     value: float | None
     low: float | None
     high: float | None
     charge: float
+    coarseness: float
+    """How many times the plan's noise it has."""
+    analyst: str
     asked_at: str
-    analyst: str = ""
+    answered_at: str | None
+    digest: str
+    """SHA-256 of the canonical question."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {**{name: getattr(self, name) for name in self.__slots__}, "bounds": list(self.bounds)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from afresh import display, noise
-from afresh.answer import Answer, Budget, Coarser, Interval, Record, Transcript
+from afresh.answer import Answer, Budget, Coarser, Interval, Transcript
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
 from afresh.outside import convert
 from afresh.plan import Plan
+from afresh.reading import Reading, read, record_of, rescaled
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 
 
 _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
-
-
-class Reading(NamedTuple):
-    """A released number and its interval, on [0, 1]; `entry.new` says whether it was paid for just now."""
-
-    entry: Entry
-    value: float
-    interval: Interval
 
 
 class Guard(display.Shown):
@@ -118,7 +111,7 @@ class Guard(display.Shown):
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
             recorded = {entry.number: entry for entry in self._answer(list(pending.values()), queries)}
             entries = [replace(recorded.get(entry.number, entry), new=entry.new) for entry in entries]
-        return [self._read(entry, query.binary) for entry, (query, _) in zip(entries, wanted, strict=True)]
+        return [read(self.plan, entry) for entry in entries]
 
     def _question(self, query: Query, coarseness: float) -> Question:
         from afresh.ledger import Question
@@ -145,12 +138,6 @@ class Guard(display.Shown):
         ]
         return self._ledger.record_many(self._terms, released)
 
-    def _read(self, entry: Entry, binary: bool) -> Reading:
-        """Value and interval of a released number, on [0, 1]: functions of it and public constants alone."""
-        mechanism, released = self.plan.at(entry.coarseness), entry.released
-        assert isinstance(released, float)
-        return Reading(entry, mechanism.value(released), Interval(*mechanism.interval(released, binary=binary)))
-
     def _build(self, asked: Asked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
         _, value, interval = readings[0]
         if asked.where is not None:
@@ -160,7 +147,7 @@ class Guard(display.Shown):
             question=asked.question,
             where=asked.where,
             bounds=asked.bounds,
-            value=_rescaled(value, asked.bounds, interval),
+            value=rescaled(value, asked.bounds, interval),
             interval=interval,
             confidence=self.plan.confidence,
             covers=self._covers(asked),
@@ -257,19 +244,15 @@ class Guard(display.Shown):
     def transcript(self) -> Transcript:
         """Everything this guard has released, by whichever process, in order."""
         self._check_open()
-        records = tuple(map(self._record, self._ledger.entries(self._terms)))
+        records = tuple(record_of(self.plan, entry) for entry in self._ledger.entries(self._terms))
         return Transcript(records, self.plan.confidence, self._terms.simulated)
 
-    def _record(self, entry: Entry) -> Record:
-        value = low = high = None
-        if entry.released is not None:
-            detail = json.loads(entry.detail)
-            bounds = tuple(detail["bounds"])
-            _, read, interval = self._read(entry, detail["binary"])
-            interval = interval.rescaled(bounds)
-            value, low, high = _rescaled(read, bounds, interval), interval.low, interval.high
-        asked_at = entry.reserved_at.isoformat()
-        return Record(entry.number, entry.text, value, low, high, entry.charge, asked_at, entry.analyst)
+    def receipt(self) -> dict[str, Any]:
+        """Plan, questions, answers, intervals, charges and chain as one JSON-ready document, for `afresh verify`."""
+        from afresh.receipts import make_receipt
+
+        self._check_open()
+        return make_receipt(self.plan, self._ledger.chain(self._terms))
 
     def close(self) -> None:
         """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost."""
@@ -308,11 +291,6 @@ class Guard(display.Shown):
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
         facts = {"rows": f"{self.rows:,}", "columns": columns}
         return [display.Title("Guard"), display.Facts(facts), *self.budget._blocks()]
-
-
-def _rescaled(value: float, bounds: tuple[float, float], interval: Interval) -> float:
-    """A value on [0, 1] on the scale of its question, kept inside its interval whatever the rounding."""
-    return min(max(bounds[0] + (bounds[1] - bounds[0]) * value, interval.low), interval.high)
 
 
 def _within_group(inside: Reading, outside: Reading) -> tuple[float, Interval]:

@@ -26,6 +26,7 @@ _STABILITIES: dict[str, Callable[[float], float]] = {
     "zcdp": from_zcdp,
     "pure_dp": from_pure_dp,
 }
+KINDS = {*_STABILITIES, "noise_sd"}
 
 
 def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int | None, count: int) -> Outside:
@@ -33,9 +34,9 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
     from afresh.ledger import Outside
 
     given = {name: value for name, value in basis.items() if value is not None}
-    if len(given) != 1:
+    if len(given) != 1 or not given.keys() <= KINDS:
         raise InvalidArgument(
-            f"say with exactly one of {', '.join(basis)} how what was revealed was protected, got "
+            f"say with exactly one of {', '.join(sorted(KINDS))} how what was revealed was protected, got "
             f"{', '.join(given) or 'none'}. An exact number, or (eps, delta)-privacy with delta > 0, bounds no "
             "information at all and cannot be charged: ask other rows instead."
         )

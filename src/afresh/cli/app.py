@@ -1,0 +1,250 @@
+"""The program and its commands for analysts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from afresh import errors
+from afresh.cli import steward
+from afresh.cli.options import (
+    EPILOG,
+    EXIT_CODES,
+    EXIT_ERROR,
+    Analyst,
+    Data,
+    Json,
+    LedgerPlace,
+    Method,
+    Table,
+    opened,
+    show,
+)
+
+app = typer.Typer(
+    name="afresh",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog=EPILOG,
+    help="Ask one dataset as many questions as you like, each chosen after seeing the last answer, "
+    "and get error bars that still hold.",
+)
+
+
+def main() -> NoReturn:
+    """Run the command line, and turn errors into a message and an exit code."""
+    try:
+        app()
+    except OSError as error:
+        print(f"afresh: {error}", file=sys.stderr)
+        sys.exit(EXIT_ERROR)
+    except errors.AfreshError as error:
+        print(f"afresh: {error}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
+        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
+    sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from afresh import __version__
+
+        print(f"afresh {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+@app.command(epilog=EPILOG)
+def plan(
+    rows: Annotated[int | None, typer.Option(help="How many rows the data have.", metavar="N")] = None,
+    questions: Annotated[int | None, typer.Option(help="How many answers you want at most.", metavar="K")] = None,
+    confidence: Annotated[
+        float, typer.Option(help="The probability with which all intervals hold at once.", metavar="C")
+    ] = 0.95,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help="A half-width, in place of --rows (how many are needed?) or of --questions (how many are possible?).",
+            metavar="W",
+        ),
+    ] = None,
+    mean: Annotated[float, typer.Option(help="The mean at which --width is meant.", metavar="P")] = 0.5,
+    method: Method = None,
+    as_json: Json = False,
+) -> None:
+    """What can be promised, by every method, before any data are seen.
+
+    Give two of --rows, --questions and --width.
+
+    Example: afresh plan --rows 100000 --questions 1000
+    """
+    from afresh.plan import plan as make_plan
+
+    show(make_plan(rows, questions, confidence, width=width, mean=mean, method=method), as_json)
+
+
+@app.command(epilog=EPILOG)
+def ask(
+    data: Data,
+    expression: Annotated[
+        str, typer.Argument(help="A row expression in SQL: a condition or a number.", metavar="EXPR")
+    ],
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            help="How many answers the data may ever give; fixed by the first question (default 100).",
+            metavar="K",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="The probability with which all intervals hold at once; fixed by the first question (default 0.95).",
+            metavar="C",
+        ),
+    ] = None,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Numbers are clipped to these; from you, never from the data. Needed unless they follow from EXPR.",
+            metavar="LO HI",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),
+    ] = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"),
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="A half-width that is enough: more noise, a lower charge.", metavar="W"),
+    ] = None,
+    answers: Annotated[
+        int | None,
+        typer.Option(
+            help="How many answers there may be if some are asked with --precision; fixed by the first question "
+            "(default: as many as --questions).",
+            metavar="M",
+        ),
+    ] = None,
+    method: Method = None,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+) -> None:
+    """Ask one question: the share of rows that satisfy a condition, or the mean of a number.
+
+    The first question fixes the plan for good. The same question again is free.
+
+    Example: afresh ask holdout.parquet "churned AND tenure < 3" --questions 1000
+
+    Example: afresh ask holdout.parquet amount --bounds 0 500 --where "country = 'CH'"
+    """
+    from afresh.queries.asked import ask as check
+
+    def checked(schema: Any) -> None:  # a mistake must not fix a plan
+        check(expression, schema, bounds, where, missing, precision)
+
+    options = {"answers": answers, "table": table, "analyst": analyst, "_check": checked}
+    with opened(data, questions, confidence, ledger, method, **options) as guard:
+        show(guard.ask(expression, bounds=bounds, where=where, missing=missing, precision=precision), as_json)
+
+
+@app.command(epilog=EPILOG)
+def budget(
+    data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
+) -> None:
+    """What was spent, what is left, and what a further answer is worth.
+
+    Example: afresh budget holdout.parquet
+    """
+    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+        show(guard.budget, as_json)
+
+
+@app.command(epilog=EPILOG)
+def log(data: Data, ledger: LedgerPlace = None, table: Table = None, as_json: Json = False) -> None:
+    """Everything that was released about these data, in order.
+
+    Example: afresh log holdout.parquet --json
+    """
+    with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+        show(guard.transcript, as_json)
+
+
+@app.command(epilog=EPILOG)
+def pvalue(
+    value: Annotated[float, typer.Argument(help="The p-value, as if the test had been fixed.", metavar="P")],
+    information: Annotated[
+        float | None, typer.Option(help="What the exploration may have revealed, in nats.", metavar="NATS")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Take the nats from the plan of these data instead.", metavar="DATA")
+    ] = None,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    as_json: Json = False,
+) -> None:
+    """Correct the p-value of a test that was chosen after exploring the same data.
+
+    Valid for one test chosen from released answers. A p-value computed on the guarded rows is exact and nobody
+    paid for it, so it must be the last thing released about them. Give --information or --data.
+
+    Example: afresh pvalue 1e-12 --information 0.5
+    """
+    from afresh.theory.information import correct_pvalue
+
+    if (information is None) == (data is None):
+        raise errors.InvalidArgument("give either --information or --data.")
+    if data is not None:
+        with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+            information = guard.plan.information
+        if information is None:
+            raise errors.InvalidArgument(
+                "these data are split, and the exact means of some rows bound no information about all of them; "
+                "test on the rows of a question of its own."
+            )
+    assert information is not None
+    corrected = correct_pvalue(value, information)
+    if as_json:
+        print(json.dumps({"pvalue": value, "corrected": corrected, "information": information}))
+    else:
+        print(f"p = {corrected:.6g}   (chosen under {information:.4g} nats; fixed in advance: {value:.6g})")
+
+
+@app.command(epilog=EPILOG)
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Where the data and the picture go.", metavar="FOLDER")] = Path(
+        "demo"
+    ),
+    as_json: Json = False,
+) -> None:
+    """The whole story in a minute, on data it makes."""
+    from afresh.demo import run
+
+    story = run(folder, talk=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        print(json.dumps(story))
+
+
+for command in (steward.charge, steward.divide, steward.receipt, steward.verify):
+    app.command(epilog=EPILOG)(command)

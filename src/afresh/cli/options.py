@@ -1,0 +1,63 @@
+"""What the commands share: exit codes, options, opening and showing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from afresh import errors
+
+EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
+EXIT_CODES = {
+    errors.QueryError: EXIT_QUERY,
+    errors.BudgetExhausted: EXIT_BUDGET,
+    errors.PlanMismatch: EXIT_PLAN,
+    errors.InvalidArgument: EXIT_USAGE,
+}
+EPILOG = (
+    "Exit codes: 0 answered, 1 other error, 2 bad argument, 3 bad question (free), 4 budget exhausted "
+    "(nothing charged), 5 another plan is in force."
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
+Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
+Table = Annotated[str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")]
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help="The ledger: a file, or a postgresql:// address. Default: $AFRESH_LEDGER, or a file in this user's "
+        "state directory.",
+        metavar="PLACE",
+    ),
+]
+Analyst = Annotated[
+    str | None,
+    typer.Option(help="Who asks, for the record. Default: $AFRESH_ANALYST, or this user.", metavar="NAME"),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(help="stabilized, calibrated or split. Default: the narrowest.", metavar="METHOD"),
+]
+
+
+@contextmanager
+def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
+    """Open the data, telling a waiting person so, and close them."""
+    from rich.console import Console
+
+    from afresh import opening
+
+    with Console(stderr=True).status(f"Reading {data} ..."):  # silent unless stderr is a terminal
+        guard = opening.open(data, *arguments, **options)
+    with guard:
+        yield guard
+
+
+def show(result: Any, as_json: bool) -> None:
+    """Print a result for people or for programs."""
+    print(json.dumps(result.to_dict()) if as_json else result, flush=True)  # a full disk must be noticed here

@@ -1,0 +1,119 @@
+"""Commands of whoever keeps a guard: what was revealed elsewhere, shares, receipts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh import errors
+from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show
+
+if TYPE_CHECKING:
+    from afresh.receipts import Verification
+
+
+def charge(
+    data: Data,
+    revealed: Annotated[str, typer.Argument(help="What was revealed, in words, for the record.", metavar="WORDS")],
+    kl: Annotated[float | None, typer.Option(help="Its KL stability, in nats.", metavar="EPS")] = None,
+    zcdp: Annotated[float | None, typer.Option(help="Its zero-concentrated privacy.", metavar="RHO")] = None,
+    pure_dp: Annotated[float | None, typer.Option(help="Its pure differential privacy.", metavar="EPS")] = None,
+    noise_sd: Annotated[
+        float | None, typer.Option(help="The Gaussian noise on a published mean of values in [0, 1].", metavar="SD")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="How many of the rows it used, if not all.", metavar="M")] = None,
+    count: Annotated[int, typer.Option(help="How many such releases there were.", metavar="N")] = 1,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+) -> None:
+    """Record what was revealed about the rows outside of the guard, so that later intervals stay honest.
+
+    Give one of --kl, --zcdp, --pure-dp and --noise-sd. The same words and numbers again are not charged again.
+
+    Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
+    """
+    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+        protected = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd}
+        show(guard.charge(revealed, rows=rows, count=count, **protected), as_json)
+
+
+def divide(
+    data: Data,
+    shares: Annotated[list[str], typer.Argument(help="Names and how many answers each may have.", metavar="NAME=K...")],
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+) -> None:
+    """Divide the budget among named analysts; the others share the rest. A later division replaces it.
+
+    Example: afresh divide holdout.parquet ann=400 bob=300
+    """
+    parsed: dict[str, int] = {}
+    for share in shares:
+        name, separator, count = share.rpartition("=")
+        if not separator or not name.strip() or not count.isdecimal():
+            raise errors.InvalidArgument(f"{share!r} must be of the form NAME=K, for example ann=400.")
+        if name in parsed:
+            raise errors.InvalidArgument(f"{name!r} is named twice.")
+        parsed[name] = int(count)
+    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+        show(guard.divide(parsed), as_json)
+
+
+def receipt(
+    data: Data,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The JSON file; an HTML page is put next to it.", metavar="FILE")
+    ] = Path("receipt.json"),
+    markdown: Annotated[bool, typer.Option(help="Write a Markdown page too.")] = False,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    as_json: Json = False,
+) -> None:
+    """Write everything that was released into one file that anyone can check, and a page to read.
+
+    Example: afresh receipt holdout.parquet --out receipt.json
+    """
+    from afresh.receipts.page import as_html, as_markdown
+
+    if out.suffix in (".html", ".md"):
+        raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name and its own ending.")
+    with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
+        made = guard.receipt()
+    pages = {out: json.dumps(made, indent=1, ensure_ascii=False), out.with_suffix(".html"): as_html(made)}
+    if markdown:
+        pages[out.with_suffix(".md")] = as_markdown(made)
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    if as_json:
+        print(json.dumps({"files": [str(path) for path in pages], "head": made["chain"]["head"]}))
+    else:
+        answers = f"{len(made['answers']):,} answers, head {made['chain']['head']}"
+        print(f"Wrote {', '.join(str(path) for path in pages)}: {answers}\nCheck it anywhere: afresh verify {out}")
+
+
+def verify(
+    receipt: Annotated[Path, typer.Argument(help="A receipt, as `afresh receipt` writes it.", metavar="RECEIPT")],
+    as_json: Json = False,
+) -> None:
+    """Recompute every charge and interval of a receipt, without the data and without a ledger.
+
+    Example: afresh verify receipt.json
+    """
+    from afresh.receipts import verify as check
+
+    try:
+        content = json.loads(receipt.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise errors.InvalidArgument(f"{receipt} is not a receipt: it is not JSON.") from None
+    outcome: Verification = check(content)
+    show(outcome, as_json)
+    if not outcome.passed:
+        sys.exit(EXIT_ERROR)

@@ -1,0 +1,160 @@
+"""A receipt for people: one HTML page that needs nothing else, or Markdown."""
+
+from __future__ import annotations
+
+import html
+from collections import defaultdict
+from typing import Any
+
+from afresh import display
+
+_ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64em; margin: 2em auto; padding: 0 1em; color: #1c2430 }
+table { border-collapse: collapse; font-size: 15px } td { padding: .15em 1.2em .15em 0; vertical-align: top }
+code { font-size: 14px; overflow-wrap: anywhere } h2 { margin-top: 1.6em } .note { color: #5a6675 }
+.warning { background: #fff3cd; padding: .5em 1em }
+"""
+
+
+def as_html(receipt: dict[str, Any]) -> str:
+    """The page, with a forest plot for every pair of bounds."""
+    facts = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, value in _facts(receipt).items()
+    )
+    plots = "".join(
+        f"<h2>{html.escape(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
+        for bounds, answers in _panels(receipt).items()
+    )
+    outside = "".join(f"<li>{html.escape(words)}</li>" for words in _outside(receipt))
+    warning = f'<p class="warning">{html.escape(_SIMULATED)}</p>' if receipt["simulated"] else ""
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>afresh receipt</title><style>{_STYLE}</style></head><body>
+<h1>{html.escape(_title(receipt))}</h1>{warning}
+<p>{html.escape(_promise(receipt))}</p>
+<table>{facts}</table>
+{plots or "<p>Nothing has been released yet.</p>"}
+{f"<h2>Revealed outside and charged</h2><ul>{outside}</ul>" if outside else ""}
+<p class="note">{html.escape(_VERIFY)}</p>
+<p class="note">Head of the chain: <code>{receipt["chain"]["head"]}</code></p>
+</body></html>
+"""
+
+
+def as_markdown(receipt: dict[str, Any]) -> str:
+    """The same as Markdown, with tables in place of plots."""
+    lines = [f"# {_title(receipt)}", ""]
+    if receipt["simulated"]:
+        lines += [f"**{_SIMULATED}**", ""]
+    lines += [_promise(receipt), ""]
+    lines += [f"- {name}: {value}" for name, value in _facts(receipt).items()]
+    for bounds, answers in _panels(receipt).items():
+        lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
+        for answer in answers:
+            value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
+            question = answer["question"].replace("|", "\\|").replace("\n", " ")
+            lines.append(f"| {answer['number']} | {value} | [{low}, {high}] | `{question}` |")
+    if outside := _outside(receipt):
+        lines += ["", "## Revealed outside and charged", "", *(f"- {words}" for words in outside)]
+    return "\n".join([*lines, "", _VERIFY, "", f"Head of the chain: `{receipt['chain']['head']}`", ""])
+
+
+_VERIFY = (
+    "The JSON file next to this page can be checked by anyone, without the data: afresh verify receipt.json. It "
+    "recomputes every charge and interval from the public constants. It cannot show that the rows are independent "
+    "draws, that they were seen in no other way, or that nothing was asked later or under another ledger."
+)
+_SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is promised."
+
+
+def _title(receipt: dict[str, Any]) -> str:
+    count = sum(answer["value"] is not None for answer in receipt["answers"])
+    return f"{count:,} answers from {receipt['data']['rows']:,} rows"
+
+
+def _promise(receipt: dict[str, Any]) -> str:
+    plan = receipt["plan"]
+    return (
+        f"With probability at least {display.percent(plan['confidence'])}, over the draw of the rows and the noise, "
+        "all intervals below contain their true values in the population at once, however the questions were chosen. "
+        "It needs rows that are independent draws and that the analysts saw in no other way. It is not a privacy "
+        "guarantee."
+    )
+
+
+def _facts(receipt: dict[str, Any]) -> dict[str, str]:
+    plan, spent = receipt["plan"], receipt["spent"]
+    nats = "" if plan["information"] is None else f", {spent['information']:.4g} of {plan['information']:.4g} nats"
+    facts = {
+        "method": plan["method"],
+        "limits": f"{plan['questions']:,} answers at full price, {plan['answers']:,} in all, fixed {_day(receipt)}",
+        "spent": f"{spent['answers']:,} answers{nats}",
+        "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
+        "data": receipt["data"]["fingerprint"],
+        "made": f"{receipt['made_at'][:19].replace('T', ' ')} UTC by {receipt['made_by']}",
+    }
+    if receipt["shares"]:
+        facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in receipt["shares"].items())
+    return facts
+
+
+def _day(receipt: dict[str, Any]) -> str:
+    return str(receipt["opened_at"][:10])
+
+
+def _outside(receipt: dict[str, Any]) -> list[str]:
+    return [f"{each['what']}: {each['charge']:.4g} nats" for each in receipt["outside"]]
+
+
+def _panels(receipt: dict[str, Any]) -> dict[tuple[float, float], list[dict[str, Any]]]:
+    panels: defaultdict[tuple[float, float], list[dict[str, Any]]] = defaultdict(list)
+    for answer in receipt["answers"]:
+        if answer["value"] is not None:
+            panels[tuple(answer["bounds"])].append(answer)
+    return dict(panels)
+
+
+def _panel_title(bounds: tuple[float, float]) -> str:
+    return "Shares of rows" if bounds == (0, 1) else f"Means of numbers between {bounds[0]:g} and {bounds[1]:g}"
+
+
+def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
+    """One line an answer: its number and question, its interval on the scale of the bounds, its numbers."""
+    low, high = bounds
+    height = _ROW * len(answers) + 54
+
+    def x(value: float) -> float:
+        return _LEFT + _PLOT * (value - low) / (high - low)
+
+    parts = []
+    for tick in range(5):
+        at = low + (high - low) * tick / 4
+        parts.append(
+            f'<line x1="{x(at):.1f}" x2="{x(at):.1f}" y1="8" y2="{height - 40}" stroke="#e3e8ee"/>'
+            f'<text x="{x(at):.1f}" y="{height - 22}" text-anchor="middle" fill="#5a6675">{at:g}</text>'
+        )
+    label = "share of rows" if bounds == (0, 1) else "mean"
+    parts.append(
+        f'<text x="{_LEFT + _PLOT / 2}" y="{height - 4}" text-anchor="middle" fill="#5a6675">'
+        f"{label}, with its interval</text>"
+    )
+    for place, answer in enumerate(answers):
+        y = _ROW * place + 22
+        value, lower, upper = display.with_interval(answer["value"], answer["low"], answer["high"])
+        words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
+        when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
+        full = html.escape(f"{answer['number']}. {answer['question']} ({when})")
+        parts.append(
+            f"<g><title>{full}</title>"
+            f'<text x="0" y="{y + 5}">{answer["number"]}</text>'
+            f'<text x="44" y="{y + 5}">{html.escape(words)}</text>'
+            f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
+            'stroke-width="3" stroke-linecap="round"/>'
+            f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>'
+            f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{value} [{lower}, {upper}]</text></g>'
+        )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" role="img" aria-label="Forest plot of the answers" '
+        f'font-size="14" font-family="system-ui, sans-serif" fill="#1c2430">{"".join(parts)}</svg>'
+    )

@@ -1,0 +1,195 @@
+"""Receipts verify without the data; every lie in one is found; old ones verify forever."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import afresh
+from afresh.errors import InvalidArgument
+from afresh.ledger.records import decode, encode, seal
+from afresh.receipts import verify
+from afresh.receipts.page import as_html, as_markdown
+
+SAMPLES = sorted(Path(__file__).with_name("samples").glob("*.json"))
+RECEIPTS = {path.stem: json.loads(path.read_text()) for path in SAMPLES}
+each_sample = pytest.mark.parametrize("name", RECEIPTS)
+
+
+def test_there_are_samples_of_every_method() -> None:
+    assert set(RECEIPTS) == {f"version1-{method}" for method in ("stabilized", "calibrated", "split")}
+
+
+@each_sample
+def test_samples_verify(name: str) -> None:
+    outcome = verify(RECEIPTS[name])
+    assert outcome.passed, str(outcome)
+    assert [check.name for check in outcome.checks] == ["chain", "plan", "charges", "statements"]
+    assert "This proves" in str(outcome)
+    assert "independent draws" in str(outcome)
+
+
+def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from paths(part, (*here, name))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from paths(part, (*here, place))
+    else:
+        yield here
+
+
+# Of these a receipt only tells; nothing follows from them.
+FREE = {"format", "version", "made_by", "made_at"}
+
+
+def lie(value: Any, draw: float) -> Any:
+    """Something else of the same kind; a number moves by at least a thousandth."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + (1 if isinstance(value, int) else max(abs(value), 1e-3) * (1e-3 + draw))
+    if isinstance(value, str):
+        return value[:-1] + ("x" if value[-1:] != "x" else "y")
+    return 0.5
+
+
+@each_sample
+@given(data=st.data(), draw=st.floats(0, 1))
+def test_every_lie_is_found(name: str, data: st.DataObject, draw: float) -> None:
+    receipt = copy.deepcopy(RECEIPTS[name])
+    told = [p for p in paths(receipt) if p[0] not in FREE]
+    path = data.draw(st.sampled_from(told))
+    part = receipt
+    for step in path[:-1]:
+        part = part[step]
+    part[path[-1]] = lie(part[path[-1]], draw)
+    outcome = verify(receipt)
+    assert not outcome.passed, path
+    assert "does NOT verify" in str(outcome)
+
+
+def reseal(receipt: dict[str, Any]) -> None:
+    """What a forger can do without any secret: make the chain consistent again."""
+    head = ""
+    for text in receipt["chain"]["records"]:
+        head = seal(head, text)
+    receipt["chain"]["head"] = head
+
+
+def edited(receipt: dict[str, Any], place: int, **changes: Any) -> dict[str, Any]:
+    receipt = copy.deepcopy(receipt)
+    body = json.loads(receipt["chain"]["records"][place])
+    body.update(changes)
+    receipt["chain"]["records"][place] = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    reseal(receipt)
+    return receipt
+
+
+@each_sample
+@pytest.mark.parametrize(
+    ("place", "changes", "words"),
+    [
+        (1, {"charge": 0.0}, "charge of question 1"),
+        (1, {"number": 2}, "number 2"),
+        (1, {"version": 99}, "upgrade"),
+        (1, {"kind": "gift"}, "upgrade"),
+        (1, {"at": "2020-01-01T00:00:00+00:00"}, "older"),
+        (1, {"charge": "much"}, "not one that afresh wrote"),
+        (1, {"digest": ""}, "digest is empty"),
+        (0, {"answers": 10**9}, "limits"),
+        (0, {"questions": 10**9, "answers": 10**9}, ""),
+        (0, {"information": 1e9}, "larger than the plan's"),
+        (0, {"rows": 10**7}, "limits"),
+        (0, {"plan": "{}"}, "not complete"),
+    ],
+)
+def test_a_consistent_forgery_that_breaks_the_rules_is_found(
+    name: str, place: int, changes: dict[str, Any], words: str
+) -> None:
+    outcome = verify(edited(RECEIPTS[name], place, **changes))
+    if name.endswith("split") and changes == {"charge": 0.0}:
+        return  # which is the charge of a split answer
+    assert not outcome.passed
+    assert words in " ".join(check.about for check in outcome.checks if not check.passed)
+
+
+@pytest.mark.parametrize("constant", ["H", "A", "B", "c", "lam", "v0", "s", "failure", "questions", "most"])
+def test_constants_that_carry_no_certificate_are_found(constant: str) -> None:
+    receipt = RECEIPTS["version1-stabilized"]
+    plan = json.loads(json.loads(receipt["chain"]["records"][0])["plan"])
+    better = {"lam": 1.0, "questions": plan["questions"] + 1, "most": 10**6, "c": 1.0001, "failure": 1e-6}
+    plan[constant] = better.get(constant, plan[constant] * 0.9)
+    outcome = verify(edited(receipt, 0, plan=json.dumps(plan)))
+    assert not next(check for check in outcome.checks if check.name == "plan").passed
+
+
+def test_reordered_and_dropped_records_are_found() -> None:
+    records = RECEIPTS["version1-calibrated"]["chain"]["records"]
+    swapped = [*records[:2], records[3], records[2], *records[4:]]
+    for changed in (records[:-1], records[:2] + records[3:], swapped, []):
+        receipt = copy.deepcopy(RECEIPTS["version1-calibrated"])
+        receipt["chain"]["records"] = changed
+        assert not verify(receipt).passed
+
+
+def test_records_keep_their_text() -> None:
+    for receipt in RECEIPTS.values():
+        for text in receipt["chain"]["records"]:
+            assert encode(decode(text)) == text
+
+
+@pytest.mark.parametrize("content", [[], {}, {"format": "other"}, "x", None, {"format": "afresh receipt"}])
+def test_what_is_no_receipt_is_refused(content: object) -> None:
+    with pytest.raises(InvalidArgument):
+        verify(content)
+    assert not verify({"format": "afresh receipt", "version": 1}).passed
+
+
+def test_a_newer_format_asks_for_an_upgrade() -> None:
+    with pytest.raises(InvalidArgument, match="upgrade"):
+        verify({**RECEIPTS["version1-split"], "version": 2})
+
+
+def test_simulations_say_so() -> None:
+    frame = pd.DataFrame({"x": np.arange(2000) % 10})
+    with afresh.open(frame, 5, simulation_seed=1) as guard:
+        guard.ask("x < 5")
+        receipt = guard.receipt()
+    outcome = verify(receipt)
+    assert outcome.passed
+    assert outcome.simulated
+    assert "SIMULATION" in str(outcome)
+    assert "SIMULATION" in as_html(receipt)
+    assert "SIMULATION" in as_markdown(receipt)
+
+
+def test_a_guard_that_was_asked_nothing_has_a_receipt() -> None:
+    with afresh.open(pd.DataFrame({"x": np.arange(2000) % 10}), 5) as guard:
+        receipt = guard.receipt()
+    assert verify(receipt).passed
+    assert "Nothing has been released yet" in as_html(receipt)
+
+
+@each_sample
+def test_pages_show_every_answer_and_escape_everything(name: str) -> None:
+    receipt = copy.deepcopy(RECEIPTS[name])
+    receipt["answers"][0]["question"] = "<script>alert('|')</script>"
+    page, text = as_html(receipt), as_markdown(receipt)
+    assert "<script>" not in page
+    assert page.count("<circle") == len(receipt["answers"])
+    for answer in receipt["answers"]:
+        assert f"\n| {answer['number']} | " in text
+    for part in (page, text):
+        assert receipt["chain"]["head"] in part
+        assert "It is not a privacy guarantee" in part
