@@ -12,7 +12,7 @@ from afresh import display, noise
 from afresh.answer import Answer, Budget, Coarser, Interval, Transcript
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
-from afresh.outside import convert
+from afresh.outside import convert, spent_by
 from afresh.plan import Plan
 from afresh.reading import Reading, read, record_of, rescaled
 
@@ -176,6 +176,7 @@ class Guard(display.Shown):
         zcdp: float | None = None,
         pure_dp: float | None = None,
         noise_sd: float | None = None,
+        study: object = None,
         rows: int | None = None,
         count: int = 1,
     ) -> Budget:
@@ -184,15 +185,20 @@ class Guard(display.Shown):
         `revealed` says in words what it was. One of the others says how it was protected: `kl`, a KL stability
         (nats, between datasets that differ in one row), `zcdp`, a rho of zero-concentrated differential privacy,
         `pure_dp`, an epsilon of pure differential privacy, `noise_sd`, the standard deviation of Gaussian noise on a
-        published mean of values in [0, 1]. `rows` says how many of the rows were used, if not all, and `count` how many
-        such releases there were. The same words and numbers again are not charged again.
+        published mean of values in [0, 1], `study`, the receipt of another guard over some of the rows that is finished
+        (a document or its file). `rows` says how many of the rows were used, if not all, and `count` how many such
+        releases there were. The same words and numbers again are not charged again.
 
         `calibrated` admits all of these, `stabilized` only noise_sd, `split` none.
         """
         self._check_open()
         if not isinstance(revealed, str):
             raise InvalidArgument(f"revealed == {revealed!r}, must be words that say what was revealed.")
-        basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd}
+        nats = None
+        if study is not None:
+            head, nats = spent_by(study)
+            revealed = f"{revealed} (receipt {head})"
+        basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": nats}
         self._ledger.charge(self._terms, convert(self.plan, revealed, basis, rows, count), self.analyst)
         return self.budget
 

@@ -8,8 +8,11 @@ its own. `split` promises nothing about rows of which something is known, and ad
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
@@ -26,11 +29,14 @@ _STABILITIES: dict[str, Callable[[float], float]] = {
     "zcdp": from_zcdp,
     "pure_dp": from_pure_dp,
 }
-KINDS = {*_STABILITIES, "noise_sd"}
+KINDS = {*_STABILITIES, "noise_sd", "study"}
 
 
 def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int | None, count: int) -> Outside:
-    """The charges of something revealed: `basis` names one of kl, zcdp, pure_dp, noise_sd and gives its value."""
+    """The charges of something revealed: `basis` names one of `KINDS` and gives its value.
+
+    The value of a study is the nats it spent, which is what its rows' stability adds up to, however many they are.
+    """
     from afresh.ledger import Outside
 
     given = {name: value for name, value in basis.items() if value is not None}
@@ -49,6 +55,8 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidArgument(f"count == {count!r}, must be a whole number, at least 1.")
     words = {kind: float(value), "rows": float(m), "count": float(count)}
+    if plan.method == "calibrated" and kind == "study":
+        return Outside(revealed, words, charge=float(value) * count)
     if plan.method == "calibrated":
         stability = fixed_gaussian_charge(value, m) if kind == "noise_sd" else _STABILITIES[kind](value)
         return Outside(revealed, words, charge=count * plan.rows * on_some_rows(stability, m, plan.rows))
@@ -80,3 +88,24 @@ def _fixed_noise(plan: Plan, revealed: str, words: dict[str, float], sd: float, 
         )
     row = row_share(rows, 0.25, charge)
     return Outside(revealed, words, charge=count * charge, row_charge=count * row, answers=count)
+
+
+def spent_by(study: object) -> tuple[str, float]:
+    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file."""
+    from afresh.receipts import verify
+
+    if isinstance(study, str | os.PathLike):
+        try:
+            study = json.loads(Path(study).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise InvalidArgument(f"study == {study!r}, must be the receipt of a guard, or its file.") from None
+    outcome = verify(study)
+    assert isinstance(study, dict)
+    if not outcome.passed:
+        raise InvalidArgument("the receipt of the study does not verify; see `afresh verify`.")
+    if study["plan"]["information"] is None:
+        raise InvalidArgument(
+            f"the study was answered by method={study['plan']['method']!r}, whose answers bound no information about "
+            "all rows; it cannot be charged."
+        )
+    return outcome.head, float(study["spent"]["information"])

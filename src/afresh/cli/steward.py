@@ -25,6 +25,9 @@ def charge(
     noise_sd: Annotated[
         float | None, typer.Option(help="The Gaussian noise on a published mean of values in [0, 1].", metavar="SD")
     ] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="The receipt of a finished guard over some of the rows.", metavar="RECEIPT")
+    ] = None,
     rows: Annotated[int | None, typer.Option(help="How many of the rows it used, if not all.", metavar="M")] = None,
     count: Annotated[int, typer.Option(help="How many such releases there were.", metavar="N")] = 1,
     ledger: LedgerPlace = None,
@@ -34,13 +37,13 @@ def charge(
 ) -> None:
     """Record what was revealed about the rows outside of the guard, so that later intervals stay honest.
 
-    Give one of --kl, --zcdp, --pure-dp and --noise-sd. The same words and numbers again are not charged again.
+    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. The same words and numbers again are not charged again.
 
     Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
     """
     with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
         protected = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd}
-        show(guard.charge(revealed, rows=rows, count=count, **protected), as_json)
+        show(guard.charge(revealed, study=study, rows=rows, count=count, **protected), as_json)
 
 
 def divide(
