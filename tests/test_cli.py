@@ -98,11 +98,58 @@ def test_pvalue(data: Path) -> None:
     assert "split" in refused.stderr
 
 
+def test_receipt_and_verify(data: Path, tmp_path: Path) -> None:
+    afresh("ask", data, "churned", "--questions", 20, "--answers", 60, "--analyst", "ann")
+    out = tmp_path / "receipt.json"
+    made = json.loads(afresh("receipt", data, "--out", out, "--markdown", "--json").stdout)
+    assert made["files"] == [str(out.with_suffix(ending)) for ending in (".json", ".html", ".md")]
+    told = json.loads(afresh("verify", out, "--json").stdout)
+    assert told["passed"]
+    assert told["head"] == made["head"]
+    assert "The receipt verifies: 1 answer" in afresh("verify", out).stdout
+    out.write_text(out.read_text().replace('"ann"', '"bob"'))
+    lie = afresh("verify", out)
+    assert lie.returncode == 1
+    assert "does NOT verify" in lie.stdout
+    out.write_text("nonsense")
+    assert "not JSON" in afresh("verify", out).stderr
+    assert afresh("verify", tmp_path / "nothing").returncode == 1
+    assert "is the JSON file" in afresh("receipt", data, "--out", tmp_path / "page.html").stderr
+
+
+def test_divide_and_charge(data: Path) -> None:
+    afresh("ask", data, "churned", "--questions", 20, "--analyst", "ann", "--method", "calibrated")
+    told = json.loads(afresh("divide", data, "ann=5", "bob=3", "--analyst", "ann", "--json").stdout)
+    assert (told["left"], told["shares"]) == (4, {"ann": 5, "bob": 3})
+    assert "3 of 3 answers left in the share of bob" in afresh("budget", data, "--analyst", "bob").stdout
+    assert "12 of 12 answers left for those without a share" in afresh("budget", data, "--analyst", "eve").stdout
+    assert "NAME=K" in afresh("divide", data, "ann").stderr
+    assert "add up to 30" in afresh("divide", data, "ann=30").stderr
+    charged = json.loads(afresh("charge", data, "a private count", "--pure-dp", 0.001, "--json").stdout)
+    assert 0 < charged["outside_information"] < charged["information"]
+    assert afresh("charge", data, "all of it", "--pure-dp", 10).returncode == 4
+    assert "exactly one of" in afresh("charge", data, "an exact mean").stderr
+
+
+def test_precision(data: Path) -> None:
+    full = json.loads(afresh("ask", data, "churned", "--questions", 20, "--answers", 60, "--json").stdout)
+    coarse = json.loads(afresh("ask", data, "tenure < 3", "--precision", 0.3, "--json").stdout)
+    assert coarse["charged_information"] < full["charged_information"] / 2
+    assert (coarse["high"] - coarse["low"]) / 2 <= 0.3
+    assert json.loads(afresh("ask", data, "churned", "--precision", 0.3, "--json").stdout)["charged"] == 0
+    refused = afresh("ask", data, "tenure < 4", "--precision", 0.01)
+    assert refused.returncode == 2
+    assert "precision == 0.01" in refused.stderr
+    assert "precision=" in afresh("budget", data).stdout
+
+
 def test_version() -> None:
     assert afresh("--version").stdout == "afresh 0.1.0\n"
 
 
-@pytest.mark.parametrize("command", ["plan", "ask", "budget", "log", "pvalue", "demo"])
+@pytest.mark.parametrize(
+    "command", ["plan", "ask", "budget", "log", "pvalue", "demo", "charge", "divide", "receipt", "verify"]
+)
 def test_help(command: str) -> None:
     text = afresh(command, "--help").stdout
     assert "--json" in text
