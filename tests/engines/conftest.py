@@ -89,6 +89,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for a minute
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "America/New_York",
             "spark.sql.warehouse.dir": str(home / "warehouse"),

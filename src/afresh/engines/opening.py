@@ -28,8 +28,8 @@ def open_engine(data: object, table: str | None = None) -> Engine:
         return PostgresEngine(data, table)
     if isinstance(data, str) and (scheme := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", data)):
         raise DataError(  # without the rest, which may hold a password
-            f"cannot open {scheme[0]}... addresses; postgresql://user@host/database is the one kind that can be opened. "
-            "A table of another database can come as an Ibis table"
+            f"cannot open {scheme[0]}... ; the one kind of address that can be opened is "
+            "postgresql://user@host/database. A table of another database can come as an Ibis table"
         )
     if "pyspark" in sys.modules:  # else nobody can have made a Spark object
         from afresh.engines.spark import SparkEngine, is_spark

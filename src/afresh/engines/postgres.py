@@ -220,7 +220,8 @@ class PostgresEngine(RemoteEngine):
             missing = "" if table is None else f" none is named {table!r};"
             listed = ", ".join(list(names)[:20]) or "none"
             raise DataError(
-                f"the database at {self._place} has {len(names)} tables and views;{missing} choose one with table=: {listed}"
+                f"the database at {self._place} has {len(names)} tables and views;{missing} "
+                f"choose one with table=: {listed}"
             )
         schema, name, kind = relations[chosen]
         return f"{quote_name(schema)}.{quote_name(name)}", kind

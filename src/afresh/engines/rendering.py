@@ -177,6 +177,11 @@ class Statement:
             needed = kept.union(*(piece.mentions for piece in made.values()))
         return [step or ["0 AS nothing"] for step in reversed(steps)]
 
+    @property
+    def width(self) -> int:
+        """The number of columns of the widest projection."""
+        return max(map(len, [self.leaves, *self.steps()]))
+
     def _named(self, piece: _Piece) -> _Piece:
         """The piece by a name, in a layer above everything it mentions."""
         if piece.name:

@@ -15,8 +15,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from afresh.engines.remote import RemoteEngine, failed
+from afresh.engines.remote import RemoteEngine
 from afresh.engines.spark_sql import SparkDialect
+from afresh.engines.sql_engine import failed
 from afresh.errors import AfreshError, DataError, EngineError, InvalidArgument
 
 T = TypeVar("T")
@@ -144,12 +145,3 @@ class SparkEngine(RemoteEngine):
         except Exception:
             return self._session.addTag, self._session.removeTag, self._session.interruptTag
         return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-
-    def _hash_sums(self) -> tuple[list[str], list[str]]:
-        def half(start: int) -> list[str]:
-            return [f"sum(CAST(conv(substring(h, {start}, 16), 16, 10) AS DECIMAL(20, 0)))"]
-
-        return half(1), half(17)
-
-    def _unsigned(self, values: Sequence[Any]) -> int:
-        return int(values[0])

@@ -11,13 +11,12 @@ at once. NaN equals itself and is above everything; it never gets that far, as n
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
 
-from afresh.engines import casing
-from afresh.engines.rendering import COMMON, Rule, Write, form, infix, listed
-from afresh.queries.tree import Literal, Op, Type
+from afresh.engines.rendering import ALL, COMMON, Rule, form, infix, listed
+from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Literal, Op, Type
 
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
 _OTHERS = {
@@ -33,8 +32,6 @@ _SQL_TYPE = {
     Type.DATE: "DATE",
     Type.TIMESTAMP: "TIMESTAMP_NTZ",
 }
-_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-_ALL = -1
 
 
 def quote_name(name: str) -> str:
@@ -54,52 +51,69 @@ def double(value: float) -> str:
     return f"({value!r}D)" if value < 0 else f"{value!r}D"
 
 
-@cache
-def _translate(upper: bool) -> Write:
-    before, after = casing.upper() if upper else casing.lower()
-    return form(f"translate({{0}}, {quote_text(before)}, {quote_text(after)})")
-
-
 def _like(args: Sequence[str]) -> str:
-    """LIKE without an escape character: one must be named, so it is one that the constant pattern does not have."""
-    pattern = args[1]
-    if hexadecimal := re.fullmatch(r"CAST\(X'([0-9a-f]*)' AS STRING\)", pattern):
-        pattern = bytes.fromhex(hexadecimal[1]).decode()
-    escape = next(char for char in map(chr, range(0x4E00, 0x9FFF)) if char not in pattern)
-    return f"({args[0]} LIKE {args[1]} ESCAPE '{escape}')"
+    """LIKE without an escape character: one must be named, so it is one that the pattern does not have."""
+    escape = next(char for char in map(chr, range(0x4E00, 0x9FFF)) if char not in args[1])
+    return f"({args[0]} LIKE {quote_text(args[1])} ESCAPE '{escape}')"
+
+
+def _part(args: Sequence[str]) -> str:
+    """Of a timestamp without a zone, whatever it was: the hours of a date would be read in the session's."""
+    unit, when = args[0], f"CAST({args[1]} AS TIMESTAMP_NTZ)"
+    return f"CAST({_PARTS.get(unit, f'{unit}({{0}})').format(when)} AS DOUBLE)"
 
 
 # Spark's own of these give a BIGINT, which a double may not fit; from 2^52 on a double is whole
 _WHOLE = f"(CASE WHEN abs({{0}}) < {double(2.0**52)} THEN CAST(%s({{0}}) AS DOUBLE) ELSE {{0}} END)"
 
+# patterns are of Java: $ would stand before a newline at the end too
+_NUMBER = quote_text(rf"\A({NUMBER_TEXT})\z")
+_SECONDS = "hour({0}) * 3600 + minute({0}) * 60 + second({0})"
+_PARTS = {
+    "dow": "dayofweek({0}) - 1",
+    "isodow": "weekday({0}) + 1",
+    "doy": "dayofyear({0})",
+    "epoch": f"CAST(unix_date(CAST({{0}} AS DATE)) AS BIGINT) * 86400 + {_SECONDS}",
+}
+_UPPER, _LOWER = string.ascii_uppercase, string.ascii_lowercase
+
 RULES: dict[Op, Rule] = {
     **COMMON,
     Op.LIKE: Rule(_like),
-    Op.ADD: Rule(infix("+"), wild=True, passes=_ALL),
-    Op.SUBTRACT: Rule(infix("-"), wild=True, passes=_ALL),
-    Op.MULTIPLY: Rule(infix("*"), wild=True, passes=_ALL),
+    Op.STARTS_WITH: Rule(listed("startswith")),
+    Op.ENDS_WITH: Rule(listed("endswith")),
+    Op.CONTAINS: Rule(listed("contains")),
+    Op.ADD: Rule(infix("+"), wild=True, passes=ALL),
+    Op.SUBTRACT: Rule(infix("-"), wild=True, passes=ALL),
+    Op.MULTIPLY: Rule(infix("*"), wild=True, passes=ALL),
     Op.DIVIDE: Rule(listed("try_divide"), wild=True, passes=1),
     Op.MODULO: Rule(listed("try_mod"), passes=1),
     Op.POWER: Rule(listed("power"), wild=True),
-    Op.FLOOR: Rule(form(_WHOLE % "floor"), repeats=True, passes=_ALL),
-    Op.CEIL: Rule(form(_WHOLE % "ceil"), repeats=True, passes=_ALL),
-    Op.ROUND: Rule(form(_WHOLE % "round"), repeats=True, passes=_ALL),
+    Op.SIGN: Rule(listed("sign")),
+    Op.FLOOR: Rule(form(_WHOLE % "floor"), repeats=True, passes=ALL),
+    Op.CEIL: Rule(form(_WHOLE % "ceil"), repeats=True, passes=ALL),
+    Op.ROUND: Rule(form(_WHOLE % "round"), repeats=True, passes=ALL),
     Op.EXP: Rule(listed("exp"), wild=True),
-    Op.LN: Rule(listed("ln"), passes=_ALL),
-    Op.LOG10: Rule(listed("log10"), passes=_ALL),
-    Op.SQRT: Rule(listed("sqrt"), wild=True, passes=_ALL),
-    Op.LOWER: Rule(lambda args: _translate(False)(args)),
-    Op.UPPER: Rule(lambda args: _translate(True)(args)),
+    Op.LN: Rule(listed("ln"), passes=ALL),
+    Op.LOG10: Rule(listed("log10"), passes=ALL),
+    Op.SQRT: Rule(listed("sqrt"), wild=True, passes=ALL),
+    Op.LOWER: Rule(form(f"translate({{0}}, '{_UPPER}', '{_LOWER}')")),
+    Op.UPPER: Rule(form(f"translate({{0}}, '{_LOWER}', '{_UPPER}')")),
     Op.TRIM: Rule(form("trim(BOTH ' ' FROM {0})")),
+    Op.SUBSTRING: Rule(listed("substring")),
     Op.LENGTH: Rule(form("CAST(char_length({0}) AS DOUBLE)")),
+    Op.TO_NUMBER: Rule(
+        lambda args: f"(CASE WHEN {args[0]} RLIKE {_NUMBER} THEN try_cast({args[0]} AS DOUBLE) END)", repeats=True
+    ),
+    Op.TO_TEXT: Rule(
+        form(
+            f"(CASE WHEN abs({{0}}) <= {double(LARGEST_WHOLE)} AND try_cast({{0}} AS BIGINT) = {{0}} "
+            "THEN CAST(try_cast({0} AS BIGINT) AS STRING) END)"
+        ),
+        repeats=True,
+    ),
+    Op.PART: Rule(_part, repeats=True),
 }
-
-
-def _micros(moment: str) -> str:
-    """Microseconds since 1970 of a timestamp without a zone; `timestampdiff` would read the session's."""
-    seconds = f"CAST(hour({moment}) * 3600 + minute({moment}) * 60 AS BIGINT) * 1000000"
-    days = f"CAST(unix_date(CAST({moment} AS DATE)) AS BIGINT) * 86400000000"
-    return f"{days} + {seconds} + CAST(extract(SECOND FROM {moment}) * 1000000 AS BIGINT)"
 
 
 class SparkDialect:
@@ -116,22 +130,26 @@ class SparkDialect:
             return Type.TEXT
         return _OTHERS.get(physical)
 
-    def column(self, name: str) -> str:
-        """A column of the scanned relation, which is always called d."""
-        return "d." + quote_name(name)
-
     def leaf(self, name: str, physical: str) -> str:
         """A column as questions see it."""
-        this, kind = self.column(name), self.kind(physical)
-        if physical in ("float", "double"):
-            return self.finite(f"CAST({this} AS DOUBLE)")
+        this, kind = _column(name), self.kind(physical)
         if kind is Type.NUMBER:
             return f"CAST({this} AS DOUBLE)"
         if kind is Type.TEXT:
             return this if physical == "string" else f"collate(CAST({this} AS STRING), 'UTF8_BINARY')"
-        if physical == "timestamp":  # a cast would read the session's time zone
-            return f"timestampadd(MICROSECOND, unix_micros({this}), {_EPOCH})"
+        if kind is Type.DATE:
+            return f"CASE WHEN {this} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {this} END"
+        if kind is Type.TIMESTAMP:
+            # a cast would read the session's time zone
+            zoned = f"timestampadd(MICROSECOND, unix_micros({this}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+            when = zoned if physical == "timestamp" else this
+            limits = "TIMESTAMP_NTZ '0001-01-01 00:00:00' AND TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"
+            return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
         return this
+
+    def wild(self, physical: str) -> bool:
+        """Whether a leaf of this type can be NaN or infinite."""
+        return physical in ("float", "double")
 
     def constant(self, node: Literal) -> str:
         """A constant of the node's own type."""
@@ -151,9 +169,9 @@ class SparkDialect:
         """A finite double, exactly."""
         return double(value)
 
-    def finite(self, name: str) -> str:
-        """A number, NULL unless it is finite; NaN is above everything."""
-        return f"(CASE WHEN abs({name}) <= {double(1.7976931348623157e308)} THEN {name} END)"
+    def is_finite(self, name: str) -> str:
+        """The condition that a named number is finite; NaN is above everything."""
+        return f"abs({name}) <= {double(1.7976931348623157e308)}"
 
     def count_if(self, condition: str) -> str:
         """The aggregate that counts the rows where a condition is true."""
@@ -161,29 +179,22 @@ class SparkDialect:
 
     def opaque(self, name: str, physical: str) -> str:
         """The text of a column no question can use."""
-        return f"hex({self.column(name)})" if physical == "binary" else f"CAST({self.column(name)} AS STRING)"
+        return f"hex({_column(name)})" if physical == "binary" else f"CAST({_column(name)} AS STRING)"
 
-    def row_hash(self, values: Mapping[str, Type | None]) -> str:
-        """A row's SHA-256 in hexadecimal, of the text that `content` defines."""
-        return f"sha2(concat({', '.join(_content(name, kind) for name, kind in values.items())}), 256)"
+    def text(self, value: str, kind: Type | None) -> str:
+        """The text of a leaf's value. Versions of Java write decimals differently, but not hexadecimals."""
+        if kind is not Type.NUMBER:
+            return f"CAST({value} AS STRING)"
+        return f"CASE WHEN {self.is_finite(value)} THEN format_string('%a', {value} + {double(0.0)}) END"
 
-    def shuffled(self, seed: str, rank: str) -> str:
-        """MD5, in hexadecimal, of the seed, a colon and a rank."""
-        return f"md5(concat({quote_text(seed + ':')}, {rank}))"
+    def digest(self, text: str) -> str:
+        """A text's SHA-256 in hexadecimal."""
+        return f"sha2({text}, 256)"
+
+    def whole(self, digits: str) -> str:
+        """The number that 16 hexadecimal digits stand for; its sums have 30 digits."""
+        return f"CAST(conv({digits}, 16, 10) AS DECIMAL(20, 0))"
 
 
-def _content(value: str, kind: Type | None) -> str:
-    """The piece of a row's text that a named value is."""
-    if kind is Type.NUMBER:
-        bits = f"java_method('java.lang.Double', 'doubleToLongBits', {value})"
-        return (
-            f"CASE WHEN {value} IS NULL THEN 'N' WHEN {value} = {double(0.0)} THEN 'D0;' "
-            f"ELSE concat('D', {bits}, ';') END"
-        )
-    if kind is Type.BOOLEAN:
-        return f"CASE WHEN {value} THEN 'B1' WHEN NOT {value} THEN 'B0' ELSE 'N' END"
-    if kind is Type.DATE:
-        return f"coalesce(concat('d', unix_date({value}), ';'), 'N')"
-    if kind is Type.TIMESTAMP:
-        return f"coalesce(concat('t', {_micros(value)}, ';'), 'N')"
-    return f"coalesce(concat('T', octet_length({value}), ':', {value}), 'N')"
+def _column(name: str) -> str:
+    return "d." + quote_name(name)

@@ -19,6 +19,7 @@ class SqlEngine(ABC):
 
     dialect: Dialect
     at_once: int  # queries in one statement; more make planning slow, not the scan
+    widest = 1500  # columns a projection of several queries may have; Postgres stops at 1664
 
     def _opened(self, columns: Mapping[str, str], rows: int) -> None:
         """Keep what was found when the table was opened, or refuse it."""
@@ -87,6 +88,10 @@ class SqlEngine(ABC):
     def _scan(self, queries: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
         statement = Statement(self.dialect, self._columns)
         places = [statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)]
+        if len(queries) > 1 and statement.width > self.widest:
+            half = len(queries) // 2
+            parts = (slice(half), slice(half, None))
+            return [found for p in parts for found in self._scan(queries[p], None if blocks is None else blocks[p])]
         values = self._evaluate(statement, blocks)
         size = self._rows if blocks is None else self._rows // self._blocks
         found = [[float(value) for value in values[place]] for place in places]
