@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,8 +45,13 @@ else:
     )
 
     Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
-    Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
-    Table = Annotated[str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")]
+    Data = Annotated[
+        str, typer.Argument(help="A Parquet, CSV or DuckDB file, or postgresql://user@host/database.", metavar="DATA")
+    ]
+    Table = Annotated[
+        str | None,
+        typer.Option(help="The table of a DuckDB file that holds several, or of a database.", metavar="NAME"),
+    ]
     LedgerPath = Annotated[
         Path | None,
         typer.Option(
@@ -249,7 +255,8 @@ else:
 
         from afresh import guard
 
-        with Console(stderr=True).status(f"Reading {data} ..."):  # silent unless stderr is a terminal
+        shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
+        with Console(stderr=True).status(f"Reading {shown} ..."):  # silent unless stderr is a terminal
             opened = guard.open(data, *arguments, **options)
         with opened:
             yield opened

@@ -38,7 +38,10 @@ def open(  # the name a newcomer expects: afresh.open
     simulation_seed: int | None = None,
     _check: Callable[[Mapping[str, Type | None]], object] | None = None,
 ) -> Guard:
-    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, or a pandas, Polars, Arrow or Ibis table.
+    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
+
+    Tables of Postgres ("postgresql://user@host/database" and `table`) and of Spark (a DataFrame, or a session and
+    `table`) are read where they are, and may not change while they are open.
 
     The first opening fixes the plan for good: `questions` (default 100), `confidence` (default 0.95) and
     `method` (default: the narrowest). Later openings of the same content, under whatever name or encoding, find
@@ -47,10 +50,10 @@ def open(  # the name a newcomer expects: afresh.open
     The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
     void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
 
-    `table` names the table of a DuckDB file that holds several. `must_exist` refuses data that were never opened
-    before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the answers promise
-    nothing and say so, no ledger is kept, and data that have a guard of their own are refused. Simulate on data
-    you make, not on rows you mean to guard later: what a simulation shows of them nobody has paid for.
+    `table` names the table of a DuckDB file that holds several, or of a database. `must_exist` refuses data that were
+    never opened before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the
+    answers promise nothing and say so, no ledger is kept, and data that have a guard of their own are refused.
+    Simulate on data you make, not on rows you mean to guard later: what a simulation shows of them nobody has paid for.
     """
     from afresh.engines.opening import open_engine  # on demand: `import afresh` stays fast
 

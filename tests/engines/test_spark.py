@@ -115,7 +115,7 @@ def test_a_changed_table_is_refused_before_anything_is_charged(people: Any) -> N
         with pytest.raises(DataChanged, match="columns or types"):
             guard.ask("churned")
         people.sql("DROP TABLE people")
-        with pytest.raises((DataChanged, EngineError)):
+        with pytest.raises(DataChanged, match="removed"):
             guard.ask("churned")
         assert guard.budget.spent == 0
 
@@ -140,7 +140,7 @@ def test_no_error_quotes_a_row(people: Any, capfd: pytest.CaptureFixture[str]) -
 
 def test_time_is_limited(people: Any) -> None:
     begun = time.monotonic()
-    with pytest.raises(DataError, match="cannot be evaluated"):
+    with pytest.raises(DataError, match="the DataFrame fails"):
         SparkEngine(people.range(10**14).filter("id % 3 = 1"), timeout=2)
     assert time.monotonic() - begun < 60  # counting takes a day
     assert people.range(3).count() == 3

@@ -18,9 +18,11 @@ from typing import Any, TypeVar
 from afresh.engines.remote import RemoteEngine
 from afresh.engines.spark_sql import SparkDialect
 from afresh.engines.sql_engine import failed
-from afresh.errors import AfreshError, DataError, EngineError, InvalidArgument
+from afresh.errors import AfreshError, DataChanged, DataError, EngineError, InvalidArgument
 
 T = TypeVar("T")
+
+OLDEST = 4
 
 
 class _Silence(logging.Filter):
@@ -48,6 +50,7 @@ class SparkEngine(RemoteEngine):
 
     dialect = SparkDialect()
     at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
+    widest = 200
 
     def __init__(self, data: Any, table: str | None = None, *, timeout: float = 3600.0) -> None:
         """Open a DataFrame, or `table` of a session. What runs longer than `timeout` seconds fails."""
@@ -60,18 +63,25 @@ class SparkEngine(RemoteEngine):
         self._timeout = timeout
         self._frame: Any = None if session else data
         self._table = table
-        try:
-            columns, rows = self._guarded(lambda: (self._described(), self._source().count()))
-        except EngineError:
-            if not session:
-                raise DataError("the DataFrame cannot be evaluated") from None
-            raise DataError(f"the session has no table {table!r} that can be read") from None
-        self._opened(columns, int(rows))
+        if int(str(self._session.version).partition(".")[0]) < OLDEST:
+            raise DataError(f"Spark {self._session.version} is too old; it must be {OLDEST}.0 or newer")
+        found = None
+        with contextlib.suppress(EngineError):
+            found = self._guarded(lambda: (self._described(), int(self._source().count())))
+        if found is None:
+            what = f"the session has no table {table!r} that can be read" if session else "the DataFrame fails"
+            raise DataError(f"{what}; counting its rows in Spark shows why")
+        self._opened(*found)
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the number of rows or the schema is not the one found at opening."""
-        self._check_columns(self._guarded(self._described))
-        self._check_count(self._guarded(lambda: int(self._source().count())))
+        found = None
+        with contextlib.suppress(EngineError):
+            found = self._guarded(lambda: (self._described(), int(self._source().count())))
+        if found is None:
+            raise DataChanged("the table was removed or can no longer be read; nothing was answered")
+        self._check_columns(found[0])
+        self._check_count(found[1])
 
     def close(self) -> None:
         """Nothing is held: the session is the user's."""
