@@ -15,6 +15,8 @@ import pytest
 
 from engines.nasty import ROWS, table
 
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a Java that spends little on getting faster
+
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
@@ -89,7 +91,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it lives for a minute
+            "spark.driver.extraJavaOptions": _SHORT_LIVED,
+            "spark.executor.extraJavaOptions": _SHORT_LIVED,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "America/New_York",
             "spark.sql.warehouse.dir": str(home / "warehouse"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -24,7 +27,7 @@ SECRET = "do-not-tell-7391"
 
 
 class TestPostgres(Conformance):
-    examples = 60
+    examples = 200
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -83,10 +86,51 @@ def test_what_cannot_be_opened(postgres_url: str, people: Any) -> None:
         with pytest.raises(DataError, match=words):
             open_engine(postgres_url, f"mine.{table}")
     assert open_engine(postgres_url, "mine.broken").rows == 600  # only its column fails
-    with pytest.raises(DataError, match="cannot use the Postgres database") as refused:
-        open_engine("postgresql://nobody:hush@127.0.0.1:1/none?connect_timeout=2", "a")
-    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://nobody:hush@127.0.0.1:1/none?connect_timeout=2", "at 127.0.0.1:1/none: .*refused"),
+        ("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2&password=hush", "127.0.0.1:1/none"),
+        ("postgresql://nobody:hush@no-such-host.invalid/none", "at no-such-host.invalid/none"),
+        ("postgresql://nobody:hu/sh@127.0.0.1:1/none", "cannot be read; write postgresql://"),
+        ("postgresql://nobody:hu@sh@127.0.0.1:1/none", "cannot be read; write postgresql://"),
+        ("postgresql://nobody:hush%@127.0.0.1:1/none", "cannot be read; write postgresql://"),
+        ("postgresql://nobody:hush@127.0.0.1:1/none?colour=hush", "cannot be read; write postgresql://"),
+        ("mysql://nobody:hush@127.0.0.1/none", "cannot open mysql://... ;"),
+    ],
+)
+def test_addresses_that_lead_nowhere(url: str, words: str) -> None:
+    with pytest.raises(DataError, match=words) as refused:
+        open_engine(url, "a")
+    assert not re.search("hu|sh(?!ows)", str(refused.value).replace("no-such", ""))
     assert refused.value.__context__ is None
+
+
+def test_wrong_database_and_user_are_named(postgres_url: str) -> None:
+    with pytest.raises(DataError, match='database "nowhere" does not exist'):
+        open_engine(postgres_url.replace("/postgres?", "/nowhere?"), "a")
+    with pytest.raises(DataError, match='role "nobody" does not exist'):
+        open_engine(postgres_url.replace("//postgres:", "//nobody:hush"), "a")
+
+
+def test_wide_questions_share_no_statement(postgres_url: str, people: Any) -> None:
+    """A relation has at most 1664 columns, and so has whatever a statement computes on its way."""
+    engine = open_engine(postgres_url, "mine.people")
+    texts = [f"greatest({', '.join(f'id / {100 * i + j} * 2' for i in range(1, 41))}) > 3" for j in range(45)]
+    assert _totals(engine, *texts) == [float(sum(2 * k / (100 + j) > 3 for k in range(1, 601))) for j in range(45)]
+
+
+def test_the_command_line(postgres_url: str, people: Any) -> None:
+    command = [sys.executable, "-m", "afresh.cli", "ask", postgres_url, "churned", "--table", "mine.people", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 0 <= json.loads(done.stdout)["value"] <= 1
+    secret = "postgresql://nobody:hush@127.0.0.1:1/none?connect_timeout=2"
+    done = subprocess.run([*command[:4], secret, "a"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("afresh: cannot use the Postgres database at 127.0.0.1:1/none")
+    assert "hush" not in done.stderr
 
 
 def test_ibis_tables_are_read_in_place(postgres_url: str, people: Any) -> None:
