@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from afresh.engines.postgres_sql import PostgresDialect
-from afresh.engines.rendering import Statement
+from afresh.engines.postgres_sql import RULES
 from afresh.queries.tree import Call, Column, Op, Type
 from engines import oracle
 
@@ -20,7 +19,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 2.5, -2.5, 3.0, 10.0, 1e15, 123.456, -0
 EDGES += [5e-324, -5e-324, 1e-308, 2.2250738585072014e-308, 3e-162, 1e-200, 1e20, 1e-290, 1e300, -708.5]
 EDGES += [2.0**e for e in (1023, 1022, 971, 970, 969, 512, -537, -538, 500, -500)] + [math.nextafter(2.0**1023, 0)]
 EDGES += [1024.0, -1074.0, -1075.0, 1.3407807929942596e154, 1.5717277847026288e-162]
-EDGES += [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, math.inf, math.nan]
+EDGES += [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412]
 UNARY = [Op.EXP, Op.LN, Op.LOG10, Op.SQRT, Op.ROUND, Op.FLOOR, Op.CEIL, Op.SIGN, Op.ABS, Op.NEGATE]
 BINARY = [Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.MODULO, Op.POWER]
 
@@ -77,10 +76,8 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.mark.parametrize("op", [*UNARY, *BINARY])
 def test_every_bit(connection: psycopg.Connection[Any], op: Op) -> None:
     tree = Call(op, tuple(Column(name, Type.NUMBER) for name in ("x", "y")[: 1 + (op in BINARY)]), Type.NUMBER)
-    statement = Statement(PostgresDialect(), {"x": "double precision", "y": "double precision"})
-    sql = statement._piece(tree).sql
-    leaves = ", ".join(f"{leaf} AS {name}" for leaf, name in statement.leaves.items())
-    rows = connection.execute(f"SELECT x, y, {sql} FROM (SELECT x, y, {leaves} FROM edges AS d OFFSET 0) AS s")
+    sql = RULES[op].write(["x", "y"][: len(tree.args)])  # operands are finite or NULL: others never get there
+    rows = connection.execute(f"SELECT x, y, {sql} FROM edges")
     wrong = []
     for x, y, found in rows.fetchall():
         expected = oracle.evaluate(tree, {"x": x, "y": y})

@@ -88,7 +88,7 @@ RULES: dict[Op, Rule] = {
 
 
 class PostgresDialect:
-    """Every operation is written so that its result is finite or NULL; see `postgres_math`."""
+    """Every operation on finite numbers is written so that its result is finite or NULL; see `postgres_math`."""
 
     rules: Mapping[Op, Rule] = RULES
 
@@ -107,8 +107,6 @@ class PostgresDialect:
         this, kind = _column(name), self.kind(physical)
         if kind is Type.TEXT:
             return f'{this}::text COLLATE "C"'
-        if physical in _FLOATS:
-            return f"CASE WHEN {this} > '-infinity' AND {this} < 'infinity' THEN {this}::float8 END"
         if physical.startswith("numeric"):
             return _numeric(this, physical)
         if kind is Type.NUMBER:
@@ -122,8 +120,8 @@ class PostgresDialect:
         return this
 
     def wild(self, physical: str) -> bool:
-        """Every number is finite already."""
-        return False
+        """Whether a leaf of this type can be NaN or infinite."""
+        return physical in _FLOATS
 
     def constant(self, node: Literal) -> str:
         """A constant of the node's own type."""
@@ -143,8 +141,8 @@ class PostgresDialect:
         return double(value)
 
     def is_finite(self, name: str) -> str:
-        """Every number that is there is finite."""
-        return f"{name} IS NOT NULL"
+        """The condition that a named number is finite; NaN is above everything."""
+        return f"abs({name}) < float8 'infinity'"
 
     def count_if(self, condition: str) -> str:
         """The aggregate that counts the rows where a condition is true."""
@@ -156,7 +154,9 @@ class PostgresDialect:
 
     def text(self, value: str, kind: Type | None) -> str:
         """The text of a leaf's value, which the settings of the engine's sessions fix; zero has no sign."""
-        return f"({value} + {double(0.0)})::text" if kind is Type.NUMBER else f"{value}::text"
+        if kind is not Type.NUMBER:
+            return f"{value}::text"
+        return f"CASE WHEN {self.is_finite(value)} THEN ({value} + {double(0.0)})::text END"
 
     def digest(self, text: str) -> str:
         """A text's SHA-256 in hexadecimal."""
