@@ -293,6 +293,26 @@ def test_types_and_their_limits(postgres_url: str, people: Any) -> None:
     assert open_engine(postgres_url, "mine.limits").fingerprint() != before
 
 
+def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) -> None:
+    """Not of their order or place, but of everything else."""
+    variants = {
+        "same": "SELECT * FROM mine.people ORDER BY id DESC",
+        "value": "SELECT id, churned, CASE WHEN id = 7 THEN 0 ELSE amount END AS amount, country FROM mine.people",
+        "moved": "SELECT id, churned, amount, CASE id WHEN 7 THEN 'CH' WHEN 8 THEN 'x' ELSE country END AS country "
+        "FROM mine.people",
+        "type": "SELECT id::bigint AS id, churned, amount, country FROM mine.people",
+        "name": "SELECT id, churned, amount AS price, country FROM mine.people",
+        "twice": "SELECT * FROM mine.people UNION ALL SELECT * FROM mine.people",
+        "other": "SELECT greatest(id, 2) AS id, churned, amount, country FROM mine.people",
+    }
+    prints = {}
+    for name, sql in variants.items():
+        people.execute(f"CREATE TABLE mine.{name} AS {sql}")
+        prints[name] = open_engine(postgres_url, f"mine.{name}").fingerprint()
+    assert open_engine(postgres_url, "mine.people").fingerprint() == prints["same"]
+    assert len(set(prints.values())) == len(variants)
+
+
 def test_split_works_in_place(postgres_url: str, people: Any) -> None:
     with afresh.open(postgres_url, questions=4, method="split", table="mine.people") as guard:
         assert 0 <= guard.ask("churned").value <= 1

@@ -84,6 +84,9 @@ def test_ways_to_open(people: Any) -> None:
     assert all(isinstance(engine, SparkEngine) for engine in engines)
     assert len({engine.fingerprint() for engine in engines}) == 1
     assert _totals(engines[-1], "churned", "country = 'CH'") == [200, 515]
+    frame = people.table("people")
+    assert open_engine(frame.orderBy("amount", ascending=False)).fingerprint() == engines[0].fingerprint()
+    assert open_engine(frame.replace(0.5, 0.0, "amount")).fingerprint() != engines[0].fingerprint()
     engines[0].close()
     with pytest.raises(DataError, match="no table 'nothing'"):
         open_engine(people, "nothing")

@@ -65,9 +65,7 @@ class SparkEngine(RemoteEngine):
         self._table = table
         if int(str(self._session.version).partition(".")[0]) < OLDEST:
             raise DataError(f"Spark {self._session.version} is too old; it must be {OLDEST}.0 or newer")
-        found = None
-        with contextlib.suppress(EngineError):
-            found = self._guarded(lambda: (self._described(), int(self._source().count())))
+        found = self._look()
         if found is None:
             what = f"the session has no table {table!r} that can be read" if session else "the DataFrame fails"
             raise DataError(f"{what}; counting its rows in Spark shows why")
@@ -75,9 +73,7 @@ class SparkEngine(RemoteEngine):
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the number of rows or the schema is not the one found at opening."""
-        found = None
-        with contextlib.suppress(EngineError):
-            found = self._guarded(lambda: (self._described(), int(self._source().count())))
+        found = self._look()
         if found is None:
             raise DataChanged("the table was removed or can no longer be read; nothing was answered")
         self._check_columns(found[0])
@@ -85,6 +81,12 @@ class SparkEngine(RemoteEngine):
 
     def close(self) -> None:
         """Nothing is held: the session is the user's."""
+
+    def _look(self) -> tuple[dict[str, str], int] | None:
+        """Columns and number of rows, as they are now; None if they cannot be read."""
+        with contextlib.suppress(EngineError):
+            return self._guarded(lambda: (self._described(), int(self._source().count())))
+        return None
 
     def _source(self) -> Any:
         """The DataFrame; that of a table is looked up anew, as a table can be replaced."""
