@@ -14,7 +14,7 @@ help:
 # The stamp is newer than the pins exactly when the environment follows them.
 .venv/installed: requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
-	@echo "Installing into .venv (a minute or so, once) ..."
+	@echo "Installing into .venv (some minutes, once) ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

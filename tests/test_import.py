@@ -15,7 +15,7 @@ HEAVY = [
     "pyarrow",
     "ibis",
 ]
-LATE = ["sqlglot", "sqlalchemy", "scipy.optimize", "scipy.stats"]
+LATE = ["sqlglot", "sqlite3", "scipy.optimize", "scipy.stats"]
 
 
 def test_import_pulls_in_nothing_heavy() -> None:

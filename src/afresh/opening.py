@@ -37,7 +37,10 @@ def open(  # the name a newcomer expects: afresh.open
     simulation_seed: int | None = None,
     _check: Callable[[Mapping[str, Type | None]], object] | None = None,
 ) -> Guard:
-    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, or a pandas, Polars, Arrow or Ibis table.
+    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
+
+    Tables of Postgres ("postgresql://user@host/database" and `table`) and of Spark (a DataFrame, or a session and
+    `table`) are read where they are, and may not change while they are open.
 
     The first opening fixes the plan for good: `questions` (default 100), `confidence` (default 0.95), `method`
     (default: the narrowest) and `answers`, how many answers there may be if some are asked with a coarser `precision`
@@ -48,9 +51,9 @@ def open(  # the name a newcomer expects: afresh.open
     void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
 
     `ledger` is the path of a file, or a postgresql:// address for several machines on one budget. `table` names the
-    table of a DuckDB file that holds several. `analyst` says who asks, for the record and for shares of a divided
-    budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never opened
-    before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the answers promise
+    table of a DuckDB file that holds several, or of a database. `analyst` says who asks, for the record and for shares
+    of a divided budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never
+    opened before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the answers promise
     nothing and say so, no ledger is kept, and data that have a guard of their own are refused. Simulate on data
     you make, not on rows you mean to guard later: what a simulation shows of them nobody has paid for.
     """

@@ -28,6 +28,13 @@ TEXTS += [
     "9" * 51,
     "1 2",
     "\\%",
+    "a\\b",
+    '"`$',
+    "Straße",
+    "ΑΣ",
+    "İ",
+    "😀",
+    "~z",
 ]
 DAYS = [
     None,
@@ -40,6 +47,7 @@ DAYS = [
 ]
 MOMENTS = [None, datetime(2025, 1, 31, 12, 0, 0, 1), datetime(1969, 12, 31, 23, 59, 59), datetime(1, 1, 1)]
 MOMENTS += [datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 500000)]
+MOMENTS += [datetime(2025, 3, 9, 2, 30)]  # New York skips it
 FLAGS = [None, True, False]
 
 

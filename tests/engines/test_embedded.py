@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -287,6 +288,24 @@ def test_duckdb_types_are_total(tmp_path: Path) -> None:
 SECRET = "do-not-tell-7391"
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"id": [1, 2], "odd": [10**40, 7391]}),
+        pd.DataFrame({"id": [1, 2], "odd": pd.Series([2**64, -7391], dtype=object)}),
+        pd.DataFrame({"id": [1], "odd": [7391 + 2j]}),
+        pl.DataFrame({"id": [1], "odd": pl.Series([7391], dtype=pl.Int128)}),
+        pa.table({"id": [1], "odd": pa.array([7391.0], pa.float16())}),
+        pa.table({"id": [1], "odd": pa.array([Decimal(7391)], pa.decimal256(70, 2))}),
+    ],
+)
+def test_a_column_that_cannot_be_stored_is_named(frame: object) -> None:
+    with pytest.raises(DataError, match=r"the column 'odd' .*float") as refused:
+        open_engine(frame)
+    assert refused.value.__context__ is None
+    assert "739" not in str(refused.value)
+
+
 def test_no_error_quotes_a_row(tmp_path: Path) -> None:
     """Damaged files, mixed columns and failing statements say nothing about rows, not even as context."""
     not_parquet = tmp_path / "x.parquet"
@@ -296,7 +315,8 @@ def test_no_error_quotes_a_row(tmp_path: Path) -> None:
     latin = tmp_path / "latin.csv"
     latin.write_bytes(f"a\n{SECRET}".encode() + b"\xff\xfe\n")
     mixed = pd.DataFrame({"a": pd.Series([1, SECRET, [3]], dtype=object)})
-    for data in (not_parquet, not_duckdb, latin, mixed):
+    failing = pl.LazyFrame({"a": [SECRET]}).with_columns(pl.col("a").cast(pl.Int64))
+    for data in (not_parquet, not_duckdb, latin, mixed, failing):
         with pytest.raises(DataError) as refused:
             open_engine(data)
         assert refused.value.__context__ is None

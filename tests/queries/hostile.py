@@ -239,6 +239,7 @@ HOSTILE: dict[str, list[tuple[str, str]]] = {
         ("country = 'a' 'b'", "||"),
         ("country = 'a\0b'", "NUL"),
         ("age < 3\0", "NUL"),
+        ("country = '\ud800'", "surrogate"),
         ("country = 'abc", "quotes"),
         ("country = ''' OR 1=1", "quotes"),
         ("country = 'a' OR '1'='1' --", "comments"),

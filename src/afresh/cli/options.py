@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -24,8 +25,13 @@ EPILOG = (
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
-Data = Annotated[str, typer.Argument(help="A Parquet, CSV or DuckDB file.", metavar="DATA")]
-Table = Annotated[str | None, typer.Option(help="The table of a DuckDB file that holds several.", metavar="NAME")]
+Data = Annotated[
+    str, typer.Argument(help="A Parquet, CSV or DuckDB file, or postgresql://user@host/database.", metavar="DATA")
+]
+Table = Annotated[
+    str | None,
+    typer.Option(help="The table of a DuckDB file that holds several, or of a database.", metavar="NAME"),
+]
 LedgerPlace = Annotated[
     str | None,
     typer.Option(
@@ -52,7 +58,8 @@ def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
 
     from afresh import opening
 
-    with Console(stderr=True).status(f"Reading {data} ..."):  # silent unless stderr is a terminal
+    shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
+    with Console(stderr=True).status(f"Reading {shown} ..."):  # silent unless stderr is a terminal
         guard = opening.open(data, *arguments, **options)
     with guard:
         yield guard

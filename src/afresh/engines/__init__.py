@@ -1,1 +1,1 @@
-"""Where rows live: the contract (`base`), how data are opened (`opening`), the embedded engine."""
+"""Where rows live: the contract (`base`), how data are opened (`opening`), an engine a kind of database."""

@@ -48,7 +48,7 @@ class Engine(Protocol):
         ...
 
     def check_unchanged(self) -> None:
-        """Raise `DataChanged` if the data are visibly not those that were opened; reads no row."""
+        """Raise `DataChanged` if the data are visibly not those that were opened; looks at no value of a row."""
         ...
 
     def deal(self, blocks: int, seed: str) -> None:

@@ -7,28 +7,26 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
-from afresh.engines.base import Moments
 from afresh.engines.content import deal_rows, fingerprint, sum_hashes
-from afresh.engines.duckdb_sql import Statement, type_of
+from afresh.engines.duckdb_sql import DuckDBDialect
+from afresh.engines.rendering import Statement
 from afresh.engines.sources import open_source
-from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
-from afresh.queries.query import Query
-from afresh.queries.tree import Type
-
-_AT_ONCE = 200  # queries in one statement; more make planning slow, not the scan
+from afresh.engines.sql_engine import SqlEngine, failed
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(SqlEngine):
     """Rows in a Parquet or DuckDB file, read in place, or in anything else, copied when it is opened.
 
     Safe to use from several threads, except that `deal` must come before the questions.
     """
+
+    dialect = DuckDBDialect()
+    at_once = 200
 
     def __init__(
         self, data: object, table: str | None = None, *, memory_limit: str = "70%", time_limit: float = 3600.0
@@ -42,35 +40,14 @@ class EmbeddedEngine:
         self._cleanup = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         try:
             self._connection, self._source = open_source(data, table, memory_limit, scratch)
-            self._rows = int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0])
-            if self._rows < 1:
+            try:
+                self._opened(self._source.columns, int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0]))
+            except BaseException:
                 self._connection.close()
-                raise DataError("the data have no rows")
+                raise
         except BaseException:
             self._cleanup()
             raise
-        self._schema = MappingProxyType({name: type_of(kind) for name, kind in self._source.columns.items()})
-        self._fingerprint: str | None = None
-        self._blocks = 0
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, fixed when the data were opened."""
-        return self._rows
-
-    @property
-    def schema(self) -> Mapping[str, Type | None]:
-        """Column names and their types; None marks a column no question can use."""
-        return self._schema
-
-    def fingerprint(self) -> str:
-        """A digest of the rows' content that does not depend on their order or encoding."""
-        if self._fingerprint is None:
-            columns = self._source.columns
-            count, high, low = self._run(sum_hashes(self._source.relation, columns))
-            self._check_count(count)
-            self._fingerprint = fingerprint(columns, self._rows, high, low)
-        return self._fingerprint
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the file is not the one that was opened."""
@@ -79,59 +56,35 @@ class EmbeddedEngine:
 
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
-        if not 1 <= blocks <= self._rows:
-            raise InvalidArgument(f"blocks = {blocks!r}, must be between 1 and the number of rows, {self._rows}")
+        super().deal(blocks, seed)
         source = self._source
         dealt = deal_rows(source.relation, source.row, source.columns, self._rows // blocks, blocks, seed)
         self._run(f"CREATE OR REPLACE TABLE dealt AS {dealt}")
-        self._blocks = blocks
-
-    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
-
-        Very many queries take one scan for every 200 of them.
-        """
-        if blocks is not None:
-            self._check_blocks(queries, blocks)
-        results: list[Moments] = []
-        for start in range(0, len(queries), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            results += self._scan(queries[part], None if blocks is None else blocks[part])
-        return results
 
     def close(self) -> None:
         """Free what the engine holds. Idempotent."""
         self._connection.close()
         self._cleanup()
 
-    def _scan(self, queries: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
-        source, rows, size = f"{self._source.relation} AS d", self._rows, self._rows
+    def _digest(self) -> str:
+        """It does not depend on the encoding either; see `content`."""
+        count, high, low = self._run(sum_hashes(self._source.relation, self._columns))
+        self._check_count(count)
+        return fingerprint(self._columns, self._rows, high, low)
+
+    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+        scan, source, rows = statement.scan(), f"{self._source.relation} AS d", self._rows
         if blocks is not None:
-            size = self._rows // self._blocks
             wanted = sorted(set(blocks))
-            rows = size * len(wanted)
+            scan.append("dealt.block AS block")
             source += f" JOIN dealt ON d.{self._source.row} = dealt.r WHERE dealt.block IN {_listed(wanted)}"
-        statement = Statement(source, self._source.columns, blocks=blocks is not None)
-        places = [statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)]
-        values = self._run(statement.sql())
+            rows = self._rows // self._blocks * len(wanted)
+        sql = f"SELECT {', '.join(scan)} FROM {source}"
+        for step in statement.steps():
+            sql = f"SELECT {', '.join(step)} FROM ({sql})"
+        values = self._run(sql)
         self._check_count(values[0], rows)
-        results = []
-        for place in places:
-            # a count is its own sum of squares
-            found = [float(value) for value in values[place]]
-            results.append(Moments(size, found[0], found[-1]))
-        return results
-
-    def _check_blocks(self, queries: Sequence[Query], blocks: Sequence[int]) -> None:
-        if len(blocks) != len(queries):
-            raise InvalidArgument(f"{len(blocks)} blocks for {len(queries)} queries; every query needs its own")
-        for block in blocks:
-            if not 0 <= block < self._blocks:
-                raise InvalidArgument(f"block = {block!r}, but {self._blocks} blocks were dealt; they count from 0")
-
-    def _check_count(self, count: int, expected: int | None = None) -> None:
-        if count != (self._rows if expected is None else expected):
-            raise DataChanged("the data have another number of rows than when they were opened; nothing was answered")
+        return values
 
     def _run(self, sql: str) -> tuple[Any, ...]:
         """The one row a statement gives. The file must be the same before and after."""
@@ -150,7 +103,7 @@ class EmbeddedEngine:
         if stamp:
             stamp.check()
         if row is None:
-            raise EngineError("the engine failed to read the data; the question was not answered")
+            raise failed()
         return row
 
 

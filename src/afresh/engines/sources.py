@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from afresh.engines.csv_file import load_csv, read_header
-from afresh.engines.duckdb_sql import quote_name, quote_text, type_of
+from afresh.engines.duckdb_sql import quote_name, quote_text
+from afresh.engines.sql_engine import check_names
 from afresh.errors import DataChanged, DataError, InvalidArgument, MissingExtra
 
 SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
-    "a pandas or Polars frame, an Arrow table, or an Ibis table"
+    "a pandas or Polars frame, an Arrow table, an Ibis table, "
+    "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -75,7 +79,7 @@ def open_source(
     incoming = None if is_path else _arrow(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
     if table is not None and not (path and path.name.lower().endswith(_DUCKDB)):
-        raise InvalidArgument(f"table = {table!r}, but only a DuckDB file has tables to choose from")
+        raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
     try:
@@ -106,14 +110,14 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
         if name.endswith(_DUCKDB):
             source = _attach(connection, path, table, stamp)
         elif name.endswith(_PARQUET):
-            _check_names(_parquet_names(connection, literal), path)
+            check_names(_parquet_names(connection, literal), path)
             relation = f"read_parquet({literal}, file_row_number = true)"
             columns = _describe(connection, f"read_parquet({literal})")
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
             source = Source("data", "file_row_number", columns, stamp)
         else:
             names, delimiter = read_header(path)
-            _check_names(names, path)
+            check_names(names, path)
             load_csv(connection, path, literal, names, delimiter)
             columns = _describe(connection, "data")
             source = Source("data", "rowid", columns, stamp)
@@ -158,23 +162,11 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
     return names
 
 
-def _check_names(names: Iterable[str], what: object) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            raise DataError(
-                f"{what} has columns {seen[name.lower()]!r} and {name!r} that differ only in case; rename one"
-            )
-        seen[name.lower()] = name
-
-
 def _seal(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     """From here on SQL can reach nothing but the data, and cannot undo that."""
     for name in source.columns:
         if name.lower() == source.row:
             raise DataError(f"a column named {name!r} hides the one that tells rows apart; rename it")
-    if not source.columns or all(type_of(kind) is None for kind in source.columns.values()):
-        raise DataError("the data have no column a question could use")
     if source.stamp:
         path = str(source.stamp.path)
         escaped = re.sub(r"([*?\[])", r"[\1]", path)
@@ -203,41 +195,75 @@ def _arrow(data: object) -> Any:
         raise MissingExtra("pyarrow", "ibis" if ibis else "frames") from None
     frame: Any = data
     if frames[0]:
+        series = {str(name): frame.iloc[:, i] for i, name in enumerate(_unique(frame.columns))}
         return pa.table(
-            {str(name): _series(pa, name, frame.iloc[:, i]) for i, name in enumerate(_unique(frame.columns))}
+            {name: _converted(name, partial(pa.array, one, from_pandas=True)) for name, one in series.items()}
         )
     if frames[1]:
-        frame = frame.collect() if hasattr(frame, "collect") else frame
-        return frame.to_arrow()
+        return _from_polars(frame)
     if ibis:
-        return frame.to_pyarrow()
+        return _from_ibis(frame)
     return pa.Table.from_batches([frame]) if _module(data, "pyarrow", "RecordBatch") else frame
 
 
 def _unique(names: Iterable[object]) -> list[str]:
     listed = [str(name) for name in names]
-    _check_names(listed, "the frame")
+    check_names(listed, "the frame")
     return listed
 
 
-def _series(pa: Any, name: str, series: Any) -> Any:
-    """One pandas column; one of mixed objects has no type, and pyarrow's message would quote its values."""
-    try:
-        return pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError):
-        pass
-    raise DataError(f"the column {name!r} mixes values of several types; give it one type before opening the data")
+# What libraries say about data they cannot convert quotes values, so the errors here carry nothing of it.
+
+
+def _converted(name: str, convert: Callable[[], Any]) -> Any:
+    """One column; one of mixed objects has no type."""
+    with contextlib.suppress(Exception):
+        return convert()
+    raise DataError(
+        f"the column {name!r} mixes values of several types, or has a type or values that cannot be stored, such as "
+        "whole numbers beyond 64 bits; give it one type before opening the data: float for numbers, else text"
+    )
+
+
+def _from_polars(frame: Any) -> Any:
+    if hasattr(frame, "collect"):
+        lazy, frame = frame, None
+        with contextlib.suppress(Exception):
+            frame = lazy.collect()
+        if frame is None:
+            raise DataError("the lazy frame cannot be evaluated; call its collect() to see why")
+    with contextlib.suppress(Exception):
+        return frame.to_arrow()
+    for name in frame.columns:
+        _converted(name, frame[name].to_arrow)  # says which column it was
+    raise DataError("the frame cannot be converted to an Arrow table; cast its columns to float or text")
+
+
+def _from_ibis(table: Any) -> Any:
+    with contextlib.suppress(Exception):
+        return table.to_pyarrow()
+    backend = "its backend"
+    with contextlib.suppress(Exception):  # a table of no backend, or of several
+        backend = table.get_backend().name
+    raise DataError(f"the rows of the Ibis table cannot be fetched from {backend}; call its to_pyarrow() to see why")
 
 
 def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
-    _check_names(incoming.column_names, "the table")
-    failed = not incoming.column_names
-    try:
-        if not failed:
-            connection.register("incoming", incoming)
-            connection.execute("CREATE TABLE data AS SELECT * FROM incoming")
-            connection.unregister("incoming")
-            return Source("data", "rowid", _describe(connection, "data"))
-    except duckdb.Error:
-        failed = True
-    raise DataError("the table cannot be read: it has no columns, or columns of a type that cannot be stored")
+    names = incoming.column_names
+    check_names(names, "the table")
+    if not names:
+        raise DataError("the table has no columns")
+    if not _copied(connection, incoming):
+        bad = next((name for name in names if not _copied(connection, incoming.select([name]))), None)
+        what = "the table" if bad is None else f"the column {bad!r} of Arrow type {incoming.schema.field(bad).type}"
+        raise DataError(f"{what} cannot be stored; cast numbers to float64 and anything else to text before opening it")
+    return Source("data", "rowid", _describe(connection, "data"))
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, incoming: Any) -> bool:
+    with contextlib.suppress(duckdb.Error):
+        connection.register("incoming", incoming)
+        connection.execute("CREATE OR REPLACE TABLE data AS SELECT * FROM incoming")
+        connection.unregister("incoming")
+        return True
+    return False

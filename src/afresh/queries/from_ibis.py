@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any
@@ -197,7 +198,7 @@ class _Reader:
             return None
         if kind is Type.BOOLEAN:
             return Literal(bool(value), kind)
-        if kind is Type.TEXT and "\0" not in str(value):
+        if kind is Type.TEXT and not re.search("[\0\ud800-\udfff]", str(value)):
             return Literal(str(value), kind)
         if kind is Type.TIMESTAMP and isinstance(value, datetime) and value.tzinfo is None:
             plain = value.replace(fold=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,8 @@ def syntax(text: str) -> Expression:
 
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"the question has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
-    if "\0" in text:
-        raise QueryError("the question contains a NUL character")
+    if re.search("[\0\ud800-\udfff]", text):
+        raise QueryError("the question contains a NUL character or half a surrogate pair, which no text in data can")
     dialect = DuckDB()
     problem, first = "", ""
     try:

@@ -1,0 +1,105 @@
+"""What the engines over someone else's database have in common.
+
+A remote table can change at any time. Its number of rows and its schema are read when it is opened and looked at
+again before every question, before anything is charged; and the statement that answers a question counts the rows
+itself, so that a change in between is noticed too. Values that change while their number stays the same are not:
+who opens a table promises that it stays as it is. Opened again, a table with another content has another
+fingerprint, hence another budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from afresh.engines.rendering import Dialect, Statement
+from afresh.engines.sql_engine import SqlEngine
+from afresh.errors import DataChanged
+from afresh.queries.tree import Literal, Type
+
+VERSION = "afresh-remote-v1"  # part of every fingerprint; changes when the text of a row does
+
+
+class RemoteDialect(Dialect, Protocol):
+    """What telling rows apart needs, besides questions."""
+
+    def opaque(self, name: str, physical: str) -> str:
+        """The text of a column no question can use."""
+        ...
+
+    def text(self, value: str, kind: Type | None) -> str:
+        """The text of a leaf's value, the same in every session and version; NULL for NULL."""
+        ...
+
+    def digest(self, text: str) -> str:
+        """A text's SHA-256 in hexadecimal."""
+        ...
+
+    def whole(self, digits: str) -> str:
+        """The number that 16 hexadecimal digits stand for, so that such numbers can be summed exactly."""
+        ...
+
+
+class RemoteEngine(SqlEngine):
+    """Rows in a table that is read where it is. Subclasses know how to reach it."""
+
+    dialect: RemoteDialect
+
+    @abstractmethod
+    def _run(self, steps: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+        """The one row that a stack of projections over the table gives; raises `EngineError` and `DataChanged` only."""
+
+    def _digest(self) -> str:
+        """Of the table's schema and the multiset of its rows, computed where they are.
+
+        A sum of hashes, because it does not see the order but does see duplicates.
+        """
+        sums = [f"sum({self.dialect.whole(f'substr(h, {start}, 16)')})" for start in (1, 17)]
+        count, *found = self._run([*self._hashed(), ["count(*)", *sums]])
+        self._check_count(count)
+        parts = [VERSION, sorted(self._columns.items()), count, [str(int(value)) for value in found]]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+        scan = [statement.scan()] if blocks is None else self._dealt(statement)
+        values = self._run([*scan, *statement.steps()])
+        self._check_count(values[0])
+        return values
+
+    def _dealt(self, statement: Statement) -> list[list[str]]:
+        """The statement's scan with a block for every row.
+
+        Nothing can be stored beside the table, so every question deals anew. Rows are ranked by content (equal rows
+        are interchangeable), and the ranks are shuffled by the seed alone.
+        """
+        names = list(statement.leaves.values())
+        text = f"concat({self.dialect.constant(Literal(self._seed + ':', Type.TEXT))}, k)"
+        shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
+        return [
+            *self._hashed(statement.scan(), names),
+            [*names, "row_number() OVER (ORDER BY h) AS k"],
+            [*names, f"floor(({shuffled} - 1) / {self._rows // self._blocks:d}) AS block"],
+        ]
+
+    def _hashed(self, scan: Sequence[str] = (), names: Sequence[str] = ()) -> list[list[str]]:
+        """Projections that add the hash of every row, called h, to those of a scan that has these names."""
+        dialect, values, texts = self.dialect, [], []
+        for place, (name, physical) in enumerate(sorted(self._columns.items())):
+            kind = dialect.kind(physical)
+            values.append(f"{(dialect.leaf if kind else dialect.opaque)(name, physical)} AS v{place}")
+            texts.append(f"{dialect.text(f'v{place}', kind)} AS v{place}")
+        # every text with its length before it, so that no two rows run together to one
+        pieces = [f"coalesce(concat(octet_length(v{i}), ':', v{i}), 'N')" for i in range(len(texts))]
+        groups = [f"concat({', '.join(pieces[i : i + 50])})" for i in range(0, len(pieces), 50)]  # few take over 100
+        row = dialect.digest(f"concat({', '.join(groups)})")
+        return [[*scan, *values], [*names, *texts], [*names, f"{row} AS h"]]
+
+    def _check_columns(self, columns: Mapping[str, str]) -> None:
+        if list(columns.items()) != list(self._columns.items()):
+            raise DataChanged(
+                "the table has other columns or types than when it was opened; nothing was answered. Open it again: "
+                "other columns are other data, with a budget of their own"
+            )

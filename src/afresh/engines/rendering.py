@@ -1,0 +1,258 @@
+"""Expression trees to SQL, for any dialect: a stack of projections over one scan.
+
+A dialect writes every operation so that no row can make it fail. Such a text often names an operand more than once
+(`CASE WHEN isfinite(x) THEN x END`), which nested would double the text at every level; so operands are first given
+a name in a projection of their own, and a statement is a stack of such layers.
+
+To add an operation, add one `Rule` to the table of every dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from afresh.queries.query import Query
+from afresh.queries.tree import Column, Literal, Node, Op, Type
+
+Write = Callable[[Sequence[str]], str]
+ALL = -1
+# The lowest 1e-150 of a question's width count as zero: neither the quotient nor its square can then underflow,
+# which some engines refuse, and nobody sees it beside 1e-12.
+_FLUSHED = 1e-150
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a dialect writes one operation.
+
+    `repeats`: the text names an operand more than once. `wild`: NaN or an infinity can come out although every
+    operand is finite. `passes`: how many leading operands may be NaN or infinite themselves, because the result then
+    is not finite either (inf / 2 = inf, but 2 / inf = 0).
+    """
+
+    write: Write
+    repeats: bool = False
+    wild: bool = False
+    passes: int = 0
+
+
+def infix(sign: str) -> Write:
+    """`(a sign b)`."""
+    return lambda args: f"({f' {sign} '.join(args)})"
+
+
+def form(template: str) -> Write:
+    """A text with `{0}`, `{1}`, ... for the operands."""
+    return lambda args: template.format(*args)
+
+
+def listed(name: str) -> Write:
+    """`name(a, b, ...)`."""
+    return lambda args: f"{name}({', '.join(args)})"
+
+
+def _case(args: Sequence[str]) -> str:
+    pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+    return f"(CASE {' '.join(f'WHEN {test} THEN {value}' for test, value in pairs)} ELSE {args[-1]} END)"
+
+
+# what every dialect of SQL writes alike
+COMMON: dict[Op, Rule] = {
+    Op.AND: Rule(infix("AND")),
+    Op.OR: Rule(infix("OR")),
+    Op.NOT: Rule(form("(NOT {0})")),
+    Op.IS_TRUE: Rule(form("coalesce({0}, FALSE)")),
+    Op.IS_NULL: Rule(form("(({0}) IS NULL)")),
+    Op.EQUAL: Rule(infix("=")),
+    Op.LESS: Rule(infix("<")),
+    Op.LESS_EQUAL: Rule(infix("<=")),
+    Op.IN: Rule(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
+    Op.CASE: Rule(_case),
+    Op.COALESCE: Rule(listed("coalesce")),
+    Op.LEAST: Rule(listed("least")),
+    Op.GREATEST: Rule(listed("greatest")),
+    Op.NEGATE: Rule(form("(-({0}))"), passes=ALL),
+    Op.ABS: Rule(listed("abs"), passes=ALL),
+}
+
+
+def quoted(text: str) -> str:
+    """A text between single quotes, those within doubled."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Dialect(Protocol):
+    """Everything that differs between the engines' SQL."""
+
+    rules: Mapping[Op, Rule]
+
+    def kind(self, physical: str) -> Type | None:
+        """The type questions see for a physical type; None if they cannot use it."""
+        ...
+
+    def leaf(self, name: str, physical: str) -> str:
+        """A column of the scanned relation, which is always called d, as questions see it."""
+        ...
+
+    def wild(self, physical: str) -> bool:
+        """Whether a leaf of this type can be NaN or infinite."""
+        ...
+
+    def constant(self, node: Literal) -> str:
+        """A constant of the node's own type."""
+        ...
+
+    def double(self, value: float) -> str:
+        """A finite double, exactly."""
+        ...
+
+    def is_finite(self, name: str) -> str:
+        """The condition that a named number is finite; not true for NULL."""
+        ...
+
+    def count_if(self, condition: str) -> str:
+        """The aggregate that counts the rows where a condition is true."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """SQL of a subexpression: the layer its names exist in, the names, whether it is surely finite, if it is a name."""
+
+    sql: str
+    layer: int = 0
+    mentions: frozenset[str] = frozenset()
+    finite: bool = True
+    name: bool = False
+
+
+@dataclass
+class Statement:
+    """Gathers the aggregates of many queries over one scan."""
+
+    dialect: Dialect
+    columns: Mapping[str, str]  # names and physical types
+    leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, as in every layer
+    layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
+    outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
+
+    def add(self, query: Query, block: int | None = None) -> slice:
+        """Add a query (of one block of rows); says which outputs hold its total (and sum of squares)."""
+        within = None if block is None else _Piece(f"block = {block:d}", 0, frozenset(["block"]))
+        group = None if query.group is None else self._piece(query.group)
+        inside = [part for part in (within, group) if part is not None]
+        test = " AND ".join(part.sql for part in inside)
+        start = len(self.outputs)
+        if query.expression.type is Type.BOOLEAN:
+            value = self._piece(query.expression)
+            said = f"coalesce({value.sql}, {'TRUE' if query.fill else 'FALSE'})"
+            said = f"NOT {said}" if query.complement else said
+            self.outputs.append(_join(self.dialect.count_if(f"{test} AND {said}" if test else said), *inside, value))
+        else:
+            value = self._unit(self._named(self._piece(query.expression)), query)
+            if inside:
+                zero = self.dialect.double(0.0)
+                value = _join(f"CASE WHEN {test} THEN {value.sql} ELSE {zero} END", *inside, value)
+            unit = self._named(value)
+            self.outputs += [_join(f"sum({sql})", unit) for sql in (unit.sql, f"{unit.sql} * {unit.sql}")]
+        return slice(start, len(self.outputs))
+
+    def scan(self) -> list[str]:
+        """The projection at the bottom; blocks of rows, where there are any, are the engine's to add."""
+        return [f"{sql} AS {name}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # some read no column
+
+    def steps(self) -> list[list[str]]:
+        """The projections above the scan, upwards; the last one holds the aggregates.
+
+        A projection carries only what a later one names: engines limit the columns of a relation.
+        """
+        steps = [[output.sql for output in self.outputs]]
+        needed = frozenset[str]().union(*(output.mentions for output in self.outputs))
+        for layer in reversed(self.layers):
+            made = {name: piece for name, piece in layer.values() if name in needed}
+            kept = needed - made.keys()
+            steps.append([*(f"{piece.sql} AS {name}" for name, piece in made.items()), *sorted(kept)])
+            needed = kept.union(*(piece.mentions for piece in made.values()))
+        return [step or ["0 AS nothing"] for step in reversed(steps)]
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the widest projection."""
+        return max(map(len, [self.leaves, *self.steps()]))
+
+    def _named(self, piece: _Piece) -> _Piece:
+        """The piece by a name, in a layer above everything it mentions."""
+        if piece.name:
+            return piece
+        while len(self.layers) <= piece.layer:
+            self.layers.append({})
+        layer = self.layers[piece.layer]
+        name, _ = layer.setdefault(piece.sql, (f"t{piece.layer}_{len(layer)}", piece))
+        return _Piece(name, piece.layer + 1, frozenset([name]), piece.finite, name=True)
+
+    def _clean(self, node: Node) -> _Piece:
+        """A number that is finite or NULL; anything else as it is."""
+        piece = self._piece(node)
+        if piece.finite:
+            return piece
+        piece = self._named(piece)
+        return _join(f"CASE WHEN {self.dialect.is_finite(piece.sql)} THEN {piece.sql} END", piece)
+
+    def _piece(self, node: Node) -> _Piece:
+        if isinstance(node, Column):
+            physical = self.columns[node.name]
+            name = self.leaves.setdefault(self.dialect.leaf(node.name, physical), f"c{len(self.leaves)}")
+            return _Piece(name, 0, frozenset([name]), not self.dialect.wild(physical), name=True)
+        if isinstance(node, Literal):
+            return _Piece(self.dialect.constant(node), name=True)  # as short as a name
+        rule = self.dialect.rules[node.op]
+        args = []
+        for place, arg in enumerate(node.args):
+            if _is_plain(node.op, place):
+                args.append(_Piece(_plain(arg), name=True))
+            elif _passes(node.op, rule, place, len(node.args)):
+                args.append(self._piece(arg))
+            else:
+                args.append(self._clean(arg))
+        if rule.repeats:
+            args = [self._named(arg) for arg in args]
+            if not any(arg.mentions for arg in args):
+                # constants only: a planner would compute what a guard forbids, unless one hides behind a name
+                args[-1] = self._named(_Piece(args[-1].sql))
+        piece = _join(rule.write([arg.sql for arg in args]), *args)
+        finite = not rule.wild and all(arg.finite for arg in args)
+        return _Piece(piece.sql, piece.layer, piece.mentions, finite)
+
+    def _unit(self, piece: _Piece, query: Query) -> _Piece:
+        """The value of a named number in [0, 1]. CASE measures four times as fast as least(greatest(...))."""
+        name, double, (low, high) = piece.sql, self.dialect.double, query.bounds
+        zero, one, lowest = double(0.0), double(1.0), double(low + (high - low) * _FLUSHED)
+        scaled = f"({name} - {double(low)}) / {double(high - low)}"
+        value = f"CASE WHEN {name} <= {lowest} THEN {zero} WHEN {name} >= {double(high)} THEN {one} ELSE {scaled} END"
+        fill = double(query.fill if query.fill > _FLUSHED else 0.0)
+        value = f"CASE WHEN {self.dialect.is_finite(name)} THEN {value} ELSE {fill} END"
+        return _join(f"{one} - {value}" if query.complement else value, piece)
+
+
+def _passes(op: Op, rule: Rule, place: int, count: int) -> bool:
+    if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
+        return place % 2 == 1 or place == count - 1
+    return rule.passes == ALL or place < rule.passes
+
+
+def _is_plain(op: Op, place: int) -> bool:
+    """Whether an operand is always a literal, which dialects get as it is instead of as SQL."""
+    return place == 0 if op is Op.PART else place > 0 and op in (Op.LIKE, Op.SUBSTRING)
+
+
+def _plain(node: Node) -> str:
+    assert isinstance(node, Literal)
+    return f"{node.value:.0f}" if isinstance(node.value, float) else str(node.value)
+
+
+def _join(sql: str, *parts: _Piece) -> _Piece:
+    """A text of several pieces."""
+    layer = max((part.layer for part in parts), default=0)
+    return _Piece(sql, layer, frozenset[str]().union(*(part.mentions for part in parts)))

@@ -1,0 +1,188 @@
+"""A Spark table or DataFrame in place: how it is opened, what happens when it changes, that nothing gets out."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import ibis
+import pytest
+
+import afresh
+from afresh.engines.base import Engine
+from afresh.engines.opening import open_engine
+from afresh.engines.spark import SparkEngine
+from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
+from afresh.queries.query import make_query
+from engines.conformance import Conformance, check_generated, check_mistaken
+
+SECRET = "do-not-tell-7391"
+
+
+class TestSpark(Conformance):
+    examples = 1 if "AFRESH_TEST_SPARK" in os.environ else 4
+    batch = 20
+    libm = False  # Java has its own
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def engine(cls, nasty_frame: Any) -> Engine:
+        """The session has a time zone with gaps and is in ANSI mode, Spark's default."""
+        return open_engine(nasty_frame)
+
+
+def test_whatever_the_session(spark: Any, nasty_frame: Any) -> None:
+    """Other settings that change what SQL means."""
+    odd = {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "Asia/Kathmandu",
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
+        "spark.sql.caseSensitive": "true",
+    }
+    usual = {key: spark.conf.get(key) for key in odd}
+    before = open_engine(nasty_frame).fingerprint()
+    for key, value in odd.items():
+        spark.conf.set(key, value)
+    try:
+        engine = open_engine(nasty_frame)
+        check_mistaken(engine)
+        check_generated(engine, 1, 20, libm=False)
+        assert engine.fingerprint() == before
+        assert {key: spark.conf.get(key) for key in odd} == odd
+    finally:
+        for key, value in usual.items():
+            spark.conf.set(key, value)
+
+
+@pytest.fixture
+def people(spark: Any) -> Iterator[Any]:
+    spark.sql("DROP TABLE IF EXISTS people")
+    spark.sql(
+        "CREATE TABLE people USING parquet AS SELECT id, id % 3 = 0 AS churned, id * 0.5D AS amount, "
+        f"CASE WHEN id % 7 = 0 THEN '{SECRET}' ELSE 'CH' END AS country FROM range(1, 601)"
+    )
+    yield spark
+    spark.sql("DROP TABLE IF EXISTS people")
+
+
+def _totals(engine: Any, *texts: str) -> list[float]:
+    return [found.total for found in engine.moments([make_query(text, engine.schema) for text in texts])]
+
+
+def test_ways_to_open(people: Any) -> None:
+    engines = [
+        open_engine(people, "people"),
+        open_engine(people.table("people")),
+        open_engine(people, "default.people"),
+    ]
+    table = ibis.pyspark.connect(people).table("people")
+    engines += [open_engine(table), open_engine(table.filter(table.id > 0))]
+    assert all(isinstance(engine, SparkEngine) for engine in engines)
+    assert len({engine.fingerprint() for engine in engines}) == 1
+    assert _totals(engines[-1], "churned", "country = 'CH'") == [200, 515]
+    frame = people.table("people")
+    assert open_engine(frame.orderBy("amount", ascending=False)).fingerprint() == engines[0].fingerprint()
+    assert open_engine(frame.replace(0.5, 0.0, "amount")).fingerprint() != engines[0].fingerprint()
+    engines[0].close()
+    with pytest.raises(DataError, match="no table 'nothing'"):
+        open_engine(people, "nothing")
+    with pytest.raises(InvalidArgument, match="without table="):
+        open_engine(people)
+    with pytest.raises(InvalidArgument, match="leave it out"):
+        open_engine(people.table("people"), "people")
+    for frame, words in {
+        "SELECT 1 AS a, 2 AS A": "differ only in case",
+        "SELECT 1 AS a WHERE FALSE": "no rows",
+        "SELECT array(1) AS a": "no column",
+        "SELECT raise_error('x') AS a, 1 AS a": "two columns",
+    }.items():
+        with pytest.raises(DataError, match=words):
+            open_engine(people.sql(frame))
+
+
+def test_a_changed_table_is_refused_before_anything_is_charged(people: Any) -> None:
+    with afresh.open(people, questions=5, table="people") as guard:
+        guard.ask("churned")
+        people.sql("INSERT INTO people VALUES (601, TRUE, 1D, 'CH')")
+        with pytest.raises(DataChanged, match="number of rows"):
+            guard.ask("id > 3")
+        assert guard.budget.spent == 1
+    with afresh.open(people, questions=5, table="people") as guard:
+        assert (guard.rows, guard.budget.spent) == (601, 0)  # other rows, other data
+        people.sql("ALTER TABLE people ADD COLUMNS (more INT)")
+        with pytest.raises(DataChanged, match="columns or types"):
+            guard.ask("churned")
+        people.sql("DROP TABLE people")
+        with pytest.raises(DataChanged, match="removed"):
+            guard.ask("churned")
+        assert guard.budget.spent == 0
+
+
+def test_a_change_after_the_check_is_noticed(people: Any) -> None:
+    engine = open_engine(people, "people")
+    people.sql("INSERT INTO people VALUES (601, TRUE, 1D, 'CH')")
+    with pytest.raises(DataChanged, match="number of rows"):
+        _totals(engine, "churned")
+
+
+def test_no_error_quotes_a_row(people: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    engine = SparkEngine(people.sql("SELECT id, CAST(country AS INT) AS n FROM people WHERE id % 7 = 0"))
+    capfd.readouterr()
+    with pytest.raises(EngineError) as caught:
+        _totals(engine, "n > 1")
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert SECRET not in "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr())
+    assert _totals(engine, "id > 594") == [1]
+
+
+def test_time_is_limited(people: Any) -> None:
+    with pytest.raises(DataError, match="the DataFrame fails"):
+        SparkEngine(people.range(10**14).filter("id % 3 = 1"), timeout=2)  # counting takes a day
+    assert people.range(3).count() == 3
+
+
+def test_types_and_their_limits(people: Any) -> None:
+    """Every value of every type can be asked about, whatever the session's time zone."""
+    wanted = {
+        "small": ("CAST(-128 AS TINYINT)", "small = -128"),
+        "large": ("9223372036854775807L", "large = 9223372036854775807"),
+        "exact": ("CAST('99999999999999999999999999999999999.999' AS DECIMAL(38, 3))", "exact > 9.9e34"),
+        "single": ("CAST(0.1 AS FLOAT)", "single > 0.1 AND single < 0.10001"),
+        "nan": ("CAST('NaN' AS FLOAT)", "nan IS NULL"),
+        "zero": ("-0.0D", "zero = 0 AND zero IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)"),
+        "zoned": ("TIMESTAMP '2025-01-31 12:00:00.000001+05:45'", "zoned = '2025-01-31 06:15:00.000001'"),
+        "gap": ("TIMESTAMP_NTZ '2025-03-09 02:30:00'", "gap = '2025-03-09 02:30:00'"),
+        "early": ("DATE '0000-01-01'", "early IS NULL"),
+        "late": ("DATE '+12345-01-01'", "late IS NULL"),
+        "old": ("TIMESTAMP '0001-01-01 00:00:00+00:00'", "old = '0001-01-01 00:00:00'"),
+        "far": ("TIMESTAMP '+290000-01-01 00:00:00+00:00'", "far IS NULL"),
+        "text": ("'B' COLLATE UTF8_LCASE", "text <> 'b' AND text < 'a'"),
+    }
+    others = {"many": "array(1)", "pair": "named_struct('a', 1)", "raw": "X'ff'", "span": "INTERVAL '1' DAY"}
+    columns = [f"{sql} AS `{name}`" for name, (sql, _) in wanted.items()]
+    columns += [f"{sql} AS `{name}`" for name, sql in others.items()]
+    frame = people.sql(f"SELECT {', '.join(columns)}")
+    engine = open_engine(frame)
+    assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
+    texts = [question for _, question in wanted.values()]
+    assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
+    assert len(engine.fingerprint()) == 64
+
+
+def test_the_session_is_left_alone(people: Any) -> None:
+    """No view, no setting, no tag stays behind."""
+    before = people.catalog.listTables(), people.conf.getAll
+    engine = open_engine(people, "people")
+    _totals(engine, "churned", "amount % 0 IS NULL")
+    assert (people.catalog.listTables(), people.conf.getAll) == before
+    assert not people.sparkContext.getJobTags()
+
+
+def test_split_works_in_place(people: Any) -> None:
+    with afresh.open(people.table("people"), questions=4, method="split") as guard:
+        assert 0 <= guard.ask("churned").value <= 1
