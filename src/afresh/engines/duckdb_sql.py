@@ -132,7 +132,7 @@ class Statement:
     source: str
     columns: Mapping[str, str]  # names and DuckDB types
     blocks: bool = False  # whether the source has a column `block`
-    leaves: dict[str, str] = field(default_factory=dict)
+    leaves: dict[str, str] = field(default_factory=dict)  # SQL -> name, between NULs, which no SQL contains
     layers: list[dict[str, str]] = field(default_factory=list)  # per layer: expression -> its name
     outputs: list[str] = field(default_factory=lambda: ["count(*)"])
 
@@ -143,9 +143,11 @@ class Statement:
         inside = " AND ".join(part for part in (within, group and group.sql) if part)
         start = len(self.outputs)
         if query.expression.type is Type.BOOLEAN:
-            value = f"coalesce({self._piece(query.expression).sql}, {'TRUE' if query.fill else 'FALSE'})"
+            value = self._piece(query.expression).sql
+            if query.fill or query.complement:  # else NULL is not counted anyway
+                value = f"coalesce({value}, {'TRUE' if query.fill else 'FALSE'})"
             value = f"NOT {value}" if query.complement else value
-            self.outputs.append(f"count_if({' AND '.join(part for part in (inside, value) if part)})")
+            self.outputs.append(_count(" AND ".join(part for part in (inside, value) if part)))
         else:
             raw = self._named(self._piece(query.expression))
             layer = max(raw.layer, group.layer if group else 0)
@@ -157,12 +159,17 @@ class Statement:
 
     def sql(self) -> str:
         """The whole statement."""
+        outputs = ", ".join(self.outputs)
+        if not self.layers and not self.blocks:  # short SQL: of a small table, reading the statement is half the time
+            for sql, name in self.leaves.items():
+                outputs = outputs.replace(name, sql)
+            return f"SELECT {outputs} FROM {self.source}"
         leaves = [f"{sql} AS {name}" for sql, name in self.leaves.items()]
         leaves.append("dealt.block AS block" if self.blocks else "0 AS block")  # some read no column at all
         text = f"SELECT {', '.join(leaves)} FROM {self.source}"
         for layer in self.layers:
             text = f"SELECT *, {', '.join(f'{sql} AS {name}' for sql, name in layer.items())} FROM ({text})"
-        return f"SELECT {', '.join(self.outputs)} FROM ({text})"
+        return f"SELECT {outputs} FROM ({text})".replace("\0", "")
 
     def _named(self, piece: _Piece) -> _Piece:
         """The piece by a name, in a layer above everything it mentions."""
@@ -185,7 +192,7 @@ class Statement:
     def _piece(self, node: Node) -> _Piece:
         if isinstance(node, Column):
             physical = self.columns[node.name]
-            name = self.leaves.setdefault(leaf(node.name, physical), f"c{len(self.leaves)}")
+            name = self.leaves.setdefault(leaf(node.name, physical), f"\0c{len(self.leaves)}\0")
             return _Piece(name, finite=physical not in ("FLOAT", "DOUBLE"), name=True)
         if isinstance(node, Literal):
             return _Piece(constant(node))
@@ -268,6 +275,13 @@ _OF_A_NAME: dict[Op, Callable[[str], str]] = {
     Op.LOWER: _mapped("lower", _UPPER, _LOWER),
     Op.UPPER: _mapped("upper", _LOWER, _UPPER),
 }
+
+
+def _count(condition: str) -> str:
+    """How many rows satisfy a condition. Each form measures up to three times as fast as the other in its case."""
+    if " AND " in condition:  # CASE tests the second part only where the first holds
+        return f"count(CASE WHEN {condition} THEN 1 END)"
+    return f"coalesce(count_if({condition}), 0)"  # NULL if all rows are
 
 
 def _unit(name: str, query: Query) -> str:

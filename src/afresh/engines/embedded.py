@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
-import tempfile
-import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
 from afresh.engines.base import Moments
-from afresh.engines.content import deal_rows, fingerprint, sum_hashes
+from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, select_cells, total_rows
 from afresh.engines.duckdb_sql import Statement, type_of
+from afresh.engines.scratch import make_scratch
 from afresh.engines.sources import open_source
+from afresh.engines.watchdog import Watchdog
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
 
+_Read = TypeVar("_Read")
 _AT_ONCE = 200  # queries in one statement; more make planning slow, not the scan
 
 
@@ -37,9 +39,9 @@ class EmbeddedEngine:
 
         A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
         """
-        self._time_limit = time_limit
-        scratch = tempfile.mkdtemp(prefix="afresh-")
-        self._cleanup = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self._watchdog = Watchdog(time_limit)
+        scratch = make_scratch()
+        self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
             self._connection, self._source = open_source(data, table, memory_limit, scratch)
             self._rows = int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0])
@@ -66,10 +68,9 @@ class EmbeddedEngine:
     def fingerprint(self) -> str:
         """A digest of the rows' content that does not depend on their order or encoding."""
         if self._fingerprint is None:
-            columns = self._source.columns
-            count, high, low = self._run(sum_hashes(self._source.relation, columns))
-            self._check_count(count)
-            self._fingerprint = fingerprint(columns, self._rows, high, low)
+            totals = self._read(self._total)
+            self._check_count(totals.rows)
+            self._fingerprint = fingerprint(self._source.columns, totals)
         return self._fingerprint
 
     def check_unchanged(self) -> None:
@@ -133,25 +134,40 @@ class EmbeddedEngine:
         if count != (self._rows if expected is None else expected):
             raise DataChanged("the data have another number of rows than when they were opened; nothing was answered")
 
+    def _total(self, cursor: duckdb.DuckDBPyConnection) -> Totals | None:
+        import pyarrow as pa  # on demand, as nothing else here needs it
+
+        columns = self._source.columns
+        # a relation, because the rows of `execute` would all be in memory at once
+        cells = cursor.sql(select_cells(self._source.relation, columns))
+        with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+            return total_rows(cells.to_arrow_reader(batch_rows(columns)), columns)
+        return None
+
     def _run(self, sql: str) -> tuple[Any, ...]:
-        """The one row a statement gives. The file must be the same before and after."""
-        stamp, row = self._source.stamp, None
+        """The one row a statement gives."""
+        return self._read(lambda cursor: cursor.execute(sql).fetchone())
+
+    def _read(self, read: Callable[[duckdb.DuckDBPyConnection], _Read | None]) -> _Read:
+        """What is read with a cursor, within the time limit. The file must be the same before and after."""
+        stamp, result = self._source.stamp, None
         if stamp:
             stamp.check()
         with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
             cursor = self._connection.cursor()
-            timer = threading.Timer(self._time_limit, cursor.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                row = cursor.execute(sql).fetchone()
-            finally:
-                timer.cancel()
+            with self._watchdog.limit(cursor.interrupt):
+                result = read(cursor)
         if stamp:
             stamp.check()
-        if row is None:
+        if result is None:
             raise EngineError("the engine failed to read the data; the question was not answered")
-        return row
+        return result
+
+
+def _clean_up(watchdog: Watchdog, scratch: str, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
+        watchdog.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _listed(numbers: Sequence[int]) -> str:
