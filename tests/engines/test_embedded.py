@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +24,7 @@ import pytest
 
 from afresh.engines.embedded import EmbeddedEngine
 from afresh.engines.opening import open_engine
-from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument, MissingExtra
+from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
 
@@ -143,7 +145,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "189be8eb27ff50355082cb0bdda60a9858768e8485d2ec721a9094147d645345"
+    assert found == "7995182f967b88987873905686d04ebe0b1f44615cb46a3df96affe11cfe0b6d"
 
 
 def test_deal_is_fair_and_disjoint() -> None:
@@ -401,13 +403,6 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         open_engine(ROWS, table="x")
 
 
-def test_missing_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = pl.DataFrame({"a": [1]})
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match="frames"):
-        open_engine(frame)
-
-
 def test_scratch_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     engine = EmbeddedEngine(ROWS)
@@ -416,3 +411,18 @@ def test_scratch_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DataError):
         EmbeddedEngine(object())
     assert not list(tmp_path.iterdir())
+
+
+def test_scratch_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    old, recent = (tmp_path / f"afresh-{ended.pid}-{name}" for name in "xy")
+    ours = tmp_path / f"afresh-{os.getpid()}-z"
+    for path in (old, recent, ours, tmp_path / "afresh-notes"):
+        path.mkdir()
+        (path / "spilled").touch()
+    for path in (old, ours, tmp_path / "afresh-notes"):
+        os.utime(path, (0, 0))
+    EmbeddedEngine(ROWS).close()
+    assert set(tmp_path.iterdir()) == {recent, ours, tmp_path / "afresh-notes"}

@@ -1,164 +1,206 @@
-"""Rows as bytes that do not depend on file format, types, encoding or order: for fingerprints and for dealing rows.
+"""What identifies data: the multiset of their rows, as questions see them.
 
-A file that is written again, by another program or in another format, must meet the budget already spent on it.
-Formats differ in the types they keep (CSV keeps none) and in the digits of a number, so an encoding knows neither,
-and where it is in doubt it merges: two data that merge share one budget, which is safe; the other error is not.
-Every column, in order of its name, becomes one self-delimiting piece:
+A file that is renamed, written again in another format, order or encoding must meet the budget already spent on it. So
+the fingerprint is made of what a question can see and of nothing else: the names and types of the columns it can use,
+and in each row the finite double, text, boolean, date or timestamp it finds there, or that there is none.
 
-- `N`: NULL, NaN, infinities, empty text, and text that CSV readers take for one of them (NA, null, None, ...);
-- `I`: a whole number up to 2^53, exactly (but see `_number`); `F`: the bits of any other number's float32 (if that
-  is whole it is an `I` again), so a float32 file and its decimals agree; `D`: a double too large for float32;
-- `B`: a boolean; `d`: the days from 1970 to a date or midnight; `t`: the microseconds from 1970 to a timestamp, in UTC;
-- `T`: other text, with its length. Fractions of a second lose their last zeros, lists all but their items.
+- A cell is a few 64-bit words: the bits of a double (-0.0 is 0.0), 0 or 1, days or microseconds since 1970, `MISSING`;
+  of a text its number of bytes, then its UTF-8 bytes in little-endian words, the last filled up with zeros (of a
+  text longer than `LONGEST` its SHA-256 in hexadecimal).
+- Every word is mixed with multipliers that belong to the column's name and type and to its place in the cell, once for
+  each of two lanes of 64 bits. A row is the sum of its words, mixed again: cells that change places between rows show.
+- The rows are summed, which does not see their order and does see duplicates, modulo 2^64 in each lane.
+- SHA-256 seals the version, the columns, the number of rows and the two sums.
 
-Text that spells a number (007 and +7 as well), a boolean, a date or a timestamp is that; types no question can use
-enter by their text form. Questions see the data as they are: all this decides is who shares a budget.
+Nothing here depends on DuckDB's own hash, which changes between versions. Whoever may choose rows can make two
+tables collide, and gains nothing by it: such tables share one budget.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from afresh.engines.duckdb_sql import column, leaf, quote_text, type_of
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.engines.duckdb_sql import leaf, quote_text, type_of
 from afresh.queries.tree import Type
 
-VERSION = "afresh-data-v1"
-_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
-_MOMENT = f"{DAY}([ T]{CLOCK}([zZ]|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?"
-# what pandas, Arrow and R read as missing
-_MISSING = r"[+-]?(nan|inf|infinity)|n/?a|null|none|<na>|#n/?a( n/a)?|-?1\.#(ind|qnan)"
-_WORD = rf"(?i)\s*(true|false|{_MISSING})\s*"
-_DAY_US = 86_400_000_000
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch, RecordBatchReader
+
+VERSION = "afresh-data-v2"
+LONGEST = 512  # bytes of text that are hashed here; a longer text would make batches large
+MISSING = 0x7FF8 << 48  # a NaN; no day or microsecond of the years 1 to 9999, and no length
+
+Words = NDArray[np.uint64]
+_BATCH_CELLS = 2**18  # few enough to stay in the processor's cache
+_DTYPES = {"double": np.float64, "uint8": np.uint8, "int64": np.int64}
+_TAILS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 
-def _number(value: str) -> str:
-    """The piece of a double that is not NULL."""
-    single = f"TRY_CAST({value} AS FLOAT)"
-    # A whole float32 beyond 2^24 may be written by a rounder number that means it (123456792 as 123456790): one of
-    # nine digits and then zeros, at least one. A number that could be one is read as that float32.
-    rounded = f"{value} % CASE WHEN abs({value}) < 1e12 THEN 1e1 ELSE 1e4 END = 0"
-    return (
-        f"CASE WHEN NOT isfinite({value}) THEN 'N' "
-        f"WHEN {value} = trunc({value}) AND abs({value}) <= 16777216 THEN {_whole(value, 'INTEGER')} "
-        f"WHEN {value} = trunc({value}) AND abs({value}) <= 9007199254740992 THEN "
-        f"CASE WHEN {rounded} THEN {_whole(single)} ELSE {_whole(value)} END "
-        f"WHEN {single} IS NULL THEN 'D' || CAST(CAST(CAST({value} AS BIT) AS BIGINT) AS VARCHAR) || ';' "
-        f"WHEN {single} = trunc({single}) AND abs({single}) <= 9007199254740992 THEN {_whole(single)} "
-        f"ELSE 'F' || CAST(CAST(CAST({single} AS BIT) AS INTEGER) AS VARCHAR) || ';' END"
-    )
+@dataclass(frozen=True)
+class Totals:
+    """The number of rows and the sums of their hashes."""
+
+    rows: int
+    high: int
+    low: int
+
+    def __add__(self, other: Totals) -> Totals:
+        """The totals of both."""
+        return Totals(self.rows + other.rows, (self.high + other.high) % 2**64, (self.low + other.low) % 2**64)
 
 
-def _whole(value: str, kind: str = "BIGINT") -> str:
-    return f"'I' || CAST(CAST({value} AS {kind}) AS VARCHAR) || ';'"
+def visible(columns: Mapping[str, str]) -> dict[str, Type]:
+    """The columns that questions can use, in order of their names."""
+    return {name: kind for name in sorted(columns) if (kind := type_of(columns[name])) is not None}
 
 
-def _moment(us: str) -> str:
-    """The piece of microseconds since 1970; days apart, because the last dates have no such microseconds."""
-    return f"CASE WHEN {us} % {_DAY_US} = 0 THEN 'd' || ({us} // {_DAY_US}) || ';' ELSE 't' || {us} || ';' END"
+def select_cells(source: str, columns: Mapping[str, str]) -> str:
+    """SQL of the visible cells of every row; of a text its length as well."""
+    cells: list[str] = []
+    for name, kind in visible(columns).items():
+        value = leaf(name, columns[name])
+        if kind is Type.TEXT:
+            size = f"strlen({value})"
+            bytes = f"CASE WHEN {size} <= {LONGEST} THEN {value} WHEN {size} IS NULL THEN '' ELSE sha256({value}) END"
+            cells += [size, bytes]
+        else:
+            cells.append(_FIXED[kind].format(value))
+    return f"SELECT {', '.join(f'{cell} AS c{i}' for i, cell in enumerate(cells))} FROM {source} AS d"
 
 
-def _sized(text: str) -> str:
-    return f"'T' || strlen({text}) || ':' || {text}"
+_FIXED = {
+    Type.NUMBER: "{}",
+    Type.BOOLEAN: "CAST({} AS UTINYINT)",
+    Type.DATE: "CAST({} - DATE '1970-01-01' AS BIGINT)",
+    Type.TIMESTAMP: "epoch_us({})",
+}
 
 
-def _text(text: str, number: str, us: str) -> str:
-    """The piece of text that is not NULL, of the number or moment it spells (else NULL)."""
-    word = f"lower({_trim(text)})"
-    clock = f"{text} < ':' AND regexp_full_match({text}, '[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}[.][0-9]+')"
-    seconds = f"rtrim(rtrim({text}, '0'), '.')"
-    unquoted = rf"regexp_replace(regexp_replace({text}, '[''\"]', '', 'g'), '[][\s,]+', ' ', 'g')"
-    return (
-        f"CASE WHEN {text} = '' THEN 'N' "
-        f"WHEN {number} IS NOT NULL THEN {_number(number)} "
-        f"WHEN {us} IS NOT NULL THEN {_moment(us)} "
-        f"WHEN regexp_full_match({text}, '{_WORD}') THEN "
-        f"CASE {word} WHEN 'true' THEN 'B1' WHEN 'false' THEN 'B0' ELSE 'N' END "
-        f"WHEN {clock} THEN {_sized(seconds)} "
-        f"WHEN {text} >= '[' AND {text} < '\\' THEN {_sized(unquoted)} "
-        f"ELSE {_sized(text)} END"
-    )
+def batch_rows(columns: Mapping[str, str]) -> int:
+    """How many rows to hash at a time: a multiple of DuckDB's vectors."""
+    return max(2048, _BATCH_CELLS // len(columns) // 2048 * 2048)
 
 
-def _trim(text: str) -> str:
-    """Slow, so only for text that a pattern between white space has matched."""
-    return f"trim({text}, ' \t\r\n\f')"
+def total_rows(reader: RecordBatchReader, columns: Mapping[str, str]) -> Totals:
+    """The totals of the rows that `select_cells` gives."""
+    schema = visible(columns)
+    keys = {name: _Keys(name, kind) for name, kind in schema.items()}
+    # One thread: DuckDB's are busy reading meanwhile, and a second one here would wait for Python's lock.
+    return sum((_total_batch(batch, schema, keys) for batch in reader), Totals(0, 0, 0))
 
 
-def _parts(name: str, physical: str, alias: str) -> tuple[list[str], str]:
-    """What a column's piece is made of, each named by the alias and its place, and the piece of those names."""
-    kind, value, first = type_of(physical), leaf(name, physical), f"{alias}_0"
-    if kind is Type.NUMBER:
-        return [value], _number(first)
-    if kind is Type.BOOLEAN:
-        return [value], f"CASE WHEN {first} THEN 'B1' ELSE 'B0' END"
-    if kind is Type.DATE:
-        return [f"{value} - DATE '1970-01-01'"], f"'d' || {first} || ';'"
-    if kind is Type.TIMESTAMP:
-        return [f"epoch_us({value})"], _moment(first)
-    text = value if kind is Type.TEXT else f"CAST({column(name)} AS VARCHAR)"
-    # Every number and moment begins with a sign, point, digit or space: one comparison spares most text the rest.
-    early, trimmed = f"{text} < ':' AND regexp_full_match({text}, '\\s*", _trim(text)
-    number = rf"CASE WHEN {early}{_NUMBER}\s*') THEN TRY_CAST({trimmed} AS DOUBLE) END"
-    moment = rf"CASE WHEN {early}{_MOMENT}\s*') THEN {moment_of(trimmed, zoned=True)} END"
-    return [text, number, f"epoch_us({moment})"], _text(first, f"{alias}_1", f"{alias}_2")
+def fingerprint(columns: Mapping[str, str], totals: Totals) -> str:
+    """The digest of the columns' names and types and of the multiset of rows."""
+    named = [[name, kind.value] for name, kind in visible(columns).items()]
+    sealed = [VERSION, named, totals.rows, totals.high, totals.low]
+    return hashlib.sha256(json.dumps(sealed).encode()).hexdigest()
 
 
-def moment_of(text: str, *, zoned: bool = False) -> str:
-    """SQL of the UTC timestamp that ISO text spells, NULL if there is no such day."""
-    # A cast to TIMESTAMP drops offsets and digits beyond microseconds; Arrow's nanoseconds are rounded, so these are.
-    # Nanoseconds reach from 1677 to 2262 only.
-    moment = f"coalesce(CAST(TRY_CAST({text} AS TIMESTAMP_NS) AS TIMESTAMP), TRY_CAST({text} AS TIMESTAMP))"
-    moment = f"CASE WHEN strlen({text}) > 26 THEN {moment} ELSE TRY_CAST({text} AS TIMESTAMP) END"
-    if not zoned:
-        return moment
-    offset = f"regexp_matches({text}, '[+-][0-9]{{2}}(:?[0-9]{{2}})?$') AND strlen({text}) > 10"
-    return f"CASE WHEN {offset} THEN make_timestamp(epoch_us(TRY_CAST({text} AS TIMESTAMPTZ))) ELSE {moment} END"
+class _Keys:
+    """The odd multipliers of a column's words, by place: one of both lanes, then one of each."""
+
+    def __init__(self, name: str, kind: Type) -> None:
+        self._of, self._known = (name, kind.value), list[Words]()
+
+    def __getitem__(self, place: int) -> Words:
+        while len(self._known) <= place:
+            text = json.dumps([VERSION, *self._of, len(self._known)])
+            self._known.append(
+                np.frombuffer(hashlib.sha256(text.encode()).digest()[:24], "<u8").astype(np.uint64) | np.uint64(1)
+            )
+        return self._known[place]
 
 
-def _hashed(source: str, columns: Mapping[str, str], row: str = "NULL") -> str:
-    """SQL of every row's `row` as r, the SHA-256 of its pieces as h, and as x a hash of what it holds exactly."""
-    inner, pieces = [f"{row} AS r"], []
-    for i, name in enumerate(sorted(columns)):
-        parts, piece = _parts(name, columns[name], f"c{i}")
-        inner += [f"{part} AS c{i}_{j}" for j, part in enumerate(parts)]
-        pieces.append(f"CASE WHEN c{i}_0 IS NULL THEN 'N' ELSE {piece} END")
-    exact = ", ".join(f"c{i}_0" for i in range(len(columns)))
-    return (
-        f"SELECT r, sha256(concat({', '.join(pieces)})) AS h, hash({exact}) AS x "
-        f"FROM (SELECT {', '.join(inner)} FROM {source} AS d)"
-    )
+def _total_batch(batch: RecordBatch, schema: Mapping[str, Type], keys: Mapping[str, _Keys]) -> Totals:
+    lanes = np.zeros((2, batch.num_rows), np.uint64)
+    cells = iter(batch.columns)
+    for name, kind in schema.items():
+        _add(_fixed_words(next(cells)), keys[name][0], lanes)
+        if kind is Type.TEXT:
+            for place, (rows, words) in enumerate(_text_words(next(cells)), start=1):
+                _add(words, keys[name][place], lanes, rows)
+    high, low = lanes
+    high ^= _scramble(low)  # three rounds of a Feistel network: every bit of a row reaches both lanes
+    low ^= _scramble(high)
+    high ^= _scramble(low)
+    return Totals(batch.num_rows, int(high.sum()), int(low.sum()))
 
 
-def sum_hashes(source: str, columns: Mapping[str, str]) -> str:
-    """SQL of the number of rows and the two halves of the sum of 128 bits of every row's hash.
+def _fixed_words(array: Array) -> Words:
+    """One word for every cell that is not text."""
+    present, data = array.buffers()
+    values = np.frombuffer(data, _DTYPES[str(array.type)])[array.offset :][: len(array)]
+    if values.dtype == np.float64:
+        with np.errstate(invalid="ignore"):  # what is under a NULL may be any bits
+            words = (values + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+        np.copyto(words, MISSING, where=~np.isfinite(values))
+    else:
+        words = values.astype(np.int64).view(np.uint64)
+    if present is not None:
+        bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[array.offset :][: len(array)]
+        np.copyto(words, MISSING, where=bits == 0)
+    return words
 
-    A sum, because it does not see the order but does see duplicates; DuckDB adds 64-bit halves exactly.
-    """
-    return (
-        "SELECT count(*), sum(CAST('0x' || h[1:16] AS UBIGINT)), sum(CAST('0x' || h[17:32] AS UBIGINT)) "
-        f"FROM ({_hashed(source, columns)})"
-    )
+
+def _text_words(array: Array) -> Iterator[tuple[Any, Words]]:
+    """The first words of all texts, then the second and so on: their rows, and the words; 0 after a text has ended."""
+    _, ends, data = array.buffers()
+    offsets = np.frombuffer(ends, np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
+    sizes, byte = np.diff(offsets), offsets[:-1] - offsets[0]
+    words = np.zeros(int(offsets[-1] - offsets[0]) // 8 + 2, "<u8")
+    if data is not None:
+        text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+        words.view(np.uint8)[: text.size] = text
+    rows: Any = slice(None)
+    at, shift = byte >> 3, ((byte & 7) << 3).view(np.uint64)  # a text may begin within a word of the buffer
+    while (going := np.count_nonzero(sizes > 0)) > 0:
+        if going < sizes.size // 2:
+            keep = np.flatnonzero(sizes > 0)
+            rows = np.arange(len(array))[rows][keep]
+            sizes, at, shift = sizes[keep], at[keep], shift[keep]
+        word = words.take(at, mode="clip") >> shift
+        at += 1
+        word |= words.take(at, mode="clip") << (64 - shift)  # NumPy shifts by 64 to 0
+        word &= _TAILS.take(sizes, mode="clip")
+        yield rows, word
+        sizes -= 8
 
 
-def fingerprint(columns: Mapping[str, str], rows: int, high: int, low: int) -> str:
-    """The digest of the columns' names and of the multiset of rows."""
-    total = (int(high) << 64) + int(low)
-    return hashlib.sha256(json.dumps([VERSION, sorted(columns), rows, str(total)]).encode()).hexdigest()
+def _add(words: Words, key: Words, lanes: Words, rows: Any = slice(None)) -> None:
+    """Mix words and add them to both lanes of their rows; the word 0 adds nothing."""
+    words ^= words >> 32
+    words *= key[0]
+    words ^= words >> 29
+    lanes[0, rows] += words * key[1]
+    lanes[1, rows] += words * key[2]
+
+
+def _scramble(words: Words) -> Words:
+    """The finaliser of SplitMix64."""
+    mixed = words ^ words >> np.uint64(30)
+    mixed *= 0xBF58476D1CE4E5B9
+    mixed ^= mixed >> 27
+    mixed *= 0x94D049BB133111EB
+    mixed ^= mixed >> 31
+    return mixed
 
 
 def deal_rows(source: str, row: str, columns: Mapping[str, str], size: int, blocks: int, seed: str) -> str:
     """SQL of a table (row, block) that gives every block `size` rows.
 
-    Rows are ranked by content, and the ranks are shuffled by the seed alone. Rows whose encodings merge are told
-    apart by a hash of what they hold, so that their order in the file does not matter; equal rows are
-    interchangeable.
+    Rows are ranked by what questions see of them, and the ranks are shuffled by the seed alone. Rows that tie are
+    equal, hence interchangeable: the order in the file does not matter.
     """
-    hashed = _hashed(source, columns, f"d.{row}")
-    ranked = f"SELECT r, row_number() OVER (ORDER BY h, x, r) AS k FROM ({hashed})"
+    cells = [leaf(name, columns[name]) for name in visible(columns)]
+    cells = [f"CASE WHEN isfinite({cell}) THEN {cell} END" if "DOUBLE" in cell else cell for cell in cells]
+    ranked = f"SELECT d.{row} AS r, row_number() OVER (ORDER BY {', '.join(cells)}, d.{row}) AS k FROM {source} AS d"
     key = f"md5({quote_text(seed + ':')} || k)"
     shuffled = f"SELECT r, row_number() OVER (ORDER BY {key}, k) - 1 AS p FROM ({ranked})"
     block = f"CAST(p // {size:d} AS INTEGER) AS block"

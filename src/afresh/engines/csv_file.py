@@ -32,14 +32,14 @@ from typing import TextIO
 
 import duckdb
 
-from afresh.engines.content import CLOCK, DAY, moment_of
 from afresh.engines.duckdb_sql import quote_name, quote_text
 from afresh.errors import DataError
 
 _DELIMITERS = ",;\t|"
 _BOOLEAN = "(?i)true|false"
 _NUMBER = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(nan|inf|infinity)"
-_TIMESTAMP = rf"{DAY}[ T]{CLOCK}(Z|\+00(:?00)?)?"
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIMESTAMP = rf"{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,9}})?)?(Z|\+00(:?00)?)?"
 _FIRST = 2000  # rows that rule types out before all rows are read for what is left
 
 
@@ -150,6 +150,14 @@ def _grammars(value: str) -> Iterator[tuple[str, str]]:
     yield f"regexp_full_match({value}, '{_BOOLEAN}')", f"CAST({value} AS BOOLEAN)"
     yield f"regexp_full_match({value}, '{_NUMBER}')", f"CAST({value} AS DOUBLE)"
     day = f"TRY_CAST({value} AS DATE)"
-    yield f"CASE WHEN regexp_full_match({value}, '{DAY}') THEN {day} IS NOT NULL ELSE FALSE END", day
-    moment = moment_of(value)
+    yield f"CASE WHEN regexp_full_match({value}, '{_DAY}') THEN {day} IS NOT NULL ELSE FALSE END", day
+    moment = _moment(value)
     yield f"CASE WHEN regexp_full_match({value}, '{_TIMESTAMP}') THEN ({moment}) IS NOT NULL ELSE FALSE END", moment
+
+
+def _moment(text: str) -> str:
+    """SQL of the UTC timestamp that ISO text spells, NULL if there is no such day."""
+    # A cast to TIMESTAMP drops digits beyond microseconds; Arrow's nanoseconds are rounded, so these are.
+    # Nanoseconds reach from 1677 to 2262 only.
+    exact = f"coalesce(CAST(TRY_CAST({text} AS TIMESTAMP_NS) AS TIMESTAMP), TRY_CAST({text} AS TIMESTAMP))"
+    return f"CASE WHEN strlen({text}) > 26 THEN {exact} ELSE TRY_CAST({text} AS TIMESTAMP) END"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
-import tempfile
-import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import duckdb
 
-from afresh.engines.content import deal_rows, fingerprint, sum_hashes
+from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, select_cells, total_rows
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
+from afresh.engines.scratch import make_scratch
 from afresh.engines.sources import open_source
 from afresh.engines.sql_engine import SqlEngine, failed
+from afresh.engines.watchdog import Watchdog
+
+_Read = TypeVar("_Read")
 
 
 class EmbeddedEngine(SqlEngine):
@@ -35,9 +38,9 @@ class EmbeddedEngine(SqlEngine):
 
         A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
         """
-        self._time_limit = time_limit
-        scratch = tempfile.mkdtemp(prefix="afresh-")
-        self._cleanup = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self._watchdog = Watchdog(time_limit)
+        scratch = make_scratch()
+        self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
             self._connection, self._source = open_source(data, table, memory_limit, scratch)
             try:
@@ -68,12 +71,26 @@ class EmbeddedEngine(SqlEngine):
 
     def _digest(self) -> str:
         """It does not depend on the encoding either; see `content`."""
-        count, high, low = self._run(sum_hashes(self._source.relation, self._columns))
-        self._check_count(count)
-        return fingerprint(self._columns, self._rows, high, low)
+        totals = self._read(self._total)
+        self._check_count(totals.rows)
+        return fingerprint(self._columns, totals)
+
+    def _total(self, cursor: duckdb.DuckDBPyConnection) -> Totals | None:
+        import pyarrow as pa  # on demand, as nothing else here needs it
+
+        # a relation, because the rows of `execute` would all be in memory at once
+        cells = cursor.sql(select_cells(self._source.relation, self._columns))
+        with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+            return total_rows(cells.to_arrow_reader(batch_rows(self._columns)), self._columns)
+        return None
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
-        scan, source, rows = statement.scan(), f"{self._source.relation} AS d", self._rows
+        source, rows = f"{self._source.relation} AS d", self._rows
+        if blocks is None and (short := statement.short()) is not None:
+            values = self._run(f"SELECT {', '.join(short)} FROM {source}")
+            self._check_count(values[0], rows)
+            return values
+        scan = statement.scan()
         if blocks is not None:
             wanted = sorted(set(blocks))
             scan.append("dealt.block AS block")
@@ -87,24 +104,29 @@ class EmbeddedEngine(SqlEngine):
         return values
 
     def _run(self, sql: str) -> tuple[Any, ...]:
-        """The one row a statement gives. The file must be the same before and after."""
-        stamp, row = self._source.stamp, None
+        """The one row a statement gives."""
+        return self._read(lambda cursor: cursor.execute(sql).fetchone())
+
+    def _read(self, read: Callable[[duckdb.DuckDBPyConnection], _Read | None]) -> _Read:
+        """What is read with a cursor, within the time limit. The file must be the same before and after."""
+        stamp, result = self._source.stamp, None
         if stamp:
             stamp.check()
         with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
             cursor = self._connection.cursor()
-            timer = threading.Timer(self._time_limit, cursor.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                row = cursor.execute(sql).fetchone()
-            finally:
-                timer.cancel()
+            with self._watchdog.limit(cursor.interrupt):
+                result = read(cursor)
         if stamp:
             stamp.check()
-        if row is None:
+        if result is None:
             raise failed()
-        return row
+        return result
+
+
+def _clean_up(watchdog: Watchdog, scratch: str, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
+        watchdog.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _listed(numbers: Sequence[int]) -> str:

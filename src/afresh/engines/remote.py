@@ -75,7 +75,7 @@ class RemoteEngine(SqlEngine):
         Nothing can be stored beside the table, so every question deals anew. Rows are ranked by content (equal rows
         are interchangeable), and the ranks are shuffled by the seed alone.
         """
-        names = list(statement.leaves.values())
+        names = statement.names
         text = f"concat({self.dialect.constant(Literal(self._seed + ':', Type.TEXT))}, k)"
         shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
         return [

@@ -134,7 +134,7 @@ class Statement:
 
     dialect: Dialect
     columns: Mapping[str, str]  # names and physical types
-    leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, as in every layer
+    leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, between NULs, which no SQL contains
     layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
     outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
 
@@ -147,7 +147,9 @@ class Statement:
         start = len(self.outputs)
         if query.expression.type is Type.BOOLEAN:
             value = self._piece(query.expression)
-            said = f"coalesce({value.sql}, {'TRUE' if query.fill else 'FALSE'})"
+            said = value.sql
+            if query.fill or query.complement:  # else NULL is not counted anyway
+                said = f"coalesce({said}, {'TRUE' if query.fill else 'FALSE'})"
             said = f"NOT {said}" if query.complement else said
             self.outputs.append(_join(self.dialect.count_if(f"{test} AND {said}" if test else said), *inside, value))
         else:
@@ -161,7 +163,21 @@ class Statement:
 
     def scan(self) -> list[str]:
         """The projection at the bottom; blocks of rows, where there are any, are the engine's to add."""
-        return [f"{sql} AS {name}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # some read no column
+        return [f"{sql} AS {_bare(name)}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # none may be read
+
+    @property
+    def names(self) -> list[str]:
+        """The names that the scan gives to the columns."""
+        return [_bare(name) for name in self.leaves.values()]
+
+    def short(self) -> list[str] | None:
+        """The aggregates right over the table, where they need no names; of a small table, reading SQL takes long."""
+        if self.layers:
+            return None
+        texts = [output.sql for output in self.outputs]
+        for sql, name in self.leaves.items():
+            texts = [text.replace(name, sql) for text in texts]
+        return texts
 
     def steps(self) -> list[list[str]]:
         """The projections above the scan, upwards; the last one holds the aggregates.
@@ -175,7 +191,7 @@ class Statement:
             kept = needed - made.keys()
             steps.append([*(f"{piece.sql} AS {name}" for name, piece in made.items()), *sorted(kept)])
             needed = kept.union(*(piece.mentions for piece in made.values()))
-        return [step or ["0 AS nothing"] for step in reversed(steps)]
+        return [[_bare(text) for text in step] or ["0 AS nothing"] for step in reversed(steps)]
 
     @property
     def width(self) -> int:
@@ -203,7 +219,7 @@ class Statement:
     def _piece(self, node: Node) -> _Piece:
         if isinstance(node, Column):
             physical = self.columns[node.name]
-            name = self.leaves.setdefault(self.dialect.leaf(node.name, physical), f"c{len(self.leaves)}")
+            name = self.leaves.setdefault(self.dialect.leaf(node.name, physical), f"\0c{len(self.leaves)}\0")
             return _Piece(name, 0, frozenset([name]), not self.dialect.wild(physical), name=True)
         if isinstance(node, Literal):
             return _Piece(self.dialect.constant(node), name=True)  # as short as a name
@@ -250,6 +266,10 @@ def _is_plain(op: Op, place: int) -> bool:
 def _plain(node: Node) -> str:
     assert isinstance(node, Literal)
     return f"{node.value:.0f}" if isinstance(node.value, float) else str(node.value)
+
+
+def _bare(text: str) -> str:
+    return text.replace("\0", "")
 
 
 def _join(sql: str, *parts: _Piece) -> _Piece:
