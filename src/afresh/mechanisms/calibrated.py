@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from afresh.engines.base import Moments
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
@@ -95,6 +95,8 @@ class Calibrated:
         return (high - low) / 2
 
 
+_Kind = TypeVar("_Kind", bound=Calibrated)
+
 # T = share * t^2 lets the charge rise by share/2 over what the variance alone costs, and buys a small noise for
 # rare events and small differences with it.
 _FLOOR_SHARES = (0.05, 0.1, 0.2)
@@ -103,11 +105,16 @@ _FLOOR_SHARES = (0.05, 0.1, 0.2)
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
 def plan_calibrated(rows: int, questions: int, failure: float) -> Calibrated:
     """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
+    return narrowest(Calibrated, rows, questions, failure)
 
-    def candidate(point: Sequence[float], share: float) -> Calibrated:
+
+def narrowest(kind: type[_Kind], rows: int, questions: int, failure: float) -> _Kind:
+    """The same for any shape of noise."""
+
+    def candidate(point: Sequence[float], share: float) -> _Kind:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
-        return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure)
+        return kind(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
     start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]
