@@ -20,6 +20,8 @@ except ImportError:  # said here, because the entry point exists without the ext
         sys.exit(str(errors.MissingExtra("typer and rich", "cli")))
 
 else:
+    from afresh.lab.cli import app as lab_app
+
     EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
     EXIT_CODES = {
         errors.QueryError: EXIT_QUERY,
@@ -241,6 +243,8 @@ else:
         story = run(folder, talk=sys.stderr if as_json else sys.stdout)
         if as_json:
             print(json.dumps(story))
+
+    app.add_typer(lab_app, name="lab")
 
     @contextmanager
     def _guard(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:

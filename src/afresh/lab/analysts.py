@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.lab.population import Bit, Function, Question
+from afresh.lab.population import Bit, Function, Question, Universe
+from afresh.lab.scientist import Scientist
 
 Floats = NDArray[np.float64]
 
@@ -243,6 +244,11 @@ class Reconstructing:
         self._sets = rng.random((world.k - self._last, world.population.size)) < 0.5
         self._likely = np.zeros(world.population.size)
 
+    @staticmethod
+    def own_population(n: int) -> Universe:
+        """As many rows to tell apart as there are drawn."""
+        return Universe("list of rows", n)
+
     def ask(self) -> Sequence[Question]:
         """Random sets, then the likely half."""
         if self._phase == 0:
@@ -273,4 +279,5 @@ ANALYSTS: dict[str, Start] = {
     "repeating": Repeating,
     "climbing": Climbing,
     "reconstructing": Reconstructing,
+    "scientist": Scientist,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -57,16 +57,16 @@ class Certified:
         """The guard's name for it."""
         return self.mechanism.method
 
-    @cached_property
-    def table(self) -> InwardTable:
-        """Shared by all conversations."""
-        return InwardTable(self.mechanism)
-
     def start(self, rng: np.random.Generator) -> Session:
         """A conversation about a new sample."""
         if isinstance(self.mechanism, Split):
             return _Blocks(self.mechanism)
         return _Noisy(self, rng)
+
+
+@lru_cache(maxsize=32)  # shared by all conversations with one mechanism
+def _table(mechanism: Mechanism) -> InwardTable:
+    return InwardTable(mechanism)
 
 
 class _Noisy:
@@ -76,7 +76,8 @@ class _Noisy:
     def answer(self, values: Values) -> Answers:
         release, of_each = self._constants.mechanism.release, moments(values)
         noise = self._rng.standard_normal(len(of_each))
-        return self._constants.table(np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)]))
+        released = np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)])
+        return _table(self._constants.mechanism)(released)  # type: ignore[arg-type] # a frozen dataclass is hashable
 
 
 class _Blocks:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 from afresh.errors import InvalidArgument, MissingExtra
 from afresh.lab.analysts import ANALYSTS, Start, World
 from afresh.lab.mechanisms import MECHANISMS, Make
-from afresh.lab.population import POPULATIONS, Population, Question, Universe, evaluate
+from afresh.lab.population import POPULATIONS, Population, Question, evaluate
 from afresh.mechanisms.session import Answers, Floats, Interactive
 
 REPEATS_A_PART = 25
@@ -44,20 +45,19 @@ class Trial:
     @property
     def names(self) -> dict[str, str]:
         """How tables call the three."""
-        return {
-            "mechanism": _name(self.mechanism),
-            "analyst": _name(self.analyst),
-            "population": self.population if isinstance(self.population, str) else self.population.name,
-        }
+        return {"mechanism": _name(self.mechanism), "analyst": _name(self.analyst), "population": self._population.name}
+
+    @property
+    def _population(self) -> Population:
+        own = getattr(_choose("analyst", self.analyst, ANALYSTS), "own_population", None)
+        chosen: Population = _choose("population", self.population, POPULATIONS) if own is None else own(self.n)
+        return chosen
 
     def resolved(self) -> tuple[Interactive, Start, Population]:
-        """The three themselves."""
+        """The three themselves; an analyst who needs a population of its own brings it along."""
         make: Make = _choose("mechanism", self.mechanism, MECHANISMS)
         start: Start = _choose("analyst", self.analyst, ANALYSTS)
-        population: Population = _choose("population", self.population, POPULATIONS)
-        if self.analyst == "reconstructing":  # needs a list of rows that can be told apart
-            population = Universe("list of rows", self.n)
-        return make(self.n, self.k, self.failure), start, population
+        return make(self.n, self.k, self.failure), start, self._population
 
 
 def _name(thing: Any) -> str:
@@ -123,73 +123,90 @@ def _summary(value: Floats, low: Floats, high: Floats, truth: Floats) -> dict[st
 
 
 def simulate(
-    trial: Trial,
+    trials: Sequence[Trial],
     repeats: int,
     folder: Path | None = None,
     *,
     processes: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> Columns:
-    """`repeats` repeats in parts. With a folder, finished parts are kept there as Parquet and not run again."""
-    parts = [range(i, min(i + REPEATS_A_PART, repeats)) for i in range(0, repeats, REPEATS_A_PART)]
-    files = [None if folder is None else folder / _file_name(trial, part) for part in parts]
-    done: dict[int, Columns] = {i: _read(f) for i, f in enumerate(files) if f is not None and f.exists()}
-    todo = [i for i in range(len(parts)) if i not in done]
-    if progress is not None and done:
-        progress(sum(len(parts[i]) for i in done))
+) -> list[Columns]:
+    """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again."""
+    ranges = [range(i, min(i + REPEATS_A_PART, repeats)) for i in range(0, repeats, REPEATS_A_PART)]
+    parts = [_Part(trial, numbers, folder) for trial in trials for numbers in ranges]
+    done = {part: part.read() for part in parts if part.exists()}
+    todo = [part for part in parts if part not in done]
+    if progress is not None:
+        progress(sum(len(part.repeats) for part in done))
+    with _runner(processes) as each:
+        for part, columns in zip(todo, each(_run_part, todo), strict=True):
+            done[part] = columns
+            if progress is not None:
+                progress(len(part.repeats))
+    return [_joined([done[_Part(trial, numbers, folder)] for numbers in ranges]) for trial in trials]
 
-    def finish(index: int, columns: Columns) -> None:
-        done[index] = columns
-        file = files[index]
-        if file is not None:
-            _write(file, trial, columns)
-        if progress is not None:
-            progress(len(parts[index]))
 
+@contextmanager
+def _runner(processes: int) -> Iterator[Callable[..., Iterable[Columns]]]:
     if processes == 1:
-        for i in todo:
-            finish(i, run(trial, parts[i]))
-    else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-            for i, columns in zip(todo, pool.map(run, [trial] * len(todo), [parts[i] for i in todo]), strict=True):
-                finish(i, columns)
-    names = done[0]
-    return {name: [x for i in range(len(parts)) for x in done[i][name]] for name in names}
+        yield map
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        yield pool.map
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: [x for part in parts for x in part[name]] for name in parts[0]}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some repeats of a trial, and the file that keeps them."""
+
+    trial: Trial
+    repeats: range
+    folder: Path | None
+
+    @property
+    def file(self) -> Path:
+        """Named after everything that decides its content."""
+        assert self.folder is not None
+        trial = self.trial
+        settings = (sorted(trial.names.items()), trial.n, trial.k, trial.failure, trial.seed, self.repeats)
+        digest = hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return self.folder / f"{'-'.join(trial.names.values())}-{trial.n}-{trial.k}-{digest}.parquet".replace(" ", "-")
+
+    def exists(self) -> bool:
+        """Was it run and kept?"""
+        return self.folder is not None and self.file.exists()
+
+    def read(self) -> Columns:
+        """What was kept."""
+        table = _arrow()[1].read_table(self.file)
+        return {name: table[name].to_pylist() for name in table.column_names if name not in _CONSTANTS}
+
+    def write(self, columns: Columns) -> None:
+        """Keep it, as a whole or not at all."""
+        arrow, parquet = _arrow()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        trial = self.trial
+        constants = trial.names | {"n": trial.n, "k": trial.k, "failure": trial.failure, "seed": trial.seed}
+        table = arrow.table({name: [value] * len(self.repeats) for name, value in constants.items()} | columns)
+        half = self.file.with_suffix(".part")
+        parquet.write_table(table, half)
+        half.replace(self.file)
+
+
+def _run_part(part: _Part) -> Columns:
+    columns = run(part.trial, part.repeats)
+    if part.folder is not None:
+        part.write(columns)
+    return columns
 
 
 def _one_thread() -> None:
     """Workers share the cores already."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
-
-
-def _file_name(trial: Trial, part: range) -> str:
-    settings = repr((sorted(trial.names.items()), trial.n, trial.k, trial.failure, trial.seed, part.start, part.stop))
-    digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
-    return f"{'-'.join(trial.names.values())}-{part.start}-{digest}.parquet"
-
-
-def _write(file: Path, trial: Trial, columns: Columns) -> None:
-    arrow, parquet = _arrow()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    constants: dict[str, Any] = {
-        **trial.names,
-        "n": trial.n,
-        "k": trial.k,
-        "failure": trial.failure,
-        "seed": trial.seed,
-    }
-    size = len(columns["repeat"])
-    table = arrow.table({name: [value] * size for name, value in constants.items()} | columns)
-    half = file.with_suffix(".part")
-    parquet.write_table(table, half)
-    half.replace(file)  # a part is there as a whole or not at all
-
-
-def _read(file: Path) -> Columns:
-    _, parquet = _arrow()
-    table = parquet.read_table(file)
-    return {name: table[name].to_pylist() for name in table.column_names if name not in _CONSTANTS}
 
 
 _CONSTANTS = ("mechanism", "analyst", "population", "n", "k", "failure", "seed")
