@@ -81,7 +81,7 @@ def trials(
         for mechanism in mechanisms
         if mechanism != "split" or n >= k
         for analyst in analysts
-        if analyst != "reconstructing" or n <= 2000
+        if analyst != "reconstructing" or n < k
         for population in (populations[:1] if analyst in _OWN else populations)
     ]
 

@@ -217,7 +217,7 @@ def _draw_science(curves: dict[str, Floats], number: int, folder: Path) -> Path:
 
     titles = {
         "holdout": "Standard holdout",
-        "thresholdout": "Thresholdout",
+        "thresholdout": "Thresholdout, Gaussian noise",
         "thresholdout, Laplace": "Thresholdout, Laplace noise",
     }
     figure, panels = subplots(1, len(titles), (4.4 * len(titles), 3.8))
