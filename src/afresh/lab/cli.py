@@ -78,17 +78,19 @@ def coverage(
 
 @app.command()
 def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
-    """What each method guarantees against the number of questions: a table, and a picture for 95 and 99 %.
+    """What each method guarantees against the number of questions: a table, a picture for 95 and 99 %, and one that
+    helps to choose.
 
     Example: afresh lab frontier --out lab
     """
     from afresh.lab import frontier as lines
+    from afresh.lab import which
     from afresh.lab.coverage import markdown
 
     steps = len(lines.ROWS) * len(lines.QUESTIONS) * len(lines.FAILURES)
     with _progress(steps, "plans") as progress:
         points = lines.frontier(progress=progress)
-    pictures = lines.draw(points, out)
+    pictures = [*lines.draw(points, out), which.draw(out)]
     if as_json:
         print(json.dumps([point.to_dict() for point in points]))
     else:
