@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,7 +20,7 @@ from afresh.theory.stability import fixed_gaussian_charge, fixed_laplace_charge
 
 
 @dataclass(frozen=True)
-class _Fixed:
+class _Fixed(ABC):
     """v = mu + scale * xi, and the interval n kl(v -+ scale * reach || P) <= level."""
 
     method: ClassVar[str]
@@ -52,16 +53,16 @@ class _Fixed:
 
     # What the two shapes of noise differ in.
     @property
-    def _stability(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _stability(self) -> float: ...
 
-    @cached_property
-    def _reach(self) -> float:
-        raise NotImplementedError
+    @property
+    @abstractmethod
+    def _reach(self) -> float: ...
 
-    @cached_property
-    def _level(self) -> float:
-        raise NotImplementedError
+    @property
+    @abstractmethod
+    def _level(self) -> float: ...
 
     def release(self, moments: Moments, noise: float) -> float:
         """v on the public grid, within [0, 1]."""
