@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from afresh.engines.base import Moments
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
+from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.laplace import plan_calibrated_laplace
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from oracle import calibrated as calibrated_oracle
@@ -25,7 +27,14 @@ def stabilized() -> Stabilized:
     return mechanism
 
 
-MECHANISMS: list[Mechanism] = [stabilized(), plan_calibrated(N, K, FAILURE), Split(N, K, FAILURE)]
+MECHANISMS: list[Mechanism] = [
+    stabilized(),
+    plan_calibrated(N, K, FAILURE),
+    Split(N, K, FAILURE),
+    plan_calibrated_laplace(N, K, FAILURE),
+    plan_fixed_gaussian(N, K, FAILURE),
+    plan_fixed_laplace(N, K, FAILURE),
+]
 each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.method)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from afresh import errors
-from afresh.cli import steward
+from afresh.cli import lab, steward
 from afresh.cli.options import (
     EPILOG,
     EXIT_CODES,
@@ -248,3 +248,4 @@ def demo(
 
 for command in (steward.charge, steward.divide, steward.receipt, steward.verify):
     app.command(epilog=EPILOG)(command)
+app.add_typer(lab.app, name="lab")

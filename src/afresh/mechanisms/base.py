@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
 
 # The three means at which plans are compared, unless the user says what is typical.
@@ -17,8 +16,8 @@ TYPICAL_MEANS = (0.5, 0.1, 0.01)
 class Mechanism(Protocol):
     """Public constants, fixed before data are seen, and three pure functions of them.
 
-    The charge never depends on data. `release` turns moments and one standard normal number into the released
-    number, which lies on a public grid; everything after is a function of it alone.
+    The charge never depends on data. `release` turns moments and one standard normal number into what is released,
+    which lies on a public grid; everything after is a function of it alone.
     """
 
     method: ClassVar[str]
@@ -73,15 +72,25 @@ class Mechanism(Protocol):
         """By its constants."""
         ...
 
-    def release(self, moments: Moments, noise: float) -> float:
-        """The released number for a query with these moments and this standard normal noise."""
+    @property
+    def dealt(self) -> int:
+        """Into how many blocks the rows are dealt; 0 if every answer is from all rows."""
         ...
 
-    def value(self, released: float) -> float:
-        """The released number on the scale of the mean, in [0, 1]."""
+    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """Which blocks of rows the answer with this number is made from; several groups give several moments."""
         ...
 
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    # What is released is a number, or a few named ones; guess and check makes it only when it knows what came before.
+    def release(self, moments: Any, noise: float) -> Any:
+        """What to release about a query with these moments, given one standard normal number."""
+        ...
+
+    def value(self, released: Any) -> float:
+        """What was released on the scale of the mean, in [0, 1]."""
+        ...
+
+    def interval(self, released: Any, *, binary: bool = False) -> tuple[float, float]:
         """The simultaneous interval; `binary` says that the query only takes the values 0 and 1."""
         ...
 
@@ -95,6 +104,45 @@ class Mechanism(Protocol):
         All answers of one plan share its certificate, in whatever mix. Raises `InvalidArgument` where that is not so.
         """
         ...
+
+
+class FromAllRows:
+    """For mechanisms whose every answer is made from all rows."""
+
+    @property
+    def dealt(self) -> int:
+        """0: rows are not dealt."""
+        return 0
+
+    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """None."""
+        return ()
+
+
+class EqualAnswers:
+    """For mechanisms whose answers all have the same noise, and one account."""
+
+    method: ClassVar[str]
+    questions: int
+
+    @property
+    def answers(self) -> int:
+        """As many as questions."""
+        return self.questions
+
+    @property
+    def row_charge(self) -> float:
+        """0: there is no such account."""
+        return 0.0
+
+    @property
+    def row_share(self) -> None:
+        """None: there is no such account."""
+        return None
+
+    def coarser(self, coarseness: float) -> Self:
+        """Refused."""
+        raise InvalidArgument(f"precision cannot be chosen with method={self.method!r}; leave it out.")
 
 
 def grid_step(noise_scale: float) -> float:

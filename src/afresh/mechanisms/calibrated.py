@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar
 
 from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import FromAllRows, geometric_mean, grid_step, round_to_grid
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
@@ -19,7 +19,7 @@ from afresh.theory.stability import calibrated_charge
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class Calibrated(FromAllRows):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
 
     method: ClassVar[str] = "calibrated"
@@ -114,12 +114,14 @@ class Calibrated:
         low, high = self.interval(mean)
         return (high - low) / 2
 
-    def coarser(self, coarseness: float) -> Calibrated:
+    def coarser(self, coarseness: float) -> Self:
         """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3)."""
         if not coarseness >= 1:
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
         return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4, cap=self.information)
 
+
+_Kind = TypeVar("_Kind", bound=Calibrated)
 
 # T = share * t^2 lets the charge rise by share/2 over what the variance alone costs, and buys a small noise for
 # rare events and small differences with it.
@@ -130,12 +132,17 @@ _FLOOR_SHARES = (0.05, 0.1, 0.2)
 def plan_calibrated(rows: int, questions: int, failure: float, answers: int | None = None) -> Calibrated:
     """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
 
+    return narrowest(Calibrated, rows, questions, failure, answers)
+
+
+def narrowest(kind: type[_Kind], rows: int, questions: int, failure: float, answers: int | None = None) -> _Kind:
+    """The same for any shape of noise."""
     most = questions if answers is None else answers
 
-    def candidate(point: Sequence[float], share: float) -> Calibrated:
+    def candidate(point: Sequence[float], share: float) -> _Kind:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
-        return Calibrated(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
+        return kind(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
     start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]

@@ -9,12 +9,12 @@ from typing import ClassVar
 from scipy.special import betaincinv
 
 from afresh.engines.base import Moments
-from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import EqualAnswers
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(EqualAnswers):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11)."""
 
     method: ClassVar[str] = "split"
@@ -22,11 +22,6 @@ class Split:
     rows: int
     questions: int
     failure: float
-
-    @property
-    def answers(self) -> int:
-        """As many as questions: every answer has rows of its own."""
-        return self.questions
 
     @property
     def block(self) -> int:
@@ -44,14 +39,13 @@ class Split:
         return None
 
     @property
-    def row_charge(self) -> float:
-        """0: there is no such account."""
-        return 0.0
+    def dealt(self) -> int:
+        """A block for every question."""
+        return self.questions
 
-    @property
-    def row_share(self) -> None:
-        """None: there is no such account."""
-        return None
+    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """The question's own."""
+        return ((number - 1,),)
 
     @property
     def failure_use(self) -> dict[str, float]:
@@ -82,12 +76,6 @@ class Split:
         """Half the length of the interval that holds for every query, not only 0/1."""
         low, high = self.interval(mean)
         return (high - low) / 2
-
-    def coarser(self, coarseness: float) -> Split:
-        """Refused: an answer has its rows, and there is nothing to save."""
-        raise InvalidArgument(
-            "precision cannot be chosen with method='split', where every answer has rows of its own; leave it out."
-        )
 
 
 def plan_split(rows: int, questions: int, failure: float, answers: int | None = None) -> Split | None:

@@ -12,7 +12,7 @@ from numpy.polynomial import Chebyshev
 
 from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import FromAllRows, geometric_mean, grid_step, round_to_grid
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
 from afresh.theory.extremes import cvar_with_square
 from afresh.theory.search import minimize_between
@@ -30,7 +30,7 @@ MOST_ROWS = 10**10  # beyond, the cells of e_+ would fill the memory
 
 
 @dataclass(frozen=True)
-class Stabilized:
+class Stabilized(FromAllRows):
     """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
 
     method: ClassVar[str] = "stabilized"

@@ -26,6 +26,24 @@ def fixed_questions_half_width(n: int, k: int, failure: float, mean: float) -> f
     return (kl_upper(mean, bound) - kl_lower(mean, bound)) / 2
 
 
+def rogers_half_width(n: int, k: int, failure: float) -> float:
+    """Rogers et al. 2020: fixed Gaussian noise, Russo and Zou's bound on the mean square, Markov's inequality.
+
+    k answers that are rho-zCDP each (sd 1/(n sqrt(2 rho))) reveal I <= rho k n nats, and the worst deviation of a
+    sample mean has mean square (2 I - ln(1-lam)) / (4 n lam), for any lam in (0, 1). Half of beta goes to it, half
+    to the noise. Optimised over rho and lam.
+    """
+
+    def width(point: Sequence[float]) -> float:
+        rho = math.exp(min(max(point[0], -60.0), 0.0))
+        lam = 1 / (1 + math.exp(-min(max(point[1], -30.0), 30.0)))
+        square = (2 * rho * k * n - math.log1p(-lam)) / (4 * n * lam)
+        return math.sqrt(2 * square / failure) + math.sqrt(math.log(4 * k / failure) / rho) / n
+
+    start = [math.log(math.sqrt(failure * math.log(4 * k / failure) / (k * n * n))), 1.0]
+    return minimize_simplex(width, start, tolerance=1e-4, evaluations=400)[1]
+
+
 def jung_error(n: int, k: int, failure: float) -> float:
     """Differential privacy transfer (Jung et al. 2020) with fixed Gaussian noise, optimised numerically.
 

@@ -1,0 +1,138 @@
+"""`afresh lab`: parse, call, print. Tables go to stdout, talk and progress to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Attacks, coverage, and the figures of the literature.")
+
+Folder = Annotated[Path, typer.Option("--out", help="Where results and pictures are kept.", metavar="FOLDER")]
+Processes = Annotated[int, typer.Option(help="Worker processes. Default: one per core.", metavar="N")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
+Names = Annotated[list[str] | None, typer.Option(metavar="NAME")]
+
+
+@contextmanager
+def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+@app.command()
+def coverage(
+    rows: Annotated[int, typer.Option(help="n, the rows of every sample.", metavar="N")] = 2000,
+    questions: Annotated[int, typer.Option(help="k, the questions of every analyst.", metavar="K")] = 200,
+    repeats: Annotated[int, typer.Option(help="Conversations a cell.", metavar="R")] = 100,
+    confidence: Annotated[float, typer.Option(help="What intervals should hold with.", metavar="C")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    mechanism: Names = None,
+    analyst: Names = None,
+    population: Names = None,
+    out: Folder = Path("lab"),
+    processes: Processes = 0,
+    as_json: Json = False,
+) -> None:
+    """How often all intervals held at once, by mechanism, analyst and population.
+
+    Parts that are done are kept in FOLDER as Parquet, so an interrupted run goes on where it stopped.
+
+    Example: afresh lab coverage --rows 2000 --questions 200 --mechanism stabilized --mechanism empirical
+    """
+    from afresh.lab import coverage as table
+    from afresh.lab.analysts import ANALYSTS
+    from afresh.lab.mechanisms import MECHANISMS
+    from afresh.lab.population import POPULATIONS
+
+    wanted = table.trials(
+        rows,
+        questions,
+        mechanism or tuple(MECHANISMS),
+        analyst or tuple(ANALYSTS),
+        population or tuple(POPULATIONS),
+        round(1 - confidence, 12),
+        seed,
+    )
+    for trial in wanted:
+        trial.resolved()  # a wrong name, or an impossible plan, is said before anything runs
+    with _progress(len(wanted) * repeats, "repeats") as progress:
+        cells = table.coverage(wanted, repeats, out, processes=processes or os.cpu_count() or 1, progress=progress)
+    if as_json:
+        print(json.dumps([cell.to_dict() for cell in cells]))
+    else:
+        print(table.markdown(table.HEADER, table.lines(cells)))
+
+
+@app.command()
+def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
+    """What each method guarantees against the number of questions: a table, a picture for 95 and 99 %, and one that
+    helps to choose.
+
+    Example: afresh lab frontier --out lab
+    """
+    from afresh.lab import frontier as lines
+    from afresh.lab import which
+    from afresh.lab.coverage import markdown
+
+    steps = len(lines.ROWS) * len(lines.QUESTIONS) * len(lines.FAILURES)
+    with _progress(steps, "plans") as progress:
+        points = lines.frontier(progress=progress)
+    pictures = [*lines.draw(points, out), which.draw(out)]
+    if as_json:
+        print(json.dumps([point.to_dict() for point in points]))
+    else:
+        names = list(points[0].half_width)
+        rows = [
+            (
+                *(f"{1 - p.failure:.0%}", f"{p.n:,}", f"{p.k:,}", f"{p.mean:g}", p.narrowest),
+                *(f"{p.half_width[name]:.4f}" if name in p.half_width else "-" for name in names),
+            )
+            for p in points
+        ]
+        print(markdown(("confidence", "n", "k", "mean", "narrowest guarantee", *names), rows))
+    _say(pictures)
+
+
+def _say(pictures: list[Path]) -> None:
+    for picture in pictures:
+        typer.echo(f"Drawn: {picture}", err=True)
+
+
+@app.command()
+def figures(
+    repeats: Annotated[int, typer.Option(help="Repeats of Science 2015 (ten times as many of the Ladder).")] = 10,
+    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    out: Folder = Path("lab"),
+    as_json: Json = False,
+) -> None:
+    """The literature, reproduced: Science 2015 Fig. 1 and 2, the Ladder's boosting attack, Jung et al.'s bound.
+
+    Example: afresh lab figures --out lab
+    """
+    from afresh.lab.coverage import markdown
+    from afresh.lab.figures import reproduce
+
+    with _progress(2 * repeats, "repeats") as progress:
+        lines, pictures = reproduce(out, repeats, seed, progress)
+    if as_json:
+        print(json.dumps([line.to_dict() for line in lines]))
+    else:
+        rows = [
+            (x.figure, x.what, "" if x.published != x.published else f"{x.published:.3f}", f"{x.ours:.3f}")
+            for x in lines
+        ]
+        print(markdown(("figure", "what", "published", "ours"), rows))
+    _say(pictures)

@@ -1,0 +1,1 @@
+"""The test bench: mechanisms against analysts, on populations whose truth is known."""

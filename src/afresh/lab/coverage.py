@@ -1,0 +1,149 @@
+"""The coverage table: mechanisms x analysts x populations, with how often all intervals held at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from afresh.lab.analysts import ANALYSTS
+from afresh.lab.mechanisms import MECHANISMS
+from afresh.lab.population import POPULATIONS
+from afresh.lab.simulation import Columns, Trial, simulate
+
+# Analysts who bring a population of their own are met once, not once per population.
+_OWN = tuple(name for name, start in ANALYSTS.items() if hasattr(start, "own_population"))
+CERTIFIED = (
+    "stabilized",
+    "calibrated",
+    "calibrated-laplace",
+    "fixed-gaussian",
+    "fixed-laplace",
+    "split",
+    "guess-and-check",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of the table. `low` and `high` bound the coverage with 95 % confidence (Clopper and Pearson)."""
+
+    mechanism: str
+    analyst: str
+    population: str
+    n: int
+    k: int
+    repeats: int
+    missed: int
+    low: float
+    high: float
+    worst_error: float  # the largest of a conversation, averaged over repeats, as all that follow
+    root_mean_square_error: float
+    half_width: float
+
+    @property
+    def coverage(self) -> float:
+        """The share of repeats in which every interval held."""
+        return 1 - self.missed / self.repeats
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self) | {"coverage": self.coverage}
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a binomial proportion."""
+    from scipy.special import betaincinv
+
+    side = (1 - confidence) / 2
+    low = float(betaincinv(successes, trials - successes + 1, side)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - side)) if successes < trials else 1.0
+    return low, high
+
+
+def trials(
+    n: int,
+    k: int,
+    mechanisms: Iterable[str] = tuple(MECHANISMS),
+    analysts: Iterable[str] = tuple(ANALYSTS),
+    populations: Iterable[str] = tuple(POPULATIONS),
+    failure: float = 0.05,
+    seed: int = 2018,
+) -> list[Trial]:
+    """All combinations that make sense: splitting needs a row a question, reconstructing fewer rows than questions."""
+    populations = tuple(populations)
+    return [
+        Trial(mechanism, analyst, population, n, k, failure, seed)
+        for mechanism in mechanisms
+        if mechanism != "split" or n >= k
+        for analyst in analysts
+        if analyst != "reconstructing" or n < k
+        for population in (populations[:1] if analyst in _OWN else populations)
+    ]
+
+
+def cell(trial: Trial, columns: Columns) -> Cell:
+    """A trial's line from its repeats."""
+    misses = np.array(columns["misses"])
+    missed = int((misses > 0).sum())
+    low, high = clopper_pearson(misses.size - missed, misses.size)
+    return Cell(
+        **trial.names,
+        n=trial.n,
+        k=trial.k,
+        repeats=misses.size,
+        missed=missed,
+        low=low,
+        high=high,
+        worst_error=float(np.mean(columns["worst_error"])),
+        root_mean_square_error=math.sqrt(np.mean(np.square(columns["root_mean_square_error"]))),
+        half_width=float(np.mean(columns["mean_half_width"])),
+    )
+
+
+def coverage(
+    wanted: Sequence[Trial],
+    repeats: int,
+    folder: Path | None = None,
+    *,
+    processes: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> list[Cell]:
+    """The table."""
+    results = simulate(wanted, repeats, folder, processes=processes, progress=progress)
+    return [cell(trial, columns) for trial, columns in zip(wanted, results, strict=True)]
+
+
+HEADER = (
+    "mechanism",
+    "analyst",
+    "population",
+    "n",
+    "k",
+    "held",
+    "coverage at least",
+    "worst error",
+    "rms error",
+    "± mean",
+)
+
+
+def lines(cells: Iterable[Cell]) -> list[tuple[str, ...]]:
+    """The table as text, a tuple a line."""
+    return [
+        (
+            *(c.mechanism, c.analyst, c.population, f"{c.n:,}", f"{c.k:,}"),
+            *(f"{c.repeats - c.missed}/{c.repeats}", f"{c.low:.3f}"),
+            *(f"{x:.4f}" for x in (c.worst_error, c.root_mean_square_error, c.half_width)),
+        )
+        for c in cells
+    ]
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that docs can hold."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))

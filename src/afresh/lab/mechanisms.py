@@ -1,0 +1,52 @@
+"""Every mechanism by name, with the constants it plays with at n rows, k questions and failure probability beta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from afresh.errors import InvalidArgument
+from afresh.lab.certified import Certified
+from afresh.mechanisms.base import Mechanism
+from afresh.mechanisms.calibrated import plan_calibrated
+from afresh.mechanisms.empirical import Empirical
+from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.guess_and_check import plan_guess_and_check
+from afresh.mechanisms.ladder import Ladder, ParameterFreeLadder
+from afresh.mechanisms.laplace import plan_calibrated_laplace
+from afresh.mechanisms.median import StableMedian
+from afresh.mechanisms.session import Interactive
+from afresh.mechanisms.split import plan_split
+from afresh.mechanisms.stabilized import plan_stabilized
+from afresh.mechanisms.subsampling import Subsampling
+from afresh.mechanisms.thresholdout import Thresholdout
+
+Make = Callable[[int, int, float], Interactive]
+
+
+def _certified(name: str, planner: Callable[[int, int, float], Mechanism | None]) -> Make:
+    def make(rows: int, questions: int, failure: float) -> Interactive:
+        planned = planner(rows, questions, failure)
+        if planned is None:
+            raise InvalidArgument(
+                f"{name} has no plan for {questions:,} questions to {rows:,} rows; give it more rows."
+            )
+        return Certified(planned)
+
+    return make
+
+
+MECHANISMS: dict[str, Make] = {
+    "stabilized": _certified("stabilized", plan_stabilized),
+    "calibrated": _certified("calibrated", plan_calibrated),
+    "calibrated-laplace": _certified("calibrated-laplace", plan_calibrated_laplace),
+    "fixed-gaussian": _certified("fixed-gaussian", plan_fixed_gaussian),
+    "fixed-laplace": _certified("fixed-laplace", plan_fixed_laplace),
+    "split": _certified("split", plan_split),
+    "guess-and-check": plan_guess_and_check,
+    "empirical": Empirical,
+    "thresholdout": Thresholdout,
+    "ladder": Ladder,
+    "ladder-free": ParameterFreeLadder,
+    "stable-median": StableMedian,
+    "subsampling": Subsampling,
+}

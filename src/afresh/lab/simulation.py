@@ -1,0 +1,221 @@
+"""Repeats of one mechanism against one analyst: seeded, in parallel, resumable, kept as Parquet.
+
+A repeat is one row of the result: how many intervals missed, how wrong the worst and the last answer were, how wide
+the intervals. Its seed is a child of the trial's, so any repeat can be run again alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from afresh.errors import InvalidArgument, MissingExtra
+from afresh.lab.analysts import ANALYSTS, Start, World
+from afresh.lab.mechanisms import MECHANISMS, Make
+from afresh.lab.population import POPULATIONS, Population, Question, evaluate
+from afresh.mechanisms.session import Answers, Floats, Interactive
+
+REPEATS_A_PART = 25
+_MOST_VALUES = 2**22  # of one evaluation; larger batches of questions are cut
+
+Columns = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is repeated. Mechanism, analyst and population are names of the lab's, or your own."""
+
+    mechanism: str | Make
+    analyst: str | Start
+    population: str | Population
+    n: int
+    k: int
+    failure: float = 0.05
+    seed: int = 2018
+
+    @property
+    def names(self) -> dict[str, str]:
+        """How tables call the three."""
+        return {"mechanism": _name(self.mechanism), "analyst": _name(self.analyst), "population": self._population.name}
+
+    @property
+    def _population(self) -> Population:
+        own = getattr(_choose("analyst", self.analyst, ANALYSTS), "own_population", None)
+        chosen: Population = _choose("population", self.population, POPULATIONS) if own is None else own(self.n)
+        return chosen
+
+    def resolved(self) -> tuple[Interactive, Start, Population]:
+        """The three themselves; an analyst who needs a population of its own brings it along."""
+        make: Make = _choose("mechanism", self.mechanism, MECHANISMS)
+        start: Start = _choose("analyst", self.analyst, ANALYSTS)
+        return make(self.n, self.k, self.failure), start, self._population
+
+
+def _name(thing: Any) -> str:
+    return thing if isinstance(thing, str) else getattr(thing, "__name__", type(thing).__name__)
+
+
+def _choose(kind: str, wanted: Any, known: dict[str, Any]) -> Any:
+    if not isinstance(wanted, str):
+        return wanted
+    if wanted not in known:
+        raise InvalidArgument(f"{kind} == {wanted!r}, must be one of {', '.join(known)}.")
+    return known[wanted]
+
+
+def run(trial: Trial, repeats: Iterable[int]) -> Columns:
+    """The given repeats, here and now."""
+    mechanism, start, population = trial.resolved()
+    rows = [_repeat(trial, mechanism, start, population, number) for number in repeats]
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _repeat(
+    trial: Trial, mechanism: Interactive, start: Start, population: Population, number: int
+) -> dict[str, float]:
+    seeds = np.random.SeedSequence([trial.seed, number]).spawn(3)
+    of_sample, of_noise, of_analyst = (np.random.Generator(np.random.SFC64(seed)) for seed in seeds)
+    sample = population.draw(trial.n, of_sample)
+    session = mechanism.start(of_noise)
+    analyst = start(World(population, trial.n, trial.k), of_analyst)
+    heard: list[Answers] = []
+    truths: list[float] = []
+    while questions := analyst.ask():
+        if len(truths) + len(questions) > trial.k:
+            raise InvalidArgument(f"{_name(trial.analyst)} asked more than the {trial.k} questions it was given.")
+        new = [session.answer(evaluate(batch, sample)) for batch in _batches(questions, trial.n)]
+        truths += [question.truth(population) for question in questions]
+        heard += new
+        analyst.hear(np.concatenate([answers.value for answers in new]))
+    value, low, high = (np.concatenate([getattr(a, name) for a in heard]) for name in ("value", "low", "high"))
+    truth = np.array(truths)
+    if getattr(mechanism, "best_so_far", False):  # what a leaderboard speaks about
+        truth = np.maximum.accumulate(truth)
+    return {"repeat": number, "answers": truth.size} | _summary(value, low, high, truth)
+
+
+def _batches(questions: Sequence[Question], n: int) -> Iterable[Sequence[Question]]:
+    size = max(_MOST_VALUES // n, 1)
+    return (questions[i : i + size] for i in range(0, len(questions), size))
+
+
+def _summary(value: Floats, low: Floats, high: Floats, truth: Floats) -> dict[str, float]:
+    error, width = value - truth, (high - low) / 2
+    return {
+        "misses": int(((truth < low) | (truth > high)).sum()),
+        "worst_error": float(np.abs(error).max()),
+        "root_mean_square_error": float(np.sqrt(np.mean(error**2))),
+        "last_error": float(error[-1]),
+        "mean_half_width": float(width.mean()),
+        "largest_half_width": float(width.max()),
+        "last_value": float(value[-1]),
+        "last_truth": float(truth[-1]),
+    }
+
+
+def simulate(
+    trials: Sequence[Trial],
+    repeats: int,
+    folder: Path | None = None,
+    *,
+    processes: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> list[Columns]:
+    """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again."""
+    ranges = [range(i, min(i + REPEATS_A_PART, repeats)) for i in range(0, repeats, REPEATS_A_PART)]
+    parts = [_Part(trial, numbers, folder) for trial in trials for numbers in ranges]
+    done = {part: part.read() for part in parts if part.exists()}
+    todo = [part for part in parts if part not in done]
+    if progress is not None:
+        progress(sum(len(part.repeats) for part in done))
+    with _runner(processes) as each:
+        for part, columns in zip(todo, each(_run_part, todo), strict=True):
+            done[part] = columns
+            if progress is not None:
+                progress(len(part.repeats))
+    return [_joined([done[_Part(trial, numbers, folder)] for numbers in ranges]) for trial in trials]
+
+
+@contextmanager
+def _runner(processes: int) -> Iterator[Callable[..., Iterable[Columns]]]:
+    if processes == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        yield pool.map
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: [x for part in parts for x in part[name]] for name in parts[0]}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some repeats of a trial, and the file that keeps them."""
+
+    trial: Trial
+    repeats: range
+    folder: Path | None
+
+    @property
+    def file(self) -> Path:
+        """Named after everything that decides its content."""
+        assert self.folder is not None
+        trial = self.trial
+        settings = (sorted(trial.names.items()), trial.n, trial.k, trial.failure, trial.seed, self.repeats)
+        digest = hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
+        return self.folder / f"{'-'.join(trial.names.values())}-{trial.n}-{trial.k}-{digest}.parquet".replace(" ", "-")
+
+    def exists(self) -> bool:
+        """Was it run and kept?"""
+        return self.folder is not None and self.file.exists()
+
+    def read(self) -> Columns:
+        """What was kept."""
+        table = _arrow()[1].read_table(self.file)
+        return {name: table[name].to_pylist() for name in table.column_names if name not in _CONSTANTS}
+
+    def write(self, columns: Columns) -> None:
+        """Keep it, as a whole or not at all."""
+        arrow, parquet = _arrow()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        trial = self.trial
+        constants = trial.names | {"n": trial.n, "k": trial.k, "failure": trial.failure, "seed": trial.seed}
+        table = arrow.table({name: [value] * len(self.repeats) for name, value in constants.items()} | columns)
+        half = self.file.with_suffix(".part")
+        parquet.write_table(table, half)
+        half.replace(self.file)
+
+
+def _run_part(part: _Part) -> Columns:
+    columns = run(part.trial, part.repeats)
+    if part.folder is not None:
+        part.write(columns)
+    return columns
+
+
+def _one_thread() -> None:
+    """Workers share the cores already."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+_CONSTANTS = ("mechanism", "analyst", "population", "n", "k", "failure", "seed")
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("pyarrow", "frames") from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,62 @@
+"""One picture for "which method should I use": what is promised in advance, and what was measured under attack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from afresh.lab.frontier import point
+from afresh.lab.simulation import Trial, run
+
+N, FAILURE = 10_000, 0.05
+QUESTIONS = (1, 2, 3, 5, 6, 7, 8, 9, 12, 20, 40, 100, 300, 1000, 3000)
+ATTACKED = (30, 100, 300, 1000)
+_POPULATIONS = {0.5: "fair", 0.01: "p=0.01"}
+_PROMISED = {
+    "split": ("#d98c21", "split: promised"),
+    "calibrated": ("#8a5fbf", "calibrated: promised"),
+    "stabilized": ("#2a78c4", "stabilized: promised"),
+    "guess-and-check, if nothing fails": ("#45a37b", "guess-and-check: if nothing fails, not promised"),
+}
+
+
+def measured(mean: float, repeats: int, seed: int) -> list[float]:
+    """Guess and check's mean half-width against the attack at every square, by `ATTACKED`."""
+    trials = [Trial("guess-and-check", "squares", _POPULATIONS[mean], N, k, FAILURE, seed) for k in ATTACKED]
+    return [float(np.mean(run(trial, range(repeats))["mean_half_width"])) for trial in trials]
+
+
+def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
+    """Half-widths at n = 10,000 against k, for an even share and for a rare event."""
+    from afresh.lab.pictures import save, subplots
+
+    figure, panels = subplots(1, len(_POPULATIONS), (11, 4.6))
+    for axes, mean in zip(panels[0], _POPULATIONS, strict=True):
+        _panel(axes, mean, measured(mean, repeats, seed))
+    panels[0][0].set_ylabel("half-width, 95 %, all answers at once", fontsize=11)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=10, frameon=False)
+    return save(figure, folder / "which_method.png")
+
+
+def _panel(axes: Any, mean: float, attacked: list[float]) -> None:
+    points = [point(N, k, mean, FAILURE) for k in QUESTIONS]
+    for name, (colour, label) in _PROMISED.items():
+        widths = [p.half_width[name] for p in points]
+        axes.loglog(QUESTIONS, widths, ":" if "guess" in name else "-", color=colour, label=label, linewidth=2)
+    axes.loglog(ATTACKED, attacked, "s", color="#45a37b", label="guess-and-check: measured under attack")
+    # The planner's switch from fresh rows for each question to noise.
+    last_split = max((p.k for p in points if p.narrowest == "split"), default=None)
+    if last_split is not None:
+        axes.axvspan(QUESTIONS[0], last_split, color="#d98c21", alpha=0.12)
+        axes.text(1.1, 0.02, "split", transform=axes.get_xaxis_transform(), color="#a86509", fontsize=11)
+    axes.text(30, 0.02, "stabilized", transform=axes.get_xaxis_transform(), color="#2a78c4", fontsize=11)
+    axes.set_title(f"n = {N:,} rows, an answer near {mean:g}", fontsize=12)
+    axes.set_xlabel("questions k", fontsize=11)
+    axes.grid(alpha=0.25, which="major")
+    ticks = [t for t in (0.003, 0.01, 0.03, 0.1, 0.3) if axes.get_ylim()[0] < t < axes.get_ylim()[1]]
+    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    axes.yaxis.set_minor_formatter("")
