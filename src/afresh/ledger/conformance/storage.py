@@ -70,8 +70,9 @@ on_one_storage = settings(
 
 
 def opened(ledger: Ledger, fingerprint: str = "data", questions: int = 10, **others: Any) -> Terms:
-    others = {"plan": '{"k": 1}', "rows": 100, "information": 1e3} | others
-    return ledger.open(fingerprint, questions=questions, **others)
+    return ledger.open(
+        fingerprint, questions=questions, **{"plan": '{"k": 1}', "rows": 100, "information": 1e3, **others}
+    )
 
 
 def question(name: str, charge: float = 1.0, coarseness: float = 1.0, row_charge: float = 0.0) -> Question:
