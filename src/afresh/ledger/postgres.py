@@ -53,6 +53,7 @@ _REMEDIES: list[tuple[type[psycopg.Error], str]] = [
     (errors.LockNotAvailable, "another process has kept the guard locked for {seconds:g} s; end that one or try again"),
     (errors.ReadOnlySqlTransaction, "it is read-only; connect to the primary server"),
     (errors.InsufficientPrivilege, "this user may not write it; grant it the right to create and write tables"),
+    (errors.InvalidSchemaName, "it has no schema in which this user may create tables; grant it that right"),
     (errors.DiskFull, "the server's disk is full; free some space and ask again"),
     (psycopg.OperationalError, "the server cannot be reached or has ended the connection; check it and ask again"),
 ]
@@ -203,8 +204,9 @@ class PostgresJournal:
                     connection.execute(_TABLES)
 
     def _layout(self, connection: psycopg.Connection) -> int | None:
-        row = connection.execute("SELECT to_regclass('afresh_layout')").fetchone()
-        if row is None or row[0] is None:
+        # Not to_regclass, which may remember that there was no table before another process has made it.
+        known = "SELECT 1 FROM pg_class WHERE relname = 'afresh_layout' AND pg_table_is_visible(oid)"
+        if connection.execute(known).fetchone() is None:
             return None
         row = connection.execute("SELECT version FROM afresh_layout").fetchone()
         found = int(row[0]) if row else 0

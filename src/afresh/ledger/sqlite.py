@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -206,7 +207,9 @@ class SqliteJournal:
 
     def _explain(self, error: sqlite3.Error | OSError) -> LedgerError:
         remedy = _REMEDIES.get(_code(error), "").format(seconds=self._busy_seconds)
-        remedy = remedy or f"{error}; check the path, its permissions and the disk"
+        # Not SQLite's own words, which may quote what was being written: a number that is not released yet.
+        what = getattr(error, "sqlite_errorname", None) or getattr(error, "strerror", None) or type(error).__name__
+        remedy = remedy or f"{what}; check the path, its permissions and the disk"
         return LedgerError(f"the ledger {self._path} cannot be used: {remedy}. Nothing was released.")
 
 
@@ -221,7 +224,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
         status = path.stat()
     except FileNotFoundError:
         return None
-    if status.st_nlink > 1:
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         # SQLite keeps what was written last beside the name it was opened by: two names would be two budgets.
         raise LedgerError(
             f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
