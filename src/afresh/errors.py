@@ -55,7 +55,9 @@ class PlanMismatch(AfreshError):
 class BudgetExhausted(AfreshError):
     """The question would cost more than is left. Nothing was charged."""
 
-    def __init__(self, *, asked: int, spent: int, questions: int, analyst: str | None = None) -> None:
+    def __init__(
+        self, *, asked: int, spent: int, questions: int, analyst: str | None = None, message: str | None = None
+    ) -> None:
         """`asked` answers were wanted, `spent` of `questions` are gone: of the share of `analyst`, if one is named."""
         self.asked, self.spent, self.questions, self.analyst = asked, spent, questions, analyst
         self.left = questions - spent
@@ -65,7 +67,8 @@ class BudgetExhausted(AfreshError):
             else "only repeats of earlier questions are affordable: they are free"
         )
         super().__init__(
-            f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "
+            message
+            or f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "
             f"and {self.left} left{f' in the share of {analyst}' if analyst else ''}; {affordable}. "
             + (
                 "A share can be changed by whoever divides the budget, within the whole."

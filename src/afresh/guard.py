@@ -224,7 +224,7 @@ class Guard(display.Shown):
             questions=self.plan.questions,
             answers=spent.cap_answers,
             spent=spent.answers,
-            left=spent.affordable(self.plan.charge),
+            left=spent.affordable(self.plan.charge, self.plan.mechanism.row_charge),
             information=None if self.plan.information is None else spent.cap_information,
             spent_information=spent.information,
             outside_information=spent.outside,
@@ -238,13 +238,15 @@ class Guard(display.Shown):
         )
 
     def _left(self) -> int:
-        return self._ledger.spent(self._terms, self.analyst).affordable(self.plan.charge)
+        spent = self._ledger.spent(self._terms, self.analyst)
+        return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
 
     def _coarser(self, spent: Spent) -> Iterable[Coarser]:
         if self.plan.answers > self.plan.questions:
             for factor in _COARSER:
-                charge = self.plan.at(factor).charge
-                yield Coarser(self.plan.half_width(0.5, factor), charge / self.plan.charge, spent.affordable(charge))
+                coarse = self.plan.at(factor)
+                left = spent.affordable(coarse.charge, coarse.row_charge)
+                yield Coarser(coarse.half_width(0.5), coarse.charge / self.plan.charge, left)
 
     @property
     def transcript(self) -> Transcript:

@@ -77,6 +77,7 @@ def _fixed_noise(plan: Plan, revealed: str, words: dict[str, float], sd: float, 
     """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
     from afresh.ledger import Outside
 
+    plan.mechanism.coarser(1.0)  # refused by plans of old, whose answers must all have the same noise
     if not (rows - 1) / 4 > 1:
         raise InvalidArgument(f"rows == {rows}, must be more than 5 for a mean with noise to be charged.")
     charge = stabilized_charge(rows, 0.25, sd)

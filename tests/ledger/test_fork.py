@@ -7,14 +7,14 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from afresh.errors import LedgerError
-from afresh.ledger import Entry, Question, Terms
-from afresh.ledger.sqlite import SqliteLedger
+from afresh.ledger import Entry, Ledger, Question, Terms, open_ledger
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -23,17 +23,20 @@ pytestmark = [
 ]
 
 
-def opened(ledger: SqliteLedger) -> Terms:
+def opened(ledger: Ledger) -> Terms:
     return ledger.open("data", plan="{}", rows=100, questions=100, information=100.0)
 
 
-def ask(ledger: SqliteLedger, name: str = "a") -> Entry:
+def ask(ledger: Ledger, name: str = "a") -> Entry:
     return ledger.reserve(opened(ledger), [Question(name, name, "{}", 1.0)])[0]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.sqlite"
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.sqlite")
+    address: str = request.getfixturevalue("address")
+    return address
 
 
 def start(work: Callable[[], object]) -> int:
@@ -55,9 +58,9 @@ def end(child: int) -> int:
 
 
 class TestFork:
-    def test_child_keeps_what_the_parent_leaves(self, path: Path) -> None:
+    def test_child_keeps_what_the_parent_leaves(self, place: str) -> None:
         """A connection that crossed the fork would lose the child's entry when the parent closes the file."""
-        ledger = SqliteLedger(path)
+        ledger = open_ledger(place)
         ask(ledger, "before")
         (asked, tell), (closed, go) = os.pipe(), os.pipe()
 
@@ -76,13 +79,13 @@ class TestFork:
         assert end(child) == 0
         for descriptor in (asked, closed, go):
             os.close(descriptor)
-        later = SqliteLedger(path)
+        later = open_ledger(place)
         texts = [entry.text for entry in later.entries(opened(later))]
         later.close()
         assert texts == ["before", "in the child", "in the parent", "when the parent is done"]
 
-    def test_during_another_thread_s_transactions(self, path: Path) -> None:
-        ledger = SqliteLedger(path)
+    def test_during_another_thread_s_transactions(self, place: str) -> None:
+        ledger = open_ledger(place)
         done = threading.Event()
 
         def keep_asking() -> None:
@@ -104,14 +107,32 @@ class TestFork:
         assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
         assert sum(entry.text.startswith("child") for entry in entries) == 10
 
+    def test_within_a_transaction_as_a_signal_handler_may_do(self, place: str) -> None:
+        """The transaction fails on both sides; neither waits for itself, and nothing is half written."""
+        children: list[int] = []
+
+        def clock() -> datetime:
+            if not children:
+                children.append(start(lambda: None))
+            return datetime.now(UTC)
+
+        with closing(open_ledger(place)) as first:
+            terms = opened(first)
+        ledger = Ledger(open_ledger(place)._journal, clock)
+        with pytest.raises(LedgerError):
+            ledger.reserve(terms, [Question("a", "a", "{}", 1.0)])
+        assert end(children[0]) == 0
+        assert ask(ledger).number == 1
+        ledger.close()
+
     def test_memory_is_not_shared(self) -> None:
-        ledger = SqliteLedger(":memory:")
+        ledger = open_ledger(":memory:")
         opened(ledger)
 
         def refused() -> None:
             with pytest.raises(LedgerError, match="forked"):
                 ask(ledger)
-            with closing(SqliteLedger(":memory:")) as own:
+            with closing(open_ledger(":memory:")) as own:
                 assert ask(own).number == 1
 
         assert end(start(refused)) == 0

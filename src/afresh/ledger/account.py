@@ -15,7 +15,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
-from afresh.ledger.base import SLACK, Entry, Outside, Question, Spent, Terms
+from afresh.ledger.base import SLACK, Entry, Outside, Question, Spent, Terms, check_released, check_terms
 from afresh.ledger.records import START, Answered, Charged, Opened, Record, Reserved, decode, seal
 
 
@@ -66,12 +66,21 @@ class Account:
             self._take(record)
         except (BudgetExhausted, InvalidArgument) as error:
             raise BrokenChain(f"record {self.length + 1} breaks the rules: {error}") from None
-        except (TypeError, ValueError, AttributeError, OverflowError):
+        except (TypeError, ValueError, AttributeError, ArithmeticError):
             raise BrokenChain(f"record {self.length + 1} is not one that afresh wrote") from None
         self.length, self.head, self.latest = self.length + 1, sealed, record.at
 
     def _take(self, record: Record) -> None:
         if isinstance(record, Opened):
+            check_terms(
+                record.fingerprint,
+                plan=record.plan,
+                rows=record.rows,
+                questions=record.questions,
+                answers=record.answers,
+                information=record.information,
+                row_share=record.row_share,
+            )
             self.opened = record
         elif isinstance(record, Reserved):
             self._reserve(record)
@@ -102,6 +111,7 @@ class Account:
         place = record.number - 1
         if not 0 <= place < len(self.entries) or self.entries[place].released is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
+        check_released(record.released)
         entry = replace(self.entries[place], released=record.released, answered_at=record.at)
         self.entries[place] = entry
         if self.finest[entry.digest].number == entry.number:
@@ -134,7 +144,15 @@ class Account:
         """What was paid for, and the caps: of all, or of what one analyst may use."""
         used, caps = (self.total, self._whole()) if analyst is None else self._pot(analyst, self.shares)
         outside = sum((Fraction(each.charge) for each in self.charged), Fraction(0))
-        return Spent(used.answers, float(used.charge), float(outside), caps.answers, float(caps.charge))
+        row_cap = self._opened.row_share
+        return Spent(
+            used.answers,
+            float(used.charge),
+            float(outside),
+            caps.answers,
+            float(caps.charge),
+            None if row_cap is None else float(Fraction(row_cap) * SLACK - _row(self.total)),
+        )
 
     def check_budget(self, new: Sequence[Question], analyst: str) -> None:
         """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share."""
@@ -153,18 +171,23 @@ class Account:
         asked.add(outside.answers, outside.charge, outside.row_charge)
         if _fits(used, caps, asked):
             return
-        error = BudgetExhausted(asked=max(outside.answers, 1), spent=used.answers, questions=used.answers)
-        error.add_note(
-            f"what was revealed is charged {outside.charge:.6g} nats, and {float(caps.charge - used.charge):.6g} are "
-            "left. Nothing was recorded, but the intervals of questions asked after it was known do not hold: ask "
-            "other data."
+        count = f" and {outside.answers} answers" if outside.answers else ""
+        beside = " beside the shares" if self.shares else ""
+        raise BudgetExhausted(
+            asked=outside.answers,
+            spent=used.answers,
+            questions=used.answers,
+            message=f"what was revealed costs {outside.charge:.6g} nats{count}, more than is left{beside}: "
+            f"{max(float(caps.charge - used.charge), 0.0):.6g} nats and {caps.answers - used.answers} answers"
+            f"{'' if caps.row_charge is None else ', and what one row may matter'}. Nothing was recorded, but "
+            "intervals of questions asked after it was known do not hold: ask other data.",
         )
-        raise error
 
     def check_shares(self, shares: Mapping[str, int]) -> None:
         """Raise `InvalidArgument` unless the shares fit the whole and what everybody has spent already."""
         for name, share in shares.items():
-            if not name.strip() or isinstance(share, bool) or not isinstance(share, int) or share < 0:
+            named = isinstance(name, str) and name.strip()
+            if not named or isinstance(share, bool) or not isinstance(share, int) or share < 0:
                 raise InvalidArgument(f"share {name!r}: {share!r}, must be a name and a whole number of answers")
         whole, wanted = self._opened.questions, sum(shares.values())
         if wanted > whole:
@@ -199,9 +222,8 @@ class Account:
 
     def _part(self, share: int) -> _Sum:
         """The caps of a share: that part of the whole, in answers and in nats."""
-        opened = self._opened
-        charge = Fraction(opened.information) * share / opened.questions
-        return _Sum(share * opened.answers // opened.questions, charge, None)
+        opened, whole = self._opened, max(self._opened.questions, 1)
+        return _Sum(share * opened.answers // whole, Fraction(opened.information) * share / whole, None)
 
 
 def _fits(used: _Sum, caps: _Sum, asked: _Sum) -> bool:
@@ -221,6 +243,9 @@ def _refusal(used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question], whose
     if dearest := Fraction(max(question.charge for question in new)):
         # The caller reads "n more are affordable", which must hold at the price it asked for.
         affordable = min(affordable, math.floor((caps.charge * SLACK - used.charge) / dearest))
+    heaviest = Fraction(max(question.row_charge for question in new))
+    if heaviest and caps.row_charge is not None:
+        affordable = min(affordable, math.floor((caps.row_charge * SLACK - _row(used)) / heaviest))
     affordable = max(affordable, 0)
     error = BudgetExhausted(asked=asked.answers, spent=used.answers, questions=used.answers + affordable, analyst=whose)
     error.add_note(

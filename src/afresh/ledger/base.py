@@ -124,13 +124,17 @@ class Spent:
     cap_answers: int = 0
     """How many answers there are, for this analyst."""
     cap_information: float = 0.0
+    row_left: float | None = None
+    """What all answers together may still add to the dependence on one row; None where there is no such account."""
 
-    def affordable(self, charge: float) -> int:
-        """How many more answers of this charge fit."""
+    def affordable(self, charge: float, row_charge: float = 0.0) -> int:
+        """How many more answers of these charges fit."""
         left = self.cap_answers - self.answers
         if charge > 0:
             nats = Fraction(self.cap_information) * SLACK - Fraction(self.information)
             left = min(left, math.floor(nats / Fraction(charge)))
+        if row_charge > 0 and self.row_left is not None:
+            left = min(left, math.floor(Fraction(self.row_left) / Fraction(row_charge)))
         return max(left, 0)
 
 
@@ -166,6 +170,13 @@ def check_released(released: Released) -> None:
         raise InvalidArgument("the released number is not finite")
 
 
+def plain(released: Released) -> Released:
+    """The same numbers as Python's own floats, which a record can hold."""
+    if isinstance(released, Mapping):
+        return {str(name): float(value) for name, value in released.items()}
+    return float(released)
+
+
 def check_amount(name: str, value: float) -> None:
     """Refuse what is no amount."""
     if not (math.isfinite(value) and value >= 0):
@@ -180,6 +191,8 @@ def check_count(name: str, value: int) -> None:
 
 def check_text(name: str, value: str) -> None:
     """Refuse what cannot be encoded."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} == {value!r}, must be text")
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -13,9 +13,13 @@ from typing import Protocol
 
 
 class Forkable(Protocol):
-    """A lock that every transaction holds, and a connection that can be made again."""
+    """A lock that every transaction holds, and a connection that can be made again.
 
-    lock: threading.Lock
+    The lock is one that a thread can take twice: a signal handler that forks within a transaction drops the
+    connection under it, so the transaction fails, on both sides, instead of waiting for itself.
+    """
+
+    lock: threading.RLock
 
     def drop(self) -> None:
         """Close the connection; the next transaction makes another."""

@@ -25,6 +25,7 @@ from afresh.ledger.base import (
     check_released,
     check_terms,
     check_text,
+    plain,
 )
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
 from afresh.ledger.records import Answered, Charged, Divided, Opened, Record, Released, Reserved, encode, seal
@@ -46,7 +47,10 @@ class Ledger:
         """The terms under which these data were first opened, if they ever were. The whole chain is verified."""
         with self._journal.transaction(write=False) as transaction:
             chain = transaction.find(fingerprint, simulated=simulated)
-            return None if chain is None else self._read(transaction, chain, fingerprint, simulated).terms(chain.seed)
+            if chain is None:
+                return None
+            _, account = self._verified(transaction, chain, fingerprint, simulated)
+            return account.terms(chain.seed)
 
     def open(
         self,
@@ -161,9 +165,8 @@ class Ledger:
                         "first. Nothing was released."
                     )
                 if kept.released is None and entry.number not in stored:
-                    value = dict(value) if isinstance(value, Mapping) else float(value)
-                    records.append(Answered(now, entry.number, value))
-                    kept = replace(kept, released=value, answered_at=now)
+                    records.append(Answered(now, entry.number, plain(value)))
+                    kept = replace(kept, released=plain(value), answered_at=now)
                 stored.setdefault(entry.number, kept)
             write(records)
         return [stored[entry.number] for entry, _ in released]
@@ -222,8 +225,8 @@ class Ledger:
         """The whole chain, verified, as receipts carry it."""
         with self._journal.transaction(write=False) as transaction:
             chain = self._find(transaction, terms)
-            self._read(transaction, chain, terms.fingerprint, terms.simulated)
-            return list(transaction.since(chain, 0))
+            records, _ = self._verified(transaction, chain, terms.fingerprint, terms.simulated)
+            return records
 
     def close(self) -> None:
         """Free what the ledger holds. Idempotent."""
@@ -259,26 +262,24 @@ class Ledger:
         return chain
 
     def _read(self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool) -> Account:
-        """The account after every record of the chain, each verified once."""
-        key = (fingerprint, simulated)
-        account = self._accounts.get(key, Account())
-        try:
-            if chain.length != account.length:
-                for sealed in transaction.since(chain, account.length):
-                    account.read(*sealed)
-            if (account.length, account.head) != (chain.length, chain.head):
-                raise BrokenChain(f"there are {account.length} records, but {chain.length} were written")
-            opened = account.opened
-            if opened is not None and (opened.fingerprint, opened.simulated) != key:
-                raise BrokenChain("the chain belongs to other data")
-        except BrokenChain as error:
-            self._accounts.pop(key, None)
-            raise BrokenChain(
-                f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
-                "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
-            ) from None
-        self._accounts[key] = account
+        """The account after every record of the chain; those read earlier are known, and not looked at again.
+
+        What was verified stays in memory even if the storage no longer agrees with it, so that a ledger that has
+        noticed a change goes on refusing.
+        """
+        account = self._accounts.setdefault((fingerprint, simulated), Account())
+        _fold(account, transaction.since(chain, account.length), chain, fingerprint, simulated)
         return account
+
+    def _verified(
+        self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool
+    ) -> tuple[list[Sealed], Account]:
+        """All records of the chain, read again from the first, and the account after them."""
+        known = self._read(transaction, chain, fingerprint, simulated)
+        records, account = list(transaction.since(chain, 0)), Account()
+        _fold(account, records, chain, fingerprint, simulated)
+        assert account.head == known.head  # both were compared with the chain's
+        return records, account
 
     def _now(self, account: Account) -> datetime:
         """The time of the next record, never before the last one's."""
@@ -292,6 +293,25 @@ class Ledger:
                 f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
             )
         return latest
+
+
+def _fold(account: Account, records: Sequence[Sealed], chain: Chain, fingerprint: str, simulated: bool) -> None:
+    """Take the records into the account, or raise `BrokenChain`."""
+    try:
+        if (found := account.length + len(records)) != chain.length:
+            raise BrokenChain(f"there are {found} records, but {chain.length} were written")
+        for sealed in records:
+            account.read(*sealed)
+        if account.head != chain.head:
+            raise BrokenChain("its last record is not the one that was written last")
+        opened = account.opened
+        if opened is not None and (opened.fingerprint, opened.simulated) != (fingerprint, simulated):
+            raise BrokenChain("the chain belongs to other data")
+    except BrokenChain as error:
+        raise BrokenChain(
+            f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
+            "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
+        ) from None
 
 
 def _sealed(head: str, records: Sequence[Record]) -> list[Sealed]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from afresh.errors import AfreshError, InvalidArgument, LedgerError, MissingExtra
 from afresh.ledger import forking
-from afresh.ledger.journal import Chain, Sealed
+from afresh.ledger.journal import Chain, Sealed, raise_alone, refuse_nested
 
 try:
     import psycopg
@@ -53,6 +53,7 @@ _REMEDIES: list[tuple[type[psycopg.Error], str]] = [
     (errors.LockNotAvailable, "another process has kept the guard locked for {seconds:g} s; end that one or try again"),
     (errors.ReadOnlySqlTransaction, "it is read-only; connect to the primary server"),
     (errors.InsufficientPrivilege, "this user may not write it; grant it the right to create and write tables"),
+    (errors.InvalidSchemaName, "it has no schema in which this user may create tables; grant it that right"),
     (errors.DiskFull, "the server's disk is full; free some space and ask again"),
     (psycopg.OperationalError, "the server cannot be reached or has ended the connection; check it and ask again"),
 ]
@@ -112,10 +113,10 @@ class PostgresJournal:
 
     def __init__(self, address: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Connect to `postgresql://user:password@host/database`; wait up to `busy_seconds` for other writers."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self._address, self._busy_seconds, self._name = address, busy_seconds, _name(address)
         self._connection: psycopg.Connection | None = None
-        self._closed = False
+        self._closed = self._busy = False
         forking.register(self)
         with self.transaction(write=False):
             pass  # an address that cannot work should fail here, before a guard is built on it
@@ -124,7 +125,9 @@ class PostgresJournal:
     def transaction(self, *, write: bool) -> Iterator[_Statements]:
         """One transaction: committed durably on leaving, rolled back on any exception."""
         with self.lock:
+            refuse_nested(self._busy, self._name)
             try:
+                self._busy = True
                 connection = self._connected()
                 # A reader needs one view of head and records; a writer the newest, once it has the guard's lock.
                 connection.execute(
@@ -136,13 +139,15 @@ class PostgresJournal:
                 connection.execute("COMMIT")
             except psycopg.Error as error:
                 self.drop()
-                raise self._explain(error) from None  # the server's words may quote a number that is not released yet
+                raise_alone(self._explain(error))
             except AfreshError:
                 self._roll_back()
                 raise
             except BaseException:  # an interrupt may have come anywhere
                 self.drop()
                 raise
+            finally:
+                self._busy = False
 
     def close(self) -> None:
         """Close the connection for good."""
@@ -161,7 +166,7 @@ class PostgresJournal:
         if self._closed:
             raise LedgerError(f"the ledger {self._name} was closed; open it again")
         if self._connection is None:
-            connection = psycopg.connect(self._address, autocommit=True, connect_timeout=15, application_name="afresh")
+            connection = self._connect()
             try:
                 self._prepare(connection)
             except BaseException:
@@ -169,6 +174,20 @@ class PostgresJournal:
                 raise
             self._connection = connection
         return self._connection
+
+    def _connect(self) -> psycopg.Connection:
+        try:
+            return psycopg.connect(
+                self._address,
+                autocommit=True,
+                connect_timeout=15,
+                application_name="afresh",
+                client_encoding="utf8",  # whatever the server's; without it some would give bytes for text
+            )
+        except psycopg.OperationalError as error:
+            # What libpq says about connecting, for example that there is no such database, names no password.
+            said = str(error).strip().splitlines()[-1]
+        raise LedgerError(f"the ledger {self._name} cannot be reached: {said}. Nothing was released.")
 
     def _prepare(self, connection: psycopg.Connection) -> None:
         milliseconds = round(self._busy_seconds * 1000)
@@ -185,14 +204,15 @@ class PostgresJournal:
                     connection.execute(_TABLES)
 
     def _layout(self, connection: psycopg.Connection) -> int | None:
-        row = connection.execute("SELECT to_regclass('afresh_layout')").fetchone()
-        if row is None or row[0] is None:
+        # Not to_regclass, which may remember that there was no table before another process has made it.
+        known = "SELECT 1 FROM pg_class WHERE relname = 'afresh_layout' AND pg_table_is_visible(oid)"
+        if connection.execute(known).fetchone() is None:
             return None
         row = connection.execute("SELECT version FROM afresh_layout").fetchone()
         found = int(row[0]) if row else 0
-        if found > LAYOUT:
+        if found != LAYOUT:
             raise LedgerError(
-                f"the ledger {self._name} has layout {found}, but this afresh knows layouts up to {LAYOUT}; "
+                f"the ledger {self._name} has layout {found}, but this afresh knows layout {LAYOUT}; "
                 "upgrade afresh: it was written by a newer one"
             )
         return found
@@ -201,8 +221,10 @@ class PostgresJournal:
         if self._connection is not None:
             try:
                 self._connection.execute("ROLLBACK")
-            except psycopg.Error:
+            except BaseException as error:  # an interrupt must not leave the guard locked
                 self.drop()
+                if not isinstance(error, psycopg.Error):
+                    raise
 
     def _explain(self, error: psycopg.Error) -> LedgerError:
         remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
@@ -215,8 +237,8 @@ def _name(address: str) -> str:
     try:
         parts = psycopg.conninfo.conninfo_to_dict(address)
     except psycopg.Error:
-        raise InvalidArgument(
-            "the ledger's address is not of the form postgresql://user:password@host/database"
-        ) from None
+        parts = None
+    if parts is None:  # said here, for what libpq said may quote a password
+        raise InvalidArgument("the ledger's address is not of the form postgresql://user:password@host/database")
     who = f"{parts['user']}@" if parts.get("user") else ""
     return f"postgresql://{who}{parts.get('host') or ''}/{parts.get('dbname') or ''}"

@@ -117,12 +117,15 @@ _KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in (Opened, Reserved
 
 
 def encode(record: Record) -> str:
-    """The record's canonical text. Floats keep every bit; a number that is none cannot be written."""
+    """The record's canonical text. Floats keep every bit; a number that is none cannot be written.
+
+    ASCII, so that it is the same in a database of any encoding, and survives whatever a receipt goes through.
+    """
     body: dict[str, Any] = {"kind": record.kind, "version": VERSION}
     for each in fields(record):
         value = getattr(record, each.name)
         body[each.name] = value.isoformat() if isinstance(value, datetime) else value
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def decode(text: str) -> Record:
@@ -138,7 +141,7 @@ def decode(text: str) -> Record:
         if body["at"].utcoffset() != timedelta(0):
             raise BrokenChain("a record's time is not in UTC")
         return _KINDS[kind](**body)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise BrokenChain("a record is not one that afresh wrote") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from afresh.errors import AfreshError, LedgerError
 from afresh.ledger import forking, layout
-from afresh.ledger.journal import Chain, Sealed
+from afresh.ledger.journal import Chain, Sealed, raise_alone, refuse_nested
 
 BUSY_SECONDS = 30.0  # a healthy writer holds the file for milliseconds
 
@@ -79,10 +80,10 @@ class SqliteJournal:
         """Open the file, or create it with its directory; wait up to `busy_seconds` for other processes."""
         self._path = Path(path).expanduser().absolute()
         self._busy_seconds = busy_seconds
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        self._closed = False
+        self._closed = self._busy = False
         forking.register(self)
         with self.transaction(write=False):
             pass  # a path that cannot work should fail here, before a guard is built on it
@@ -94,20 +95,24 @@ class SqliteJournal:
         A writing one has the file for itself from the start (BEGIN IMMEDIATE), so what it reads stays true.
         """
         with self.lock:
+            refuse_nested(self._busy, str(self._path))
             try:
+                self._busy = True
                 connection = self._connected()
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 yield _Statements(connection)
                 connection.execute("COMMIT")
             except (sqlite3.Error, OSError) as error:
                 self.drop()
-                raise self._explain(error) from None  # it may quote a number that is not released yet
+                raise_alone(self._explain(error))
             except AfreshError:
                 self._roll_back()
                 raise
             except BaseException:  # an interrupt may have come anywhere
                 self.drop()
                 raise
+            finally:
+                self._busy = False
 
     def close(self) -> None:
         """Close the connection for good."""
@@ -188,8 +193,10 @@ class SqliteJournal:
         if self._connection is not None and self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
-            except sqlite3.Error:
+            except BaseException as error:  # an interrupt must not leave the file locked
                 self.drop()
+                if not isinstance(error, sqlite3.Error):
+                    raise
 
     def drop(self) -> None:
         """Close the connection; the next transaction makes another."""
@@ -200,7 +207,9 @@ class SqliteJournal:
 
     def _explain(self, error: sqlite3.Error | OSError) -> LedgerError:
         remedy = _REMEDIES.get(_code(error), "").format(seconds=self._busy_seconds)
-        remedy = remedy or f"{error}; check the path, its permissions and the disk"
+        # Not SQLite's own words, which may quote what was being written: a number that is not released yet.
+        what = getattr(error, "sqlite_errorname", None) or getattr(error, "strerror", None) or type(error).__name__
+        remedy = remedy or f"{what}; check the path, its permissions and the disk"
         return LedgerError(f"the ledger {self._path} cannot be used: {remedy}. Nothing was released.")
 
 
@@ -215,6 +224,12 @@ def _identity(path: Path) -> tuple[int, int] | None:
         status = path.stat()
     except FileNotFoundError:
         return None
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        # SQLite keeps what was written last beside the name it was opened by: two names would be two budgets.
+        raise LedgerError(
+            f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
+            "than once; remove the others"
+        )
     return status.st_dev, status.st_ino
 
 
