@@ -30,7 +30,15 @@ from afresh.errors import (
 )
 from afresh.ledger import open_ledger
 
-METHODS = ["stabilized", "calibrated", "split"]
+METHODS = [
+    "stabilized",
+    "calibrated",
+    "split",
+    "guess-and-check",
+    "fixed-gaussian",
+    "fixed-laplace",
+    "calibrated-laplace",
+]
 each_method = pytest.mark.parametrize("method", METHODS)
 
 

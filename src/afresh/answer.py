@@ -193,7 +193,8 @@ class Budget(display.Shown):
         facts = {"spent": _answers(self.spent) + self._nats()}
         if self.outside_information:
             facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
-        facts["each further"] = f"{widths} (share of rows), by {self.method}"
+        promise = ", if its check passes" if self.method == "guess-and-check" else ""
+        facts["each further"] = f"{widths} (share of rows), by {self.method}{promise}"
         for each in self.coarser:
             width = display.width(each.half_width)
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"

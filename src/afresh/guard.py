@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from afresh import display, noise
 from afresh.answer import Answer, Budget, Coarser, Interval, Transcript
+from afresh.engines.base import sum_moments
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
 from afresh.outside import convert, spent_by
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 
 
 _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
+
+
+class Wanted(NamedTuple):
+    """A query, how many times the plan's noise is enough, and a guess of the analyst's own."""
+
+    query: Query
+    coarseness: float = 1.0
+    guess: tuple[float, float] | None = None
 
 
 class Guard(display.Shown):
@@ -62,6 +72,7 @@ class Guard(display.Shown):
         where: Any = None,
         missing: float | None = None,
         precision: float | None = None,
+        guess: tuple[float, float] | None = None,
     ) -> Answer:
         """The mean of a row expression, in SQL or as an Ibis expression, with an interval that holds.
 
@@ -71,9 +82,11 @@ class Guard(display.Shown):
         that satisfy it, from two charged answers. A question asked before is free.
 
         `precision` is a half-width, in the answer's units, that is enough: the answer then has more noise and a lower
-        charge. Within a group it is meant for the two charged answers, as parts of all rows.
+        charge. Within a group it is meant for the two charged answers, as parts of all rows. `guess`, with
+        method="guess-and-check" only, is a value and a half-width of your own, from training data for example: if the
+        rows that check agree, they are the answer, and if not you get a coarser one.
         """
-        arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
+        arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         return self.ask_many([{"expression": expression, **arguments}])[0]
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
@@ -84,7 +97,11 @@ class Guard(display.Shown):
         if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
         asked = [make_asked(question, self._engine.schema) for question in questions]
-        wanted = [(query, self._coarseness(one.precision)) for one in asked for query in one.queries]
+        wanted = [
+            Wanted(query, self._coarseness(one.precision), self._guess(one.guess))
+            for one in asked
+            for query in one.queries
+        ]
         readings = iter(self._release(wanted))
         left = self._left()
         paid: set[int] = set()
@@ -101,42 +118,66 @@ class Guard(display.Shown):
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""
         return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
 
-    def _release(self, wanted: Sequence[tuple[Query, float]]) -> list[Reading]:
+    def _guess(self, guess: tuple[float, float] | None) -> tuple[float, float] | None:
+        if guess is not None and self.plan.method != "guess-and-check":
+            raise InvalidArgument(
+                f"a guess can be checked with method='guess-and-check' only, and these data were opened with "
+                f"{self.plan.method!r}; leave it out."
+            )
+        return guess
+
+    def _release(self, wanted: Sequence[Wanted]) -> list[Reading]:
         """The path of every answer: reserve, evaluate in one scan, add noise, record; read only what is recorded."""
         self._engine.check_unchanged()
-        questions = [self._question(query, coarseness) for query, coarseness in wanted]
-        entries = self._ledger.reserve(self._terms, questions, self.analyst)
-        queries = {entry.number: query for entry, (query, _) in zip(entries, wanted, strict=True)}
+        entries = self._ledger.reserve(self._terms, [self._question(one) for one in wanted], self.analyst)
+        asked = {entry.number: one for entry, one in zip(entries, wanted, strict=True)}
         if pending := {entry.number: entry for entry in entries if entry.released is None}:
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
-            recorded = {entry.number: entry for entry in self._answer(list(pending.values()), queries)}
+            recorded = {entry.number: entry for entry in self._answer(list(pending.values()), asked)}
             entries = [replace(recorded.get(entry.number, entry), new=entry.new) for entry in entries]
         return [read(self.plan, entry) for entry in entries]
 
-    def _question(self, query: Query, coarseness: float) -> Question:
+    def _question(self, wanted: Wanted) -> Question:
         from afresh.ledger import Question
 
-        mechanism = self.plan.at(coarseness)
-        detail = {"bounds": query.bounds, "missing": query.missing, "binary": query.binary}
+        query, mechanism = wanted.query, self.plan.at(wanted.coarseness)
+        detail: dict[str, Any] = {"bounds": query.bounds, "missing": query.missing, "binary": query.binary}
+        digest = query.digest
+        if wanted.guess is not None:  # another guess is another question
+            detail["guess"] = wanted.guess
+            digest = hashlib.sha256(f"{digest} {wanted.guess!r}".encode()).hexdigest()
         return Question(
-            query.digest,
+            digest,
             query.text,
             json.dumps(detail),
             mechanism.charge,
             mechanism.row_charge,
             mechanism.method,
-            coarseness,
+            wanted.coarseness,
         )
 
-    def _answer(self, pending: list[Entry], queries: Mapping[int, Query]) -> list[Entry]:
+    def _answer(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Entry]:
         """Evaluate in one scan, add noise, record. Only what the ledger returns may be released."""
-        blocks = [entry.number - 1 for entry in pending] if self.plan.method == "split" else None
-        moments = self._engine.moments([queries[entry.number] for entry in pending], blocks)
-        released = [
-            (entry, self.plan.at(entry.coarseness).release(m, self._draw(entry.number)))
-            for entry, m in zip(pending, moments, strict=True)
-        ]
+        released = []
+        for entry, moments in zip(pending, self._moments(pending, asked), strict=True):
+            guess = asked[entry.number].guess
+            options = {} if guess is None else {"guess": guess}
+            release = self.plan.at(entry.coarseness).release(moments, self._draw(entry.number), **options)
+            released.append((entry, release))
         return self._ledger.record_many(self._terms, released)
+
+    def _moments(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Any]:
+        """Of every entry the moments of all rows, or of each group of blocks its mechanism wants."""
+        queries = [asked[entry.number].query for entry in pending]
+        groups = [self.plan.mechanism.blocks(entry.number) for entry in pending]
+        if not any(groups):
+            return list(self._engine.moments(queries))
+        wanted = [
+            (query, block) for query, parts in zip(queries, groups, strict=True) for part in parts for block in part
+        ]
+        found = iter(self._engine.moments([query for query, _ in wanted], [block for _, block in wanted]))
+        summed = [[sum_moments([next(found) for _ in part]) for part in parts] for parts in groups]
+        return [parts[0] if len(parts) == 1 else tuple(parts) for parts in summed]
 
     def _build(self, asked: Asked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
         _, value, interval = readings[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from afresh import noise
 from afresh.errors import DataError, InvalidArgument, PlanMismatch
 from afresh.guard import Guard
-from afresh.plan import FEWEST_ROWS, PLANNERS, Plan, plan
+from afresh.plan import FEWEST_ROWS, METHODS, Plan, plan
 from afresh.wishes import Wishes, check_wishes
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def open(  # the name a newcomer expects: afresh.open
     """
     from afresh.engines.opening import open_engine  # on demand: `import afresh` stays fast
 
-    wanted = check_wishes(questions, confidence, method, answers, PLANNERS)
+    wanted = check_wishes(questions, confidence, method, answers, METHODS)
     who = _check_analyst(analyst)
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     engine = open_engine(data, table)
@@ -71,9 +71,9 @@ def open(  # the name a newcomer expects: afresh.open
         book = _open_book(ledger, must_exist, seed)
         terms = _settle(engine, book, wanted, must_exist, simulated=seed is not None, analyst=who)
         stored = Plan.thaw(terms.plan)
-        if stored.method == "split":
+        if stored.mechanism.dealt:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-            engine.deal(stored.questions, terms.seed if seed is None else f"simulation {seed}")
+            engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
         draw = noise.from_entropy if seed is None else noise.from_seed(seed)
         return Guard(engine, stored, book, terms, draw, analyst=who, owns_ledger=book is not ledger)
     except BaseException:

@@ -13,6 +13,9 @@ from afresh import display
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
+from afresh.mechanisms.fixed import FixedGaussian, FixedLaplace, plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.laplace import CalibratedLaplace, plan_calibrated_laplace
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.plan_search import Planner, fewest_rows, most_questions
@@ -25,11 +28,31 @@ PLANNERS: Mapping[str, Planner] = {
     "calibrated": plan_calibrated,
     "split": plan_split,
 }
-MECHANISMS: Mapping[str, type[Mechanism]] = {
-    "stabilized": Stabilized,
-    "calibrated": Calibrated,
-    "split": Split,
+
+
+def _equal(planner: Callable[[int, int, float], Mechanism]) -> Planner:
+    """A planner of a method whose answers all have the same noise."""
+
+    def plan(rows: int, questions: int, failure: float, answers: int | None = None) -> Mechanism | None:
+        return planner(rows, questions, failure) if answers in (None, questions) else None
+
+    return plan
+
+
+# These are certified too, but used only if asked for by name: the first promises no width in advance, and the others
+# are wider than the ones above.
+_BY_NAME: Mapping[str, Planner] = {
+    "guess-and-check": _equal(plan_guess_and_check),
+    "fixed-gaussian": _equal(plan_fixed_gaussian),
+    "fixed-laplace": _equal(plan_fixed_laplace),
+    "calibrated-laplace": plan_calibrated_laplace,
 }
+METHODS: Mapping[str, Planner] = {**PLANNERS, **_BY_NAME}
+_KINDS: tuple[type[Mechanism], ...] = (
+    *(Stabilized, Calibrated, Split),
+    *(GuessAndCheck, FixedGaussian, FixedLaplace, CalibratedLaplace),
+)
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in _KINDS}
 FEWEST_ROWS = 20
 
 
@@ -41,11 +64,21 @@ class Method:
     certified: bool
     half_width: Mapping[float, float] | None
     about: str
+    promised: bool = True
+    """Whether the widths are a promise; those of guess and check are what its guesses claim, and a check may fail."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         widths = None if self.half_width is None else {f"{m:g}": w for m, w in self.half_width.items()}
-        return {"certified": self.certified, "half_width": widths, "about": self.about}
+        told = {"certified": self.certified, "half_width": widths, "about": self.about}
+        return {**told, "promised": self.promised}
+
+    @property
+    def certificate(self) -> str:
+        """In a word."""
+        if not self.certified:
+            return "reference"
+        return "yes" if self.promised else "yes, width not promised"
 
 
 @dataclass(frozen=True)
@@ -119,11 +152,13 @@ class Plan(display.Shown):
         """The certified methods at these rows, questions and confidence, then the reference lines."""
         n, k, failure, answers = self.rows, self.questions, self.mechanism.failure, self.answers
         lines = {}
-        for name, planner in PLANNERS.items():
+        for name, planner in METHODS.items():
+            if name not in (*PLANNERS, "guess-and-check", self.method):
+                continue  # wider than the others, and not asked for
             mechanism = self.mechanism if name == self.method else planner(n, k, failure, answers)
             widths = None if mechanism is None else _widths(mechanism.half_width)
             about = _ABOUT[name] if widths else _UNAVAILABLE[name]
-            lines[name] = Method(name, True, widths, about)
+            lines[name] = Method(name, True, widths, about, promised=name != "guess-and-check")
         for name, width in (
             ("jung", lambda _: jung_error(n, k, failure)),
             ("paper", lambda mean: main_theorem_error(n, k, failure, math.sqrt(mean * (1 - mean)))),
@@ -184,7 +219,7 @@ class Plan(display.Shown):
                     [
                         name + (" *" if name == self.method else ""),
                         *(display.width(m.half_width[mean]) if m.half_width else "-" for mean in TYPICAL_MEANS),
-                        "yes" if m.certified else "reference",
+                        m.certificate,
                         m.about,
                     ]
                     for name, m in self.methods.items()
@@ -197,11 +232,16 @@ _ABOUT = {
     "stabilized": "fixed noise on a variance-stabilised mean",
     "calibrated": "noise calibrated to the variance (the paper's mechanism)",
     "split": "fresh rows for each question",
+    "guess-and-check": "guesses from some rows, checked on the others; these widths if checks pass",
+    "fixed-gaussian": "Gaussian noise of one scale, whatever the variance",
+    "fixed-laplace": "Laplace noise of one scale, whatever the variance",
+    "calibrated-laplace": "Laplace noise calibrated to the variance",
     "jung": "differential privacy transfer (Jung et al. 2020)",
     "paper": "the paper's Main Theorem with eq. (3)",
     "fixed": "questions fixed before the data are seen: no adaptivity",
 }
 _UNAVAILABLE = {
+    **dict.fromkeys(_BY_NAME, "more answers than questions"),
     "stabilized": "too few rows for its variance floor",
     "calibrated": "not available",
     "split": "fewer rows than questions, or more answers than questions",
@@ -226,7 +266,7 @@ def plan(
     there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
     """
     failure = complement(check_confidence(confidence))
-    planners = PLANNERS if method is None else {method: PLANNERS[check_method(method, PLANNERS)]}
+    planners = PLANNERS if method is None else {method: METHODS[check_method(method, METHODS)]}
     if rows is not None:
         rows = check_count("rows", rows, FEWEST_ROWS)
     if questions is not None:

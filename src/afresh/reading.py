@@ -23,7 +23,7 @@ class Reading(NamedTuple):
 def read(plan: Plan, entry: Entry) -> Reading:
     """The value and interval of an answered entry."""
     mechanism, released = plan.at(entry.coarseness), entry.released
-    assert isinstance(released, float)
+    assert released is not None
     binary = bool(json.loads(entry.detail)["binary"])
     return Reading(entry, mechanism.value(released), Interval(*mechanism.interval(released, binary=binary)))
 

@@ -13,7 +13,7 @@ from afresh.lab.certified import InwardTable
 from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS, Bit, evaluate
 from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
-from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.guess_and_check import GuessAndCheck, pack, plan_guess_and_check
 from afresh.mechanisms.ladder import Ladder, ParameterFreeLadder
 from afresh.mechanisms.laplace import CalibratedLaplace, laplace_from_normal, laplace_quantile, plan_calibrated_laplace
 from afresh.mechanisms.median import StableMedian
@@ -200,7 +200,7 @@ def test_claims_grow_with_failures_and_hold_their_guess(guess: float, failures: 
     assert 1 <= wider[2] <= bins
     record = mechanism.check(guess, guess, (low, high, bins), before)
     assert record.bin is None  # a check mean that agrees passes
-    assert mechanism.interval(record, before) == (low, high)
+    assert mechanism.interval(pack(record, before)) == (low, high)
 
 
 def test_a_guess_of_the_users_own() -> None:
@@ -211,6 +211,6 @@ def test_a_guess_of_the_users_own() -> None:
     assert mechanism.check(0.302, 0.3, claim, History()).bin is None
     failed = mechanism.check(0.345, 0.3, claim, History())
     assert failed.bin == 6
-    low, high = mechanism.interval(failed, History())
+    low, high = mechanism.interval(pack(failed, History()))
     assert low < 0.3 < 0.35 < high
     assert mechanism.user_claim(0.0, 0.0)[2] == 1000

@@ -47,7 +47,9 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(help="stabilized, calibrated or split. Default: the narrowest.", metavar="METHOD"),
+    typer.Option(
+        help="stabilized, calibrated, split or guess-and-check. Default: the narrowest promise.", metavar="METHOD"
+    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +29,15 @@ class Moments:
     def variance(self) -> float:
         """The sample variance sigma^2, divided by n as in the paper's Figure 1."""
         return max(self.squares / self.n - self.mean**2, 0.0)
+
+
+def sum_moments(parts: Sequence[Moments]) -> Moments:
+    """The moments of several disjoint sets of rows together."""
+    return Moments(
+        sum(part.n for part in parts),
+        math.fsum(part.total for part in parts),
+        math.fsum(part.squares for part in parts),
+    )
 
 
 class Engine(Protocol):

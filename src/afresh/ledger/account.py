@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
 from afresh.ledger.base import SLACK, Entry, Outside, Question, Spent, Terms, check_released, check_terms
-from afresh.ledger.records import START, Answered, Charged, Opened, Record, Reserved, decode, seal
+from afresh.ledger.records import START, Answered, Charged, Opened, Record, Released, Reserved, decode, seal
 
 
 @dataclass(slots=True)
@@ -46,6 +46,8 @@ class Account:
     opened: Opened | None = None
     latest: datetime | None = None
     entries: list[Entry] = field(default_factory=list)
+    released: list[Released] = field(default_factory=list)
+    """What was released, in the order of the records: what a mechanism with a memory goes by."""
     finest: dict[str, Entry] = field(default_factory=dict)
     """By digest, the entry with the least noise: it serves every coarser question."""
     charged: list[Charged] = field(default_factory=list)
@@ -114,6 +116,7 @@ class Account:
         check_released(record.released)
         entry = replace(self.entries[place], released=record.released, answered_at=record.at)
         self.entries[place] = entry
+        self.released.append(record.released)
         if self.finest[entry.digest].number == entry.number:
             self.finest[entry.digest] = entry
 

@@ -30,6 +30,8 @@ from afresh.ledger.base import (
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
 from afresh.ledger.records import Answered, Charged, Divided, Opened, Record, Released, Reserved, encode, seal
 
+Settle = Callable[[Sequence[Released]], Released]
+
 # Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
 TOLERANCE = timedelta(minutes=5)
 ACCEPT_CLOCK = "AFRESH_ACCEPT_CLOCK"
@@ -147,15 +149,20 @@ class Ledger:
         """Store the released number unless there is one; return what is stored, the only thing to release."""
         return self.record_many(terms, [(entry, released)])[0]
 
-    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, Released]]) -> list[Entry]:
-        """Like `record` for many entries, all or none."""
+    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, Released | Settle]]) -> list[Entry]:
+        """Like `record` for many entries, all or none.
+
+        In place of what is to be released there may be a function that makes it from all that was released before, in
+        the order of the records: for mechanisms with a memory.
+        """
         for _, value in released:
-            check_released(value)
+            if not callable(value):
+                check_released(value)
         if not released:
             return []
         stored: dict[int, Entry] = {}
         with self._writing(terms) as (account, write):
-            now, records = self._now(account), []
+            now, records, earlier = self._now(account), [], list(account.released)
             for entry, value in released:
                 place = entry.number - 1
                 kept = account.entries[place] if 0 <= place < len(account.entries) else None
@@ -165,8 +172,11 @@ class Ledger:
                         "first. Nothing was released."
                     )
                 if kept.released is None and entry.number not in stored:
-                    records.append(Answered(now, entry.number, plain(value)))
-                    kept = replace(kept, released=plain(value), answered_at=now)
+                    made = plain(value(earlier) if callable(value) else value)
+                    check_released(made)
+                    earlier.append(made)
+                    records.append(Answered(now, entry.number, made))
+                    kept = replace(kept, released=made, answered_at=now)
                 stored.setdefault(entry.number, kept)
             write(records)
         return [stored[entry.number] for entry, _ in released]

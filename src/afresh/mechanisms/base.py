@@ -173,6 +173,7 @@ def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
 @lru_cache(maxsize=256)
 def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
     """The largest coarseness whose half-width, at the mean 1/2 where it is widest, is at most `half_width`."""
+    mechanism.coarser(1.0)  # refuses where all answers must have the same noise
     best = mechanism.half_width(0.5)
     if not best <= half_width < 0.5:
         raise InvalidArgument(

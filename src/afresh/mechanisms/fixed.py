@@ -141,12 +141,12 @@ def _narrowest(kind: Callable[..., _Kind], rows: int, questions: int, failure: f
 
 
 @lru_cache(maxsize=256)
-def plan_fixed_gaussian(rows: int, questions: int, failure: float, answers: int | None = None) -> FixedGaussian | None:
+def plan_fixed_gaussian(rows: int, questions: int, failure: float) -> FixedGaussian:
     """The narrowest plan over the noise and the split of the failure probability, by the planner's yardstick."""
-    return _narrowest(FixedGaussian, rows, questions, failure) if answers in (None, questions) else None
+    return _narrowest(FixedGaussian, rows, questions, failure)
 
 
 @lru_cache(maxsize=256)
-def plan_fixed_laplace(rows: int, questions: int, failure: float, answers: int | None = None) -> FixedLaplace | None:
+def plan_fixed_laplace(rows: int, questions: int, failure: float) -> FixedLaplace:
     """The narrowest plan over the noise and the split of the failure probability, by the planner's yardstick."""
-    return _narrowest(FixedLaplace, rows, questions, failure) if answers in (None, questions) else None
+    return _narrowest(FixedLaplace, rows, questions, failure)

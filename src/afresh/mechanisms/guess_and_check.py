@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from afresh.engines.base import Moments
-from afresh.mechanisms.base import grid_step, round_to_grid
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import EqualAnswers, grid_step, round_to_grid
 from afresh.mechanisms.session import Answers, Values, means, moments
 from afresh.theory.guess_and_check import (
     History,
@@ -30,7 +31,7 @@ _MOST_GROWTH = 4.0
 
 
 @dataclass(frozen=True)
-class GuessAndCheck:
+class GuessAndCheck(EqualAnswers):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on the check part alone; the guesser's noise s (on the scale of Theta), its variance floor v0, and
@@ -41,11 +42,12 @@ class GuessAndCheck:
 
     method: ClassVar[str] = "guess-and-check"
     certified: ClassVar[bool] = True
+    dealt: ClassVar[int] = 5
+    """Rows are dealt into five blocks: three guess, two check."""
 
     rows: int
     questions: int
     failure: float
-    guess_rows: int
     s: float
     v0: float
     reach: float
@@ -53,9 +55,33 @@ class GuessAndCheck:
     calibrated: bool = False
 
     @property
+    def guess_rows(self) -> int:
+        """The rows that guesses come from."""
+        return self.rows // self.dealt * 3
+
+    @property
     def check_rows(self) -> int:
         """The rows that only check."""
-        return self.rows - self.guess_rows
+        return self.rows // self.dealt * 2
+
+    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """Those that guess, and those that check."""
+        return ((0, 1, 2), (3, 4))
+
+    @property
+    def charge(self) -> float:
+        """0: what an answer costs is in the level of the checks that follow it."""
+        return 0.0
+
+    @property
+    def information(self) -> None:
+        """None: validity rests on a union over what the check part may say, not on information."""
+        return None
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """Shared out over the tree of all that the check part may say."""
+        return {"all checks together": self.failure}
 
     @cached_property
     def _transform(self) -> Transform:
@@ -91,14 +117,47 @@ class GuessAndCheck:
         low, high = max(value - half_width, 0.0), min(value + half_width, 1.0)
         return low, high, math.ceil(1 / min(max(half_width, 1e-3), 1.0))
 
+    def release(
+        self, moments: tuple[Moments, Moments], noise: float, *, guess: tuple[float, float] | None = None
+    ) -> Callable[[Sequence[Any]], dict[str, float]]:
+        """What to release, once it is known what came before; `guess` is a value and a half-width of the user's own.
+
+        The guess is made now. The claim and the level of its check depend on how earlier checks went, so they are
+        settled in the order in which answers are recorded.
+        """
+        guessing, checking = moments
+        value = self.guess(guessing, noise) if guess is None else min(max(guess[0], 0.0), 1.0)
+
+        def settle(earlier: Sequence[Any]) -> dict[str, float]:
+            history = self.history(earlier)
+            claim = self.claim(value, history) if guess is None else self.user_claim(*guess)
+            return pack(self.check(checking.mean, value, claim, history), history)
+
+        return settle
+
+    def history(self, earlier: Sequence[Any]) -> History:
+        """What later levels need of what was released before."""
+        history = History()
+        for each in earlier:
+            record, before = unpack(each)
+            if before != history:
+                raise InvalidArgument("an answer of guess and check does not follow from those before it")
+            history = history.after(record)
+        return history
+
+    def value(self, released: Mapping[str, float]) -> float:
+        """The guess, or the middle of the bin."""
+        return released_value(unpack(released)[0])
+
     def check(self, mean: float, guess: float, claim: tuple[float, float, int], history: History) -> Record:
         """What to release, from the check part's mean."""
         low, high, bins = claim
         level = check_level(self.questions, self.failure, history)
         return check(mean, guess, low, high, bins, self.check_rows, level)
 
-    def interval(self, record: Record, history: History) -> tuple[float, float]:
-        """The simultaneous interval of a record; `history` is what came before it."""
+    def interval(self, released: Mapping[str, float], *, binary: bool = False) -> tuple[float, float]:
+        """The claim that passed, or the interval of the bin."""
+        record, history = unpack(released)
         level = check_level(self.questions, self.failure, history)
         return released_interval(record, self.check_rows, level)
 
@@ -128,25 +187,57 @@ class Conversation:
     def answer(self, values: Values) -> Answers:
         """One guess and one check a question."""
         rule = self.constants
-        guessing, checking = moments(values[:, : rule.guess_rows]), means(values[:, rule.guess_rows :])
+        ends = rule.guess_rows, rule.guess_rows + rule.check_rows
+        guessing, checking = moments(values[:, : ends[0]]), means(values[:, ends[0] : ends[1]])
         out = np.empty((len(values), 3))
         for i, (of_guess, check_mean) in enumerate(zip(guessing, checking, strict=True)):
             guess = rule.guess(of_guess, float(self.rng.standard_normal()))
             record = rule.check(float(check_mean), guess, rule.claim(guess, self.history), self.history)
-            out[i] = released_value(record), *rule.interval(record, self.history)
+            out[i] = released_value(record), *rule.interval(pack(record, self.history))
             self.history = self.history.after(record)
             self.records.append(record)
         return Answers(*out.T)
 
 
-# Found by a search on simulated attacks (docs/lab.md): share of rows that guess, noise, failures to expect, growth.
-_GUESS_SHARE, _NOISE, _EXPECTED_FAILURES, _GROWTH = 0.6, 0.22, 0.15, 0.05
+def pack(record: Record, history: History) -> dict[str, float]:
+    """A record as a ledger keeps it, with the history that its level is a function of; bin -1 is a pass."""
+    return {
+        "guess": record.guess,
+        "low": record.low,
+        "high": record.high,
+        "bins": float(record.bins),
+        "bin": -1.0 if record.bin is None else float(record.bin),
+        "asked": float(history.asked),
+        "failures": float(history.failures),
+        "log_bins": history.log_bins,
+    }
+
+
+def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
+    """The record and its history; refuses what no check releases."""
+    if not isinstance(released, Mapping):
+        raise InvalidArgument("this is no answer of guess and check")
+    passed = released["bin"] == -1.0
+    record = Record(
+        released["guess"],
+        released["low"],
+        released["high"],
+        int(released["bins"]),
+        None if passed else int(released["bin"]),
+    )
+    claimed = 0 <= record.low <= record.guess <= record.high <= 1 and record.bins >= 1
+    if not claimed or (record.bin is not None and not 0 <= record.bin < record.bins):
+        raise InvalidArgument("this is no answer of guess and check")
+    return record, History(int(released["asked"]), int(released["failures"]), released["log_bins"])
+
+
+# Found by a search on simulated attacks (docs/lab.md), as were the shares of rows: noise, failures to expect, growth.
+_NOISE, _EXPECTED_FAILURES, _GROWTH = 0.22, 0.15, 0.05
 
 
 def plan_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
     """Constants that did well against the lab's attacks: noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
-    guess_rows = min(max(round(_GUESS_SHARE * rows), 1), rows - 1)
     reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)
-    return GuessAndCheck(rows, questions, failure, guess_rows, s, v0, reach, _GROWTH)
+    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH)

@@ -24,6 +24,8 @@ class Asked:
     bounds: tuple[float, float]
     precision: float | None
     """A half-width that is enough, on [0, 1]."""
+    guess: tuple[float, float] | None = None
+    """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
 
     @property
     def _condition(self) -> bool:
@@ -55,6 +57,7 @@ def ask(
     where: Any = None,
     missing: float | None = None,
     precision: float | None = None,
+    guess: tuple[float, float] | None = None,
 ) -> Asked:
     """Check one question; every mistake is an error here, before anything is charged."""
     query = make_query(expression, schema, bounds, missing)
@@ -63,8 +66,26 @@ def ask(
     low, high = query.bounds
     if precision is not None:
         precision = _check_precision(precision) / (high - low)
+    if guess is not None:
+        if where is not None:
+            raise InvalidArgument(
+                "a guess is about one answer, and a mean within a group is made of two; leave one out"
+            )
+        guess = _check_guess(guess, low, high)
     words = None if group is None else readable(group)
-    return Asked(queries, readable(query.expression), words, query.bounds, precision)
+    return Asked(queries, readable(query.expression), words, query.bounds, precision, guess)
+
+
+def _check_guess(guess: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    try:
+        value, half_width = map(float, guess)
+    except (TypeError, ValueError):
+        value = half_width = math.nan
+    if not (low <= value <= high and 0 < half_width < math.inf):
+        raise InvalidArgument(
+            f"guess = {guess!r}, must be a value within the bounds and a half-width above 0, in the answer's units"
+        )
+    return (value - low) / (high - low), half_width / (high - low)
 
 
 def _check_precision(precision: float) -> float:

@@ -6,6 +6,8 @@ import math
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
+from afresh.mechanisms.fixed import FixedGaussian, FixedLaplace
+from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.theory.envelope import Envelope, holds
@@ -24,6 +26,11 @@ def problems(mechanism: Mechanism) -> list[str]:
         return _calibrated(mechanism)
     if isinstance(mechanism, Split):
         return [] if mechanism.block >= 1 else ["there are fewer rows than questions"]
+    if isinstance(mechanism, GuessAndCheck):  # whatever the other constants are, validity rests on the checks
+        return [] if mechanism.check_rows >= 1 else ["there are no rows that check"]
+    if isinstance(mechanism, FixedGaussian | FixedLaplace):
+        fits = mechanism.scale > 0 and 0 < mechanism.noise_failure < mechanism.failure
+        return [] if fits else ["the noise or the share of the failure probability is out of range"]
     return [f"the method {mechanism.method!r} is not known here"]
 
 

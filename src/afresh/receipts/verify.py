@@ -12,6 +12,7 @@ from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.journal import Sealed
 from afresh.ledger.records import START, Charged, Reserved, decode, seal
+from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.outside import convert
 from afresh.plan import Plan
 from afresh.receipts.certificate import problems
@@ -115,7 +116,7 @@ def verify(receipt: object) -> Verification:
         assert plan is not None
         found = plan
         check("charges", lambda: _charges(found, account, receipt))
-        check("statements", lambda: _statements(found, receipt))
+        check("statements", lambda: _statements(found, account, receipt))
     simulated = account.opened is not None and account.opened.simulated
     return Verification(
         tuple(checks), account.head, len(account.entries), None if plan is None else plan.confidence, simulated
@@ -169,7 +170,7 @@ def _charges(plan: Plan, account: Account, receipt: dict[str, Any]) -> str:
     return f"{count:,} recomputed"
 
 
-def _statements(plan: Plan, receipt: dict[str, Any]) -> str:
+def _statements(plan: Plan, account: Account, receipt: dict[str, Any]) -> str:
     """Whatever the receipt states must be what its records and constants give."""
     head, chain = START, []
     for text in receipt["chain"]["records"]:
@@ -179,6 +180,8 @@ def _statements(plan: Plan, receipt: dict[str, Any]) -> str:
     for name, value in again.items():
         if name not in ("format", "version", "made_by", "made_at"):
             _compare(name, receipt[name], value)
+    if isinstance(plan.mechanism, GuessAndCheck):
+        plan.mechanism.history(account.released)  # every level must follow from what was released before
     answers = sum(answer["value"] is not None for answer in again["answers"])
     return f"{answers:,} values and intervals, and all the rest, recomputed"
 
