@@ -42,7 +42,7 @@ _PASSES_ALL = {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE, Op.ABS, Op.FLOOR, Op
 _PASSES_ALL |= {Op.LN, Op.LOG10, Op.SQRT}
 _PASSES_FIRST = {Op.DIVIDE, Op.MODULO}
 # operations whose result can be non-finite although no operand is
-_NEW = {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.MODULO, Op.POWER, Op.EXP, Op.LN, Op.LOG10, Op.SQRT}
+NEW = {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.MODULO, Op.POWER, Op.EXP, Op.LN, Op.LOG10, Op.SQRT}
 
 
 def type_of(physical: str) -> Type | None:
@@ -72,6 +72,15 @@ def leaf(name: str, physical: str) -> str:
         limits = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
         return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
     return this
+
+
+def clean(name: str, physical: str) -> str:
+    """A column as questions see it; an integer of its own type, as any double it becomes is finite."""
+    this = leaf(name, physical)
+    if type_of(physical) is not Type.NUMBER:
+        return this
+    small = physical in _INTEGERS and not physical.endswith("HUGEINT")
+    return column(name) if small else f"CASE WHEN isfinite({this}) THEN {this} END"
 
 
 def column(name: str) -> str:
@@ -200,14 +209,15 @@ class Statement:
             piece = self._named(self._clean(node.args[0]))
             return _Piece(_OF_A_NAME[node.op](piece.sql), piece.layer)
         args = [
-            self._piece(arg) if _passes(node.op, place, len(node.args)) else self._clean(arg)
+            self._piece(arg) if passes(node.op, place, len(node.args)) else self._clean(arg)
             for place, arg in enumerate(node.args)
         ]
-        finite = node.op not in _NEW and all(arg.finite for arg in args)
+        finite = node.op not in NEW and all(arg.finite for arg in args)
         return _Piece(_call(node, [arg.sql for arg in args]), max(arg.layer for arg in args), finite)
 
 
-def _passes(op: Op, place: int, count: int) -> bool:
+def passes(op: Op, place: int, count: int) -> bool:
+    """Whether the operand at this place may be non-finite: the result then is non-finite too."""
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
     return op in _PASSES_ALL or (op in _PASSES_FIRST and place == 0)

@@ -13,13 +13,15 @@ from typing import Any
 import duckdb
 
 from afresh.engines.csv_file import load_csv, read_header
-from afresh.engines.duckdb_sql import quote_name, quote_text, type_of
-from afresh.errors import DataChanged, DataError, InvalidArgument, MissingExtra
+from afresh.engines.duckdb_sql import clean, quote_name, quote_text, type_of
+from afresh.errors import DataChanged, DataError, InvalidArgument
 
 SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
     "a pandas or Polars frame, an Arrow table, or an Ibis table"
 )
+LARGE = 1_000_000  # rows from which on Polars is worth importing
+_BATCH = 2**17  # rows of a piece of a copy
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".db")
@@ -65,6 +67,8 @@ class Source:
     row: str
     columns: Mapping[str, str]
     stamp: Stamp | None = None
+    held: Any = None  # an Arrow table, which every cursor must register as the relation
+    largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
 def open_source(
@@ -110,7 +114,9 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
             relation = f"read_parquet({literal}, file_row_number = true)"
             columns = _describe(connection, f"read_parquet({literal})")
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
-            source = Source("data", "file_row_number", columns, stamp)
+            source = Source(
+                "data", "file_row_number", columns, stamp, largest_group=_largest_group(connection, literal)
+            )
         else:
             names, delimiter = read_header(path)
             _check_names(names, path)
@@ -158,6 +164,15 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
     return names
 
 
+def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
+    """At 16 bytes a value, or more where its column is larger than that even when encoded."""
+    cells = "sum(greatest(total_uncompressed_size, 16 * row_group_num_rows)) AS bytes"
+    groups = f"SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id"
+    found = connection.execute(f"SELECT coalesce(max(bytes), 0) FROM ({groups})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
 def _check_names(names: Iterable[str], what: object) -> None:
     seen: dict[str, str] = {}
     for name in names:
@@ -197,10 +212,8 @@ def _arrow(data: object) -> Any:
     batches = _module(data, "pyarrow", "Table", "RecordBatch")
     if not any((*frames, ibis, batches)):
         raise DataError(f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}")
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise MissingExtra("pyarrow", "ibis" if ibis else "frames") from None
+    import pyarrow as pa  # on demand: it takes a while
+
     frame: Any = data
     if frames[0]:
         return pa.table(
@@ -235,9 +248,25 @@ def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
     try:
         if not failed:
             connection.register("incoming", incoming)
-            connection.execute("CREATE TABLE data AS SELECT * FROM incoming")
+            source = (_hold if incoming.num_rows >= LARGE else _copy)(connection)
             connection.unregister("incoming")
-            return Source("data", "rowid", _describe(connection, "data"))
+            return source
     except duckdb.Error:
         failed = True
     raise DataError("the table cannot be read: it has no columns, or columns of a type that cannot be stored")
+
+
+def _copy(connection: duckdb.DuckDBPyConnection) -> Source:
+    connection.execute("CREATE TABLE data AS SELECT * FROM incoming")
+    return Source("data", "rowid", _describe(connection, "data"))
+
+
+def _hold(connection: duckdb.DuckDBPyConnection) -> Source:
+    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
+    columns = _describe(connection, "incoming")
+    cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
+    if not cells:
+        return Source("incoming", "rowid", columns)  # to be refused
+    copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
+    kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
+    return Source("data", "rowid", {**columns, **kinds}, held=copied.to_arrow_table(_BATCH))
