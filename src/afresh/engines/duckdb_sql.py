@@ -60,7 +60,7 @@ def leaf(name: str, physical: str) -> str:
     """A column as questions see it; a number may still be non-finite."""
     this, kind = column(name), type_of(physical)
     if kind is Type.NUMBER:
-        return f"CAST({this} AS DOUBLE)"
+        return this if physical == "DOUBLE" else f"CAST({this} AS DOUBLE)"
     if kind is Type.TEXT:
         return this if physical == "VARCHAR" else f"CAST({this} AS VARCHAR)"
     if kind is Type.DATE:
