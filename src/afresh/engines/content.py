@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.engines.duckdb_sql import leaf, quote_text, type_of
+from afresh.engines.duckdb_sql import clean, leaf, quote_text, type_of
 from afresh.queries.tree import Type
 
 if TYPE_CHECKING:
@@ -198,8 +198,7 @@ def deal_rows(source: str, row: str, columns: Mapping[str, str], size: int, bloc
     Rows are ranked by what questions see of them, and the ranks are shuffled by the seed alone. Rows that tie are
     equal, hence interchangeable: the order in the file does not matter.
     """
-    cells = [leaf(name, columns[name]) for name in visible(columns)]
-    cells = [f"CASE WHEN isfinite({cell}) THEN {cell} END" if "DOUBLE" in cell else cell for cell in cells]
+    cells = [clean(name, columns[name]) for name in visible(columns)]
     ranked = f"SELECT d.{row} AS r, row_number() OVER (ORDER BY {', '.join(cells)}, d.{row}) AS k FROM {source} AS d"
     key = f"md5({quote_text(seed + ':')} || k)"
     shuffled = f"SELECT r, row_number() OVER (ORDER BY {key}, k) - 1 AS p FROM ({ranked})"

@@ -38,7 +38,7 @@ def leaf(name: str, physical: str) -> str:
     """A column as questions see it; a number may still be non-finite."""
     this, kind = column(name), type_of(physical)
     if kind is Type.NUMBER:
-        return f"CAST({this} AS DOUBLE)"
+        return this if physical == "DOUBLE" else f"CAST({this} AS DOUBLE)"
     if kind is Type.TEXT:
         return this if physical == "VARCHAR" else f"CAST({this} AS VARCHAR)"
     if kind is Type.DATE:
@@ -50,6 +50,15 @@ def leaf(name: str, physical: str) -> str:
         limits = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
         return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
     return this
+
+
+def clean(name: str, physical: str) -> str:
+    """A column as questions see it; an integer of its own type, as any double it becomes is finite."""
+    this = leaf(name, physical)
+    if type_of(physical) is not Type.NUMBER:
+        return this
+    small = physical in _INTEGERS and not physical.endswith("HUGEINT")
+    return column(name) if small else f"CASE WHEN isfinite({this}) THEN {this} END"
 
 
 def column(name: str) -> str:

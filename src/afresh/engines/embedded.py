@@ -6,18 +6,25 @@ import contextlib
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
+from afresh.engines.base import Moments
 from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, select_cells, total_rows
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
 from afresh.engines.scratch import make_scratch
-from afresh.engines.sources import open_source
+from afresh.engines.sources import LARGE, open_source
 from afresh.engines.sql_engine import SqlEngine, failed
 from afresh.engines.watchdog import Watchdog
+from afresh.queries.query import Query
+
+if TYPE_CHECKING:
+    from afresh.engines.polars_scan import PolarsScan
 
 _Read = TypeVar("_Read")
 
@@ -38,7 +45,7 @@ class EmbeddedEngine(SqlEngine):
 
         A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
         """
-        self._watchdog = Watchdog(time_limit)
+        self._time_limit, self._watchdog = time_limit, Watchdog(time_limit)
         scratch = make_scratch()
         self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
@@ -60,14 +67,58 @@ class EmbeddedEngine(SqlEngine):
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
         super().deal(blocks, seed)
+        if self._source.held is not None:  # its rows have no numbers
+            self._run("CREATE TABLE numbered AS SELECT * FROM data")
+            self._source = replace(self._source, relation="numbered", held=None)
+            self.__dict__["_polars"] = None
         source = self._source
         dealt = deal_rows(source.relation, source.row, source.columns, self._rows // blocks, blocks, seed)
         self._run(f"CREATE OR REPLACE TABLE dealt AS {dealt}")
+
+    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
+
+        Very many queries take one scan for every `at_once` of them, and so do those that Polars knows and the others.
+        """
+        if blocks is not None or self._polars is None:
+            return super().moments(queries, blocks)
+        found: dict[int, Moments] = {}
+        for start in range(0, len(queries), self.at_once):
+            part = range(start, min(start + self.at_once, len(queries)))
+            found |= self._scan_polars(self._polars, {i: queries[i] for i in part})
+        left = [i for i in range(len(queries)) if i not in found]
+        found |= zip(left, super().moments([queries[i] for i in left]), strict=True)
+        return [found[i] for i in range(len(queries))]
 
     def close(self) -> None:
         """Free what the engine holds. Idempotent."""
         self._connection.close()
         self._cleanup()
+
+    @cached_property
+    def _polars(self) -> PolarsScan | None:
+        """Polars, if there are many rows and they are in memory, or a few row groups at a time will fit."""
+        source, rows = self._source, self._rows
+        if not LARGE <= rows < 2**32 or (source.held is None and source.largest_group is None):
+            return None
+        from afresh.engines.polars_scan import PolarsScan  # on demand: it takes a while
+
+        if source.held is not None:
+            return PolarsScan.of_table(source.held, source.columns)
+        limit, threads = self._run("SELECT current_setting('memory_limit'), current_setting('threads')")
+        assert source.stamp is not None
+        assert source.largest_group is not None
+        fits = 4 * threads * source.largest_group <= _bytes(limit)
+        return PolarsScan.of_file(source.stamp.path, source.columns, rows) if fits else None
+
+    def _scan_polars(self, polars: PolarsScan, queries: Mapping[int, Query]) -> dict[int, Moments]:
+        """The moments of those queries that Polars knows."""
+        known = {i: (query, expr) for i, query in queries.items() if (expr := polars.translate(query)) is not None}
+        if not known:
+            return {}
+        count, sums = self._guarded(lambda: polars.sums(list(known.values()), self._time_limit))
+        self._check_count(count)
+        return {i: Moments(count, *found) for i, found in zip(known, sums, strict=True)}
 
     def _digest(self) -> str:
         """It does not depend on the encoding either; see `content`."""
@@ -108,16 +159,24 @@ class EmbeddedEngine(SqlEngine):
         return self._read(lambda cursor: cursor.execute(sql).fetchone())
 
     def _read(self, read: Callable[[duckdb.DuckDBPyConnection], _Read | None]) -> _Read:
-        """What is read with a cursor, within the time limit. The file must be the same before and after."""
-        stamp, result = self._source.stamp, None
-        if stamp:
-            stamp.check()
-        with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
-            cursor = self._connection.cursor()
-            with self._watchdog.limit(cursor.interrupt):
-                result = read(cursor)
-        if stamp:
-            stamp.check()
+        """What is read with a cursor, within the time limit."""
+
+        def work() -> _Read | None:
+            with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
+                cursor = self._connection.cursor()
+                if self._source.held is not None:
+                    cursor.register(self._source.relation, self._source.held)
+                with self._watchdog.limit(cursor.interrupt):
+                    return read(cursor)
+            return None
+
+        return self._guarded(work)
+
+    def _guarded(self, work: Callable[[], _Read | None]) -> _Read:
+        """What the work gives; None is a failure. The file must be the same before and after."""
+        self.check_unchanged()
+        result = work()
+        self.check_unchanged()
         if result is None:
             raise failed()
         return result
@@ -127,6 +186,12 @@ def _clean_up(watchdog: Watchdog, scratch: str, process: int) -> None:
     if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
         watchdog.stop()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _bytes(size: str) -> float:
+    """Of a size as DuckDB writes it, 16.0 GiB."""
+    number, unit = size.split()
+    return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
 
 
 def _listed(numbers: Sequence[int]) -> str:

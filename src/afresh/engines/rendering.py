@@ -228,7 +228,7 @@ class Statement:
         for place, arg in enumerate(node.args):
             if _is_plain(node.op, place):
                 args.append(_Piece(_plain(arg), name=True))
-            elif _passes(node.op, rule, place, len(node.args)):
+            elif passes(node.op, rule, place, len(node.args)):
                 args.append(self._piece(arg))
             else:
                 args.append(self._clean(arg))
@@ -252,7 +252,8 @@ class Statement:
         return _join(f"{one} - {value}" if query.complement else value, piece)
 
 
-def _passes(op: Op, rule: Rule, place: int, count: int) -> bool:
+def passes(op: Op, rule: Rule, place: int, count: int) -> bool:
+    """Whether the operand at this place may be non-finite: the result then is non-finite too."""
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
     return rule.passes == ALL or place < rule.passes

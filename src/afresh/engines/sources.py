@@ -15,15 +15,17 @@ from typing import Any
 import duckdb
 
 from afresh.engines.csv_file import load_csv, read_header
-from afresh.engines.duckdb_sql import quote_name, quote_text
+from afresh.engines.duckdb_sql import clean, quote_name, quote_text, type_of
 from afresh.engines.sql_engine import check_names
-from afresh.errors import DataChanged, DataError, InvalidArgument, MissingExtra
+from afresh.errors import DataChanged, DataError, InvalidArgument
 
 SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
+LARGE = 1_000_000  # rows from which on Polars is worth importing
+_BATCH = 2**17  # rows of a piece of a copy
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".db")
@@ -69,6 +71,8 @@ class Source:
     row: str
     columns: Mapping[str, str]
     stamp: Stamp | None = None
+    held: Any = None  # an Arrow table, which every cursor must register as the relation
+    largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
 def open_source(
@@ -114,7 +118,9 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
             relation = f"read_parquet({literal}, file_row_number = true)"
             columns = _describe(connection, f"read_parquet({literal})")
             connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
-            source = Source("data", "file_row_number", columns, stamp)
+            source = Source(
+                "data", "file_row_number", columns, stamp, largest_group=_largest_group(connection, literal)
+            )
         else:
             names, delimiter = read_header(path)
             check_names(names, path)
@@ -162,6 +168,15 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
     return names
 
 
+def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
+    """At 16 bytes a value, or more where its column is larger than that even when encoded."""
+    cells = "sum(greatest(total_uncompressed_size, 16 * row_group_num_rows)) AS bytes"
+    groups = f"SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id"
+    found = connection.execute(f"SELECT coalesce(max(bytes), 0) FROM ({groups})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
 def _seal(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     """From here on SQL can reach nothing but the data, and cannot undo that."""
     for name in source.columns:
@@ -189,10 +204,8 @@ def _arrow(data: object) -> Any:
     batches = _module(data, "pyarrow", "Table", "RecordBatch")
     if not any((*frames, ibis, batches)):
         raise DataError(f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}")
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise MissingExtra("pyarrow", "ibis" if ibis else "frames") from None
+    import pyarrow as pa  # on demand: it takes a while
+
     frame: Any = data
     if frames[0]:
         series = {str(name): frame.iloc[:, i] for i, name in enumerate(_unique(frame.columns))}
@@ -253,17 +266,36 @@ def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
     check_names(names, "the table")
     if not names:
         raise DataError("the table has no columns")
-    if not _copied(connection, incoming):
-        bad = next((name for name in names if not _copied(connection, incoming.select([name]))), None)
+    load = _hold if incoming.num_rows >= LARGE else _copy
+    if (source := _loaded(connection, incoming, load)) is None:
+        bad = next((name for name in names if not _loaded(connection, incoming.select([name]), load)), None)
         what = "the table" if bad is None else f"the column {bad!r} of Arrow type {incoming.schema.field(bad).type}"
         raise DataError(f"{what} cannot be stored; cast numbers to float64 and anything else to text before opening it")
+    return source
+
+
+def _loaded(
+    connection: duckdb.DuckDBPyConnection, incoming: Any, load: Callable[[duckdb.DuckDBPyConnection], Source]
+) -> Source | None:
+    with contextlib.suppress(duckdb.Error):
+        connection.register("incoming", incoming)
+        source = load(connection)
+        connection.unregister("incoming")
+        return source
+    return None
+
+
+def _copy(connection: duckdb.DuckDBPyConnection) -> Source:
+    connection.execute("CREATE OR REPLACE TABLE data AS SELECT * FROM incoming")
     return Source("data", "rowid", _describe(connection, "data"))
 
 
-def _copied(connection: duckdb.DuckDBPyConnection, incoming: Any) -> bool:
-    with contextlib.suppress(duckdb.Error):
-        connection.register("incoming", incoming)
-        connection.execute("CREATE OR REPLACE TABLE data AS SELECT * FROM incoming")
-        connection.unregister("incoming")
-        return True
-    return False
+def _hold(connection: duckdb.DuckDBPyConnection) -> Source:
+    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
+    columns = _describe(connection, "incoming")
+    cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
+    if not cells:
+        return _copy(connection)  # to be refused
+    copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
+    kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
+    return Source("data", "rowid", {**columns, **kinds}, held=copied.to_arrow_table(_BATCH))

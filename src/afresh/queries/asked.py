@@ -98,14 +98,14 @@ def _check_precision(precision: float) -> float:
     return float(precision)
 
 
+_ARGUMENTS = [name for name in inspect.signature(ask).parameters if name != "schema"]
+
+
 def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:
     """One item of `Guard.ask_many`: an expression in SQL or Ibis, or a mapping of `Guard.ask`'s arguments."""
     if not isinstance(question, Mapping):
         return ask(question, schema)
-    possible = [name for name in inspect.signature(ask).parameters if name != "schema"]
-    unknown = [str(name) for name in question if name not in possible]
-    if unknown or "expression" not in question:
-        raise InvalidArgument(
-            f"a question has {', '.join(possible)}, of which expression is needed; got {', '.join(map(str, question))}"
-        )
+    if "expression" not in question or not all(name in _ARGUMENTS for name in question):
+        got = ", ".join(map(str, question))
+        raise InvalidArgument(f"a question has {', '.join(_ARGUMENTS)}, of which expression is needed; got {got}")
     return ask(schema=schema, **question)

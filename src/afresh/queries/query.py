@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from afresh.errors import InvalidArgument, QueryError
@@ -86,7 +87,7 @@ class Query:
         words = f"{number(low + high)} - ({words})" if self.complement else words
         return words if self.group is None else f"CASE WHEN {readable(self.group)} THEN {words} ELSE {number(low)} END"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that determines psi. Two questions with one digest are one question."""
         parts = [
@@ -110,9 +111,9 @@ def make_query(
 
     A number needs bounds, unless its range follows from the expression.
     """
-    tree = canonical(parse(expression, schema))
+    tree = parse(expression, schema)
     if bounds is None:
-        bounds = _infer_bounds(tree) if tree.type is Type.NUMBER else (0.0, 1.0)
+        bounds = _infer_bounds(canonical(tree)) if tree.type is Type.NUMBER else (0.0, 1.0)
     return Query(tree, bounds, missing)
 
 

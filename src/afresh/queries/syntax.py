@@ -61,7 +61,7 @@ def syntax(text: str) -> Expression:
     try:
         tokens = dialect.tokenize(text)
         first = _check_tokens(tokens)
-        trees = dialect.parse_into(exp.Condition, text)
+        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
         if len(trees) == 1 and isinstance(trees[0], exp.Expression):
             return trees[0]
     except ParseError as error:

@@ -1,0 +1,90 @@
+"""The moments of many queries in one pass of Polars over a Parquet file or a frame in memory."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from afresh.engines.polars_expr import NotTranslated, Translator
+from afresh.queries.query import Query
+from afresh.queries.tree import Type
+
+_SLICE = 2**22  # rows between two looks at the clock: Polars cannot be interrupted
+# DuckDB's types and the Polars types that hold the very same values
+_SAME: dict[str, pl.DataType] = {
+    "BOOLEAN": pl.Boolean(),
+    "TINYINT": pl.Int8(),
+    "SMALLINT": pl.Int16(),
+    "INTEGER": pl.Int32(),
+    "BIGINT": pl.Int64(),
+    "UTINYINT": pl.UInt8(),
+    "USMALLINT": pl.UInt16(),
+    "UINTEGER": pl.UInt32(),
+    "UBIGINT": pl.UInt64(),
+    "FLOAT": pl.Float32(),
+    "DOUBLE": pl.Float64(),
+    "VARCHAR": pl.String(),
+    "DATE": pl.Date(),
+    "TIMESTAMP": pl.Datetime("us"),
+}
+
+
+class PolarsScan:
+    """A frame, and the columns of it that Polars and DuckDB read alike."""
+
+    def __init__(self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, *, clean: bool) -> None:
+        """Of a frame with these DuckDB types; `clean` says that it holds values of the language only."""
+        found = frame.collect_schema()
+        dtypes = {
+            name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
+        }
+        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, clean)
+
+    @classmethod
+    def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
+        """Read a Parquet file in place."""
+        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False, cache=False)
+        return cls(frame, columns, rows, clean=False)
+
+    @classmethod
+    def of_table(cls, table: Any, columns: Mapping[str, str]) -> PolarsScan:
+        """Share the memory of an Arrow table."""
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return cls(frame.lazy(), columns, len(frame), clean=True)
+
+    def translate(self, query: Query) -> pl.Expr | None:
+        """The values of a query, if Polars knows them."""
+        try:
+            return self._translator.values(query)
+        except NotTranslated:
+            return None
+
+    def sums(self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float) -> tuple[int, list[list[float]]] | None:
+        """The number of rows, and for each query the sum of its values and of their squares; None on failure."""
+        values = [expr.alias(f"v{i}") for i, (_, expr) in enumerate(queries)]
+        outputs = [pl.len().alias("n")]
+        for i, (query, _) in enumerate(queries):
+            value = pl.col(f"v{i}")
+            # a condition only counts: each of its values is its own square
+            squares = value if query.expression.type is Type.BOOLEAN else value * value
+            outputs += [value.sum().alias(f"s{i}"), squares.sum().alias(f"q{i}")]
+        deadline, parts = time.monotonic() + time_limit, []
+        try:
+            for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
+                if time.monotonic() > deadline:
+                    return None
+                part = self._frame.slice(start, _SLICE).select(values).select(outputs)
+                parts.append(part.collect(engine="streaming").row(0))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic is no Exception; what it says may quote rows
+            return None
+        count, *found = zip(*parts, strict=True)
+        totals = [math.fsum(map(float, column)) for column in found]
+        return sum(count), [totals[2 * i : 2 * i + 2] for i in range(len(queries))]

@@ -1,0 +1,120 @@
+"""Polars, which answers about large data, must mean exactly what `tree` says too, where it is used at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from afresh.engines import embedded, sources
+from afresh.engines.base import Moments
+from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.polars_scan import PolarsScan
+from afresh.errors import EngineError
+from afresh.queries.query import Query, make_query
+from afresh.queries.tree import Node
+from engines import oracle
+from engines.conformance import _queries, check
+from engines.nasty import ROWS, table
+
+
+@pytest.fixture
+def few_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (embedded, sources):
+        monkeypatch.setattr(module, "LARGE", 1)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("polars") / "na*sty.parquet"
+    small = table().append_column("small", pa.array([i % 7 - 3 for i in range(len(ROWS))], pa.int8()))
+    pyarrow.parquet.write_table(small, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def scans(path: Path) -> Iterator[list[PolarsScan]]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (embedded, sources):
+            patch.setattr(module, "LARGE", 1)
+        engines = [EmbeddedEngine(path), EmbeddedEngine(table())]
+        yield [engine._polars for engine in engines if engine._polars is not None]
+        for engine in engines:
+            engine.close()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(asked=st.lists(_queries(), min_size=1, max_size=4))
+def test_polars_agrees_with_the_oracle(scans: list[PolarsScan], asked: list[tuple[Query, Node, Node | None]]) -> None:
+    assert len(scans) == 2
+    for scan in scans:
+        known = [(one, expr) for one in asked if (expr := scan.translate(one[0])) is not None]
+        if not known:
+            continue
+        found = scan.sums([(query, expr) for (query, _, _), expr in known], 60.0)
+        assert found is not None
+        for ((query, tree, group), _), sums in zip(known, found[1], strict=True):
+            check(query, Moments(found[0], *sums), [oracle.psi(query, tree, group, row) for row in ROWS])
+
+
+QUESTIONS = ["small < 2", "small = -3", "2 <= small", "small < 2.5", "small < 1000", "small IN (1, 2)", "small = x"]
+QUESTIONS += ["x < 1", "1 < x", "x = 1", "x <= y", "NOT (x < 1)", "NOT (x = 1)", "x + y > 0", "x <> 2.5", "big > 0"]
+QUESTIONS += ["day < '2000-01-01'", "moment >= '1969-12-31 23:59:59'", "flag", "NOT flag", "city = 'Bern' AND x > 0"]
+ONLY_DUCKDB = ["city LIKE '%e_n'", "round(x) = 1", "x % 2 = 1", "TRUE", "lower(city) = 'b'"]
+
+
+@pytest.mark.usefixtures("few_are_large")
+def test_both_engines_agree(path: Path) -> None:
+    engine = EmbeddedEngine(path)
+    queries = [make_query(text, engine.schema) for text in QUESTIONS + ONLY_DUCKDB]
+    queries += [make_query("x", engine.schema, (-1, 2)), make_query("small * 2", engine.schema, (0, 5))]
+    assert engine._polars is not None
+    translated = [engine._polars.translate(query) is not None for query in queries]
+    assert translated == [True] * len(QUESTIONS) + [False] * len(ONLY_DUCKDB) + [True, True]
+    expected = engine._scan(queries, None)
+    for found, other in zip(engine.moments(queries), expected, strict=True):
+        assert (found.n, found.total, found.squares) == pytest.approx((other.n, other.total, other.squares), rel=1e-13)
+
+
+@pytest.mark.usefixtures("few_are_large")
+def test_rows_in_memory_are_held_once_and_dealt(path: Path) -> None:
+    frame = table().append_column("list", pa.array([[i] for i in range(len(ROWS))]))
+    engine, file = EmbeddedEngine(frame), EmbeddedEngine(path)
+    assert engine.schema["list"] is None
+    assert engine._connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (0,)
+    query = make_query("x", engine.schema, (-1, 2))
+    whole = engine.moments([query])[0]
+    engine.deal(7, "seed")
+    assert sum(part.total for part in engine.moments([query] * 7, list(range(7)))) == pytest.approx(whole.total)
+    assert engine.moments([query])[0].total == pytest.approx(whole.total)
+    assert engine.fingerprint() == EmbeddedEngine(frame).fingerprint() != file.fingerprint()
+
+
+@pytest.mark.usefixtures("few_are_large")
+def test_limits(path: Path) -> None:
+    """A file whose row groups are too large for the memory limit is DuckDB's; too long is a failure like any other."""
+    large = EmbeddedEngine(path)
+    large._source = replace(large._source, largest_group=10**14)
+    assert large._polars is None
+    slow = EmbeddedEngine(path, time_limit=3600)
+    slow._time_limit = -1.0
+    with pytest.raises(EngineError, match="the engine failed"):
+        slow.moments([make_query("x < 1", slow.schema)])
+
+
+@pytest.mark.usefixtures("few_are_large")
+def test_what_polars_says_about_rows_stays_inside(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = EmbeddedEngine(path)
+    assert engine._polars is not None
+    failing = engine._polars._frame.with_columns(x=pl.col("city").cast(pl.Float64))
+    monkeypatch.setattr(engine._polars, "_frame", failing)
+    with pytest.raises(EngineError) as caught:
+        engine.moments([make_query("x < 1", engine.schema)])
+    assert caught.value.__context__ is None
