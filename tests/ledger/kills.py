@@ -1,0 +1,254 @@
+"""kill -9, at random moments and at every named step of the path of an answer, through a real guard on a real file.
+
+    python -m ledger.kills --kills 200 --backend sqlite|postgres
+
+from the folder tests/ prints what was found. After every kill: the chain verifies and has only grown, what was spent
+has not decreased, every answer that was released is in it unchanged, no question was paid for or answered twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TextIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import afresh
+from afresh.ledger import open_ledger
+from afresh.ledger.journal import Sealed
+from afresh.plan import Plan
+from afresh.queries.asked import make_asked
+from ledger.race import somewhere
+
+BUDGET = 5000
+for _late in (
+    "duckdb",
+    "pandas",
+    "scipy.optimize",
+    "scipy.special",
+    "afresh.engines.embedded",
+    "afresh.queries.from_sql",
+):
+    importlib.import_module(_late)  # once, here, instead of in every child
+# At each step: whether the batch is paid for then, and whether it is answered.
+STEPS = {
+    "before reserve": (0, 0),
+    "inside the reserve transaction": (0, 0),
+    "between reserve and evaluate": (1, 0),
+    "between noise and record": (1, 0),
+    "inside the record transaction": (1, 0),
+    "between record and release": (1, 1),
+}
+
+
+def die(*arguments: object, **options: object) -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("dead")
+
+
+def arm(guard: Any, step: str) -> None:
+    """Make the next question end this process at a step."""
+    ledger = guard._ledger
+    if step == "before reserve":
+        ledger.reserve = die
+    elif step == "between reserve and evaluate":
+        guard._engine.moments = die
+    elif step == "between noise and record":
+        ledger.record_many = die
+    elif step == "between record and release":
+        record_many = ledger.record_many
+        ledger.record_many = lambda *arguments: die(record_many(*arguments))
+    else:
+        statements = sys.modules[type(ledger._journal).__module__]._Statements
+        append, written = statements.append, []
+
+        def append_and_die(self: Any, *arguments: Any) -> None:
+            append(self, *arguments)
+            written.append(1)
+            if len(written) == ("reserve" in step, "record" in step).index(True) + 1:
+                die()
+
+        statements.append = append_and_die
+
+
+def asker(data: str, place: str, first: int, step: str | None, say: Callable[[object], None], seed: int) -> None:
+    """Ask one question after another, in batches of one to three, and say what was released; never end."""
+    chance = random.Random(seed)
+    with afresh.open(data, BUDGET, ledger=place, method="calibrated") as guard:
+        say(guard._terms.fingerprint)
+        size = chance.randint(1, 3) if step is None else 3  # a step needs all done that the one before left undone
+        while True:
+            batch = [f"x < {i}" for i in range(first, first + size)]
+            digests = [make_asked(text, guard._engine.schema).queries[0].digest for text in batch]
+            for digest, answer in zip(digests, guard.ask_many(batch), strict=True):
+                say([digest, answer.value])
+            first, size = first + size, chance.randint(1, 3)
+            if step is not None:
+                arm(guard, step)
+
+
+@dataclass
+class Harness:
+    """Kills askers of one guard, and looks at the ledger after each."""
+
+    data: str
+    place: str
+    chance: random.Random
+    fingerprint: str = ""
+    released: dict[str, float] = field(default_factory=dict)
+    chain: list[Sealed] = field(default_factory=list)
+    found: Counter[str] = field(default_factory=Counter)
+
+    def begin(self) -> float:
+        """Open the data, and return how long a batch takes."""
+        child, stream = self._start(None)
+        self.fingerprint = json.loads(stream.readline())
+        self._hear(stream.readline())  # the first takes longer
+        started = time.monotonic()
+        for _ in range(20):
+            self._hear(stream.readline())
+        batch = (time.monotonic() - started) / 10
+        os.kill(child, signal.SIGKILL)
+        self._bury(child, stream)
+        return batch
+
+    def kill_within(self, seconds: float) -> None:
+        """At a moment that is uniform over some time of asking."""
+        child, stream = self._start(None)
+        self._hear(stream.readline())  # open
+        self._hear(stream.readline())  # and asking
+        time.sleep(self.chance.uniform(0, seconds))
+        os.kill(child, signal.SIGKILL)
+        paid, answered = self._bury(child, stream)
+        self.found["kills at random"] += 1
+        self.found["left a question paid for, not answered"] += paid > answered
+        self.found["left an answer recorded, not released"] += answered > len(self.released)
+
+    def kill_at(self, step: str) -> None:
+        """At a named step. The batch before it has completed whatever there was."""
+        child, stream = self._start(step)
+        paid, answered = self._bury(child, stream)
+        pays, answers = STEPS[step]
+        undone = paid - len(self.released)
+        assert (undone > 0) == (pays > 0)
+        assert answered - len(self.released) == undone * answers
+        self.found[step] += 1
+
+    def finish(self) -> None:
+        """Complete what is left, and ask everything again: all is stored, and free."""
+        before = len(self.chain)
+        with afresh.open(self.data, ledger=self.place) as guard:
+            pending = sum(record.value is None for record in guard.transcript.records)
+            texts = [f"x < {i}" for i in range(len(guard.transcript))]
+            spent = guard.budget.spent
+            answers = guard.ask_many(texts)
+            assert [answer.charged for answer in answers] == [0] * len(texts)
+            assert guard.budget.spent == spent == len(texts)
+            digests = [make_asked(text, guard._engine.schema).queries[0].digest for text in texts]
+        for digest, answer in zip(digests, answers, strict=True):
+            assert self.released.setdefault(digest, answer.value) == answer.value
+        self._look()
+        assert len(self.chain) == before + pending
+        self.found["answers"] = len(texts)
+        self.found["records"] = len(self.chain)
+
+    def _start(self, step: str | None) -> tuple[int, TextIO]:
+        out, into = os.pipe()
+        first, seed = len(self.released), self.chance.getrandbits(32)
+        child = os.fork()
+        if not child:
+            os.close(out)
+            try:
+                asker(self.data, self.place, first, step, lambda said: _say(into, said), seed)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(1)
+        os.close(into)
+        return child, os.fdopen(out)
+
+    def _hear(self, line: str) -> None:
+        if line.endswith("\n"):  # or else the kill has cut it off
+            said = json.loads(line)
+            if isinstance(said, list):
+                digest, value = said
+                assert self.released.setdefault(digest, value) == value  # never another answer
+
+    def _bury(self, child: int, stream: TextIO) -> tuple[int, int]:
+        """Hear the last words, and look at the ledger."""
+        with stream:
+            for line in stream:
+                self._hear(line)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        return self._look()
+
+    def _look(self) -> tuple[int, int]:
+        """Check everything that must be true after a kill; how many questions are paid for, and answered."""
+        with closing(open_ledger(self.place)) as ledger:
+            terms = ledger.terms(self.fingerprint)  # verifies the chain
+            assert terms is not None
+            chain, entries, spent = ledger.chain(terms), ledger.entries(terms), ledger.spent(terms)
+        # Nothing was changed, dropped or moved, so nothing was unspent and no answer is lost.
+        assert chain[: len(self.chain)] == self.chain
+        self.chain = chain
+        kinds = Counter(json.loads(record.text)["kind"] for record in chain)
+        answered = [entry for entry in entries if entry.released is not None]
+        assert kinds == Counter({"opened": 1, "reserved": len(entries), "answered": len(answered)})
+        assert len({entry.digest for entry in entries}) == len(entries) == spent.answers  # nothing was paid for twice
+        mechanism = Plan.thaw(terms.plan).mechanism
+        stored = {entry.digest: mechanism.value(cast(float, entry.released)) for entry in answered}
+        missing = {d: v for d, v in self.released.items() if stored.get(d) != v}
+        assert not missing, [(v, stored.get(d), [e for e in entries if e.digest == d]) for d, v in missing.items()]
+        return len(entries), len(answered)
+
+
+def _say(into: int, said: object) -> None:
+    os.write(into, (json.dumps(said) + "\n").encode())
+
+
+def run(place: str, kills: int, at_each_step: int, seed: int) -> dict[str, int]:
+    """Kill, look, and say what was found."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = str(Path(folder) / "data.parquet")
+        chance = random.Random(seed)
+        pq.write_table(pa.table({"x": [chance.randrange(BUDGET) for _ in range(2000)]}), data)
+        harness = Harness(data, place, chance)
+        batch = harness.begin()
+        for _ in range(kills):
+            harness.kill_within(4 * batch)
+        for step in STEPS:
+            for _ in range(at_each_step):
+                harness.kill_at(step)
+        harness.finish()
+    return dict(harness.found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m ledger.kills")
+    parser.add_argument("--backend", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--place", help="an empty place to use, instead of a new one")
+    parser.add_argument("--kills", type=int, default=200, help="at random moments")
+    parser.add_argument("--each", type=int, default=10, help="at each of the named steps")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with somewhere(options.backend, options.place) as place:
+        print(json.dumps(run(place, options.kills, options.each, options.seed), indent=1))
+
+
+if __name__ == "__main__":
+    main()
