@@ -481,3 +481,15 @@ def test_any_question_gets_a_sound_answer(
     again = guard.ask(expression, bounds, where, filler)
     assert again.charged == 0
     assert (again.value, again.interval) == (answer.value, answer.interval)
+
+
+def test_data_that_an_early_version_may_have_named_otherwise_are_refused(
+    frame: pd.DataFrame, private_ledger: Path
+) -> None:
+    book = open_ledger(private_ledger)
+    book.open("0" * 64, plan='{"method": "stabilized"}', rows=len(frame), questions=10, information=1.0)
+    book.close()
+    with pytest.raises(DataError, match="before its first release"):
+        afresh.open(frame, questions=5)
+    with afresh.open(frame.iloc[1:], questions=5) as guard:
+        assert guard.ask("churned").charged == 1

@@ -124,6 +124,12 @@ def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simu
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
     fingerprint = "simulation" if simulated else engine.fingerprint()
     terms = book.terms(fingerprint, simulated=simulated)
+    if terms is None and not simulated and book.unversioned(engine.rows):
+        raise DataError(
+            f"this ledger has data of {engine.rows} rows that were opened with afresh before its first release, which "
+            "named data in another way, so that nobody can tell whether these are the same. If they are, what was "
+            "spent on them counts, and they cannot be asked further; if they are not, use another ledger."
+        )
     if terms is None and must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
     if terms is None:

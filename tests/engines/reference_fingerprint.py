@@ -60,4 +60,4 @@ def fingerprint(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> 
         high ^= _scramble(low)
         total_high, total_low = (total_high + high) % WORD, (total_low + low) % WORD
     sealed = ["afresh-data-v2", sorted([name, kind] for name, kind in types.items()), len(rows), total_high, total_low]
-    return hashlib.sha256(json.dumps(sealed).encode()).hexdigest()
+    return "afresh-data-v2:" + hashlib.sha256(json.dumps(sealed).encode()).hexdigest()

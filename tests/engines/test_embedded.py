@@ -145,7 +145,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "7995182f967b88987873905686d04ebe0b1f44615cb46a3df96affe11cfe0b6d"
+    assert found == "afresh-data-v2:7995182f967b88987873905686d04ebe0b1f44615cb46a3df96affe11cfe0b6d"
 
 
 def test_deal_is_fair_and_disjoint() -> None:

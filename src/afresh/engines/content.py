@@ -100,7 +100,7 @@ def fingerprint(columns: Mapping[str, str], totals: Totals) -> str:
     """The digest of the columns' names and types and of the multiset of rows."""
     named = [[name, kind.value] for name, kind in visible(columns).items()]
     sealed = [VERSION, named, totals.rows, totals.high, totals.low]
-    return hashlib.sha256(json.dumps(sealed).encode()).hexdigest()
+    return f"{VERSION}:{hashlib.sha256(json.dumps(sealed).encode()).hexdigest()}"
 
 
 class _Keys:

@@ -61,7 +61,7 @@ class RemoteEngine(SqlEngine):
         count, *found = self._run([*self._hashed(), ["count(*)", *sums]])
         self._check_count(count)
         parts = [VERSION, sorted(self._columns.items()), count, [str(int(value)) for value in found]]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return f"{VERSION}:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
         scan = [statement.scan()] if blocks is None else self._dealt(statement)

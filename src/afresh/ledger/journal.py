@@ -53,6 +53,10 @@ class Transaction(Protocol):
         """The chain of these data. In a writing transaction nobody else can append to it until this one ends."""
         ...
 
+    def fingerprints(self) -> list[str]:
+        """Of all data that have a chain which is no simulation."""
+        ...
+
     def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
         """A new, empty chain, or the one that somebody else has made in the meantime."""
         ...
@@ -116,6 +120,10 @@ class MemoryJournal:
         id, seed = self._chains[fingerprint, simulated]
         records = self._records[id]
         return Chain(id, seed, len(records), records[-1].hash if records else "")
+
+    def fingerprints(self) -> list[str]:
+        """See `Transaction`."""
+        return [fingerprint for fingerprint, simulated in self._chains if not simulated]
 
     def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
         """See `Transaction`."""

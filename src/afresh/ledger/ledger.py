@@ -105,6 +105,18 @@ class Ledger:
         assert made is not None  # chains are never removed
         return made
 
+    def unversioned(self, rows: int) -> bool:
+        """Whether there are data with so many rows that an early version has named in a way no longer known."""
+        with self._journal.transaction(write=False) as transaction:
+            for fingerprint in transaction.fingerprints():
+                if ":" not in fingerprint:
+                    chain = transaction.find(fingerprint, simulated=False)
+                    assert chain is not None
+                    opened = self._read(transaction, chain, fingerprint, False).opened
+                    if opened is not None and opened.rows == rows:
+                        return True
+        return False
+
     def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "") -> list[Entry]:
         """Pay for the questions, all or none, and return their entries in the same order.
 

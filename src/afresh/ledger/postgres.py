@@ -74,6 +74,10 @@ class _Statements:
         ).fetchone()
         return None if row is None else Chain(*row)
 
+    def fingerprints(self) -> list[str]:
+        rows = self._connection.execute("SELECT fingerprint FROM afresh_guards WHERE NOT simulated ORDER BY id")
+        return [fingerprint for (fingerprint,) in rows]
+
     def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
         self._connection.execute(
             "INSERT INTO afresh_guards (fingerprint, simulated, seed, length, head) VALUES (%s, %s, %s, 0, '') "
