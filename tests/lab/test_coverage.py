@@ -23,7 +23,7 @@ def test_clopper_pearson(successes: int, total: int) -> None:
 @pytest.mark.parametrize("mechanism", CERTIFIED)
 def test_certified_intervals_hold_against_every_analyst(mechanism: str) -> None:
     """Seeds are fixed. With fresh ones a method whose coverage were only 95 % would hardly pass: real coverage is far
-    above what is promised (none of the 48,000 conversations of docs/lab.md missed).
+    above what is promised (one of the 46,980 conversations of docs/lab.md missed).
     """
     wanted = trials(400, 40, [mechanism], populations=["fair", "rare", "uneven"])
     cells = coverage([t for t in wanted if t.analyst != "scientist"], 5)
