@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,8 +21,11 @@ from queries import expressions
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedEngine]:
-    opened = EmbeddedEngine(table())
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedEngine]:
+    path = tmp_path_factory.mktemp("nasty") / "nasty.parquet"
+    pyarrow.parquet.write_table(table(), path)
+    opened = EmbeddedEngine(path)
+    assert opened._polars is None
     yield opened
     opened.close()
 

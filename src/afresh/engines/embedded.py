@@ -18,7 +18,7 @@ from afresh.engines.base import Moments
 from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, select_cells, total_rows
 from afresh.engines.duckdb_sql import Statement, type_of
 from afresh.engines.scratch import make_scratch
-from afresh.engines.sources import LARGE, open_source
+from afresh.engines.sources import open_source
 from afresh.engines.watchdog import Watchdog
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import Query
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from afresh.engines.polars_scan import PolarsScan
 
 _Read = TypeVar("_Read")
+LARGE = 1_000_000  # rows of a file from which on Polars is worth importing
 _AT_ONCE = 200  # queries in one statement; more make planning slow, not the scan
 
 
@@ -121,17 +122,17 @@ class EmbeddedEngine:
 
     @cached_property
     def _polars(self) -> PolarsScan | None:
-        """Polars, if there are many rows and they are in memory, or a few row groups at a time will fit."""
+        """Polars, for rows in memory, and for large files of which a few row groups at a time will fit."""
         source, rows = self._source, self._rows
-        if not LARGE <= rows < 2**32 or (source.held is None and source.largest_group is None):
+        if rows >= 2**32 or (source.held is None and (source.largest_group is None or rows < LARGE)):
             return None
         from afresh.engines.polars_scan import PolarsScan  # on demand: it takes a while
 
         if source.held is not None:
             return PolarsScan.of_table(source.held, source.columns)
-        limit, threads = self._run("SELECT current_setting('memory_limit'), current_setting('threads')")
         assert source.stamp is not None
         assert source.largest_group is not None
+        limit, threads = self._run("SELECT current_setting('memory_limit'), current_setting('threads')")
         fits = 4 * threads * source.largest_group <= _bytes(limit)
         return PolarsScan.of_file(source.stamp.path, source.columns, rows) if fits else None
 

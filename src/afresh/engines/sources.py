@@ -20,7 +20,6 @@ SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
     "a pandas or Polars frame, an Arrow table, or an Ibis table"
 )
-LARGE = 1_000_000  # rows from which on Polars is worth importing
 _BATCH = 2**17  # rows of a piece of a copy
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -248,17 +247,12 @@ def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
     try:
         if not failed:
             connection.register("incoming", incoming)
-            source = (_hold if incoming.num_rows >= LARGE else _copy)(connection)
+            source = _hold(connection)
             connection.unregister("incoming")
             return source
     except duckdb.Error:
         failed = True
     raise DataError("the table cannot be read: it has no columns, or columns of a type that cannot be stored")
-
-
-def _copy(connection: duckdb.DuckDBPyConnection) -> Source:
-    connection.execute("CREATE TABLE data AS SELECT * FROM incoming")
-    return Source("data", "rowid", _describe(connection, "data"))
 
 
 def _hold(connection: duckdb.DuckDBPyConnection) -> Source:

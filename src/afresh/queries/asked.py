@@ -67,7 +67,6 @@ def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:
     if not isinstance(question, Mapping):
         return ask(question, schema)
     if "expression" not in question or not all(name in _ARGUMENTS for name in question):
-        raise InvalidArgument(
-            f"a question has {', '.join(_ARGUMENTS)}, of which expression is needed; got {', '.join(map(str, question))}"
-        )
+        got = ", ".join(map(str, question))
+        raise InvalidArgument(f"a question has {', '.join(_ARGUMENTS)}, of which expression is needed; got {got}")
     return ask(schema=schema, **question)
