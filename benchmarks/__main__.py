@@ -1,8 +1,12 @@
-"""Run every benchmark and print its table: python -m benchmarks"""
+"""Run every benchmark and print its table: python -m benchmarks, or python -m benchmarks small questions"""
 
-from benchmarks import import_time, planning
+import importlib
+import sys
 
-for module in (import_time, planning):
+ALL = ("import_time", "planning", "small", "questions", "many", "identity", "memory")
+
+for name in sys.argv[1:] or ALL:
+    module = importlib.import_module(f"benchmarks.{name}")
     print(module.__doc__)
     module.main()
-    print()
+    print(flush=True)

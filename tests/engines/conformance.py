@@ -210,7 +210,7 @@ class Conformance:
         engine.check_unchanged()
 
     def test_the_fingerprint_is_of_the_content(self, engine: Engine) -> None:
-        assert len(engine.fingerprint()) == 64
+        assert len(engine.fingerprint().partition(":")[2]) == 64
         assert engine.fingerprint() == engine.fingerprint()
 
     def test_blocks_see_their_own_rows_only(self, engine: Engine) -> None:

@@ -195,8 +195,8 @@ def test_rows_are_dealt_alike_in_any_order_and_format(tmp_path: Path) -> None:
     for data in (frame, frame.take(list(range(39, -1, -1))), _parquet(tmp_path / "a.parquet", frame)):
         engine = EmbeddedEngine(data)
         engine.deal(4, "seed")
-        row = engine._source.row
-        sql = f"SELECT d.a, d.t, dealt.block FROM data AS d JOIN dealt ON d.{row} = dealt.r ORDER BY ALL"
+        relation, row = engine._source.relation, engine._source.row
+        sql = f"SELECT d.a, d.t, dealt.block FROM {relation} AS d JOIN dealt ON d.{row} = dealt.r ORDER BY ALL"
         dealt.append(engine._connection.execute(sql).fetchall())
         engine.close()
     assert dealt[0] == dealt[1] == dealt[2]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afresh.engines import embedded, sources
+from afresh.engines import embedded
 from afresh.engines.base import Moments
 from afresh.engines.embedded import EmbeddedEngine
 from afresh.engines.polars_scan import PolarsScan
@@ -27,8 +27,7 @@ from engines.nasty import ROWS, table
 
 @pytest.fixture
 def few_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (embedded, sources):
-        monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(embedded, "LARGE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +41,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scans(path: Path) -> Iterator[list[PolarsScan]]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (embedded, sources):
-            patch.setattr(module, "LARGE", 1)
+        patch.setattr(embedded, "LARGE", 1)
         engines = [EmbeddedEngine(path), EmbeddedEngine(table())]
         yield [engine._polars for engine in engines if engine._polars is not None]
         for engine in engines:

@@ -18,7 +18,7 @@ from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, s
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
 from afresh.engines.scratch import make_scratch
-from afresh.engines.sources import LARGE, open_source
+from afresh.engines.sources import open_source
 from afresh.engines.sql_engine import SqlEngine, failed
 from afresh.engines.watchdog import Watchdog
 from afresh.queries.query import Query
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from afresh.engines.polars_scan import PolarsScan
 
 _Read = TypeVar("_Read")
+LARGE = 1_000_000  # rows of a file from which on Polars is worth importing
 
 
 class EmbeddedEngine(SqlEngine):
@@ -97,9 +98,9 @@ class EmbeddedEngine(SqlEngine):
 
     @cached_property
     def _polars(self) -> PolarsScan | None:
-        """Polars, if there are many rows and they are in memory, or a few row groups at a time will fit."""
+        """Polars, for rows in memory, and for large files of which a few row groups at a time will fit."""
         source, rows = self._source, self._rows
-        if not LARGE <= rows < 2**32 or (source.held is None and source.largest_group is None):
+        if rows >= 2**32 or (source.held is None and (source.largest_group is None or rows < LARGE)):
             return None
         from afresh.engines.polars_scan import PolarsScan  # on demand: it takes a while
 

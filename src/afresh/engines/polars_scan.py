@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from afresh.queries.query import Query
 from afresh.queries.tree import Type
 
 _SLICE = 2**22  # rows between two looks at the clock: Polars cannot be interrupted
+_FEW = 100_000  # rows below which several threads cost more than they bring
 # DuckDB's types and the Polars types that hold the very same values
 _SAME: dict[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
@@ -44,6 +45,7 @@ class PolarsScan:
             name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
         }
         self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, clean)
+        self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
 
     @classmethod
     def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
@@ -80,7 +82,7 @@ class PolarsScan:
                 if time.monotonic() > deadline:
                     return None
                 part = self._frame.slice(start, _SLICE).select(values).select(outputs)
-                parts.append(part.collect(engine="streaming").row(0))
+                parts.append(part.collect(engine=self._engine).row(0))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows

@@ -24,7 +24,6 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-LARGE = 1_000_000  # rows from which on Polars is worth importing
 _BATCH = 2**17  # rows of a piece of a copy
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -266,36 +265,26 @@ def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
     check_names(names, "the table")
     if not names:
         raise DataError("the table has no columns")
-    load = _hold if incoming.num_rows >= LARGE else _copy
-    if (source := _loaded(connection, incoming, load)) is None:
-        bad = next((name for name in names if not _loaded(connection, incoming.select([name]), load)), None)
+    if (source := _held(connection, incoming)) is None:
+        bad = next((name for name in names if not _held(connection, incoming.select([name]))), None)
         what = "the table" if bad is None else f"the column {bad!r} of Arrow type {incoming.schema.field(bad).type}"
         raise DataError(f"{what} cannot be stored; cast numbers to float64 and anything else to text before opening it")
+    if source.held is None:
+        raise DataError("the data have no column a question could use")
     return source
 
 
-def _loaded(
-    connection: duckdb.DuckDBPyConnection, incoming: Any, load: Callable[[duckdb.DuckDBPyConnection], Source]
-) -> Source | None:
+def _held(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source | None:
+    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
     with contextlib.suppress(duckdb.Error):
         connection.register("incoming", incoming)
-        source = load(connection)
+        columns = _describe(connection, "incoming")
+        cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
+        if not cells:
+            return Source("data", "rowid", columns)
+        copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
+        kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
+        source = Source("data", "rowid", {**columns, **kinds}, held=copied.to_arrow_table(_BATCH))
         connection.unregister("incoming")
         return source
     return None
-
-
-def _copy(connection: duckdb.DuckDBPyConnection) -> Source:
-    connection.execute("CREATE OR REPLACE TABLE data AS SELECT * FROM incoming")
-    return Source("data", "rowid", _describe(connection, "data"))
-
-
-def _hold(connection: duckdb.DuckDBPyConnection) -> Source:
-    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
-    columns = _describe(connection, "incoming")
-    cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
-    if not cells:
-        return _copy(connection)  # to be refused
-    copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
-    kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
-    return Source("data", "rowid", {**columns, **kinds}, held=copied.to_arrow_table(_BATCH))

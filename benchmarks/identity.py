@@ -1,0 +1,42 @@
+"""The fingerprint of 10 columns against one full scan, a DuckDB query that aggregates each (limit 3); seconds."""
+
+import duckdb
+import polars as pl
+
+from afresh.engines.embedded import EmbeddedEngine
+from benchmarks.table import ROWS, written
+from benchmarks.timing import side_by_side
+
+
+def main(rows: int = ROWS, rounds: int = 3) -> None:
+    with written(rows) as path, duckdb.connect() as database:
+        for where, data, source in (
+            ("on Parquet", path, f"read_parquet('{path}')"),
+            ("in memory", pl.read_parquet(path), "data"),
+        ):
+            if source == "data":
+                database.execute(f"CREATE TABLE data AS SELECT * FROM read_parquet('{path}')")
+            names = [row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+            scan = f"SELECT {', '.join(f'min({name}), max({name}), count({name})' for name in names)} FROM {source}"
+            engine = EmbeddedEngine(data)
+            taken = side_by_side(
+                {
+                    "scan": lambda scan=scan: database.execute(scan).fetchall(),  # type: ignore[misc]
+                    "fingerprint": lambda engine=engine: _again(engine),  # type: ignore[misc]
+                },
+                rounds,
+            )
+            engine.close()
+            print(
+                f"  {rows:,} rows {where:<11}  scan {taken['scan']:6.2f}   fingerprint {taken['fingerprint']:6.2f}"
+                f"   ratio {taken['fingerprint'] / taken['scan']:.2f}"
+            )
+
+
+def _again(engine: EmbeddedEngine) -> str:
+    engine._fingerprint = None  # it is computed once
+    return engine.fingerprint()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint; MB."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.table import written
+
+LIMIT = 200  # MB
+QUESTIONS = ["churned AND amount < 50", "country = 'CH'", "email LIKE '%7%'", "joined >= DATE '2020-01-01'"]
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def _work(path: str, limit: str) -> None:
+    import polars  # noqa: F401  # part of the baseline, as is pyarrow
+    import pyarrow  # noqa: F401
+
+    from afresh.engines.embedded import EmbeddedEngine
+    from afresh.queries.query import make_query
+
+    found = [_peak()]
+    engine = EmbeddedEngine(path, memory_limit=limit)
+    found.append(_peak())
+    queries = [make_query(text, engine.schema) for text in QUESTIONS] + [make_query("amount", engine.schema, (0, 500))]
+    for query in queries:
+        engine.moments([query])
+    found.append(_peak())
+    engine.fingerprint()
+    print(*found, _peak())
+
+
+def peaks(path: Path, limit: int) -> list[int]:
+    """MB at the start, after opening, after asking and after the fingerprint."""
+    command = [sys.executable, "-m", "benchmarks.memory", str(path), f"{limit}MB"]
+    here = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=here)
+    return [int(word) for word in done.stdout.split()]
+
+
+def main(rows: int = 10_000_000, limit: int = LIMIT) -> None:
+    print(f"  limit {limit} MB         file    imports    opened     asked    fingerprint")
+    for form, count in (("parquet", rows), ("csv", rows // 3)):
+        with written(count, form) as path:
+            size = path.stat().st_size // 2**20
+            found = peaks(path, limit)
+            print(f"  {count:>10,} rows {form:<8}{size:6}" + "".join(f"{value:11}" for value in found), flush=True)
+
+
+if __name__ == "__main__":
+    _work(*sys.argv[1:]) if len(sys.argv) > 1 else main()

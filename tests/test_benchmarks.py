@@ -1,0 +1,27 @@
+"""Every benchmark runs, on few rows; what it measures is in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks import identity, many, memory, questions, small
+from benchmarks.table import written
+
+
+def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    small.main(rows=1000, rounds=2)
+    questions.main(rows=2000, rounds=1)
+    many.main(rows=2000, count=8)
+    identity.main(rows=2000, rounds=1)
+    printed = capsys.readouterr().out
+    assert printed.count("in memory") == 3
+    assert "email LIKE" in printed
+
+
+def test_memory_stays_within_the_limit() -> None:
+    """A Parquet and a CSV file larger than the limit. The engine counts what it knows of; 150 MB are for the rest."""
+    limit = 100
+    for form, rows in (("parquet", 3_200_000), ("csv", 1_100_000)):
+        with written(rows, form) as path:
+            assert path.stat().st_size > limit * 1e6
+            start, *later = memory.peaks(path, limit)
+            assert max(later) - start < limit + 150, form
