@@ -27,11 +27,11 @@ class PayingTests(StorageTests):
 
     def test_an_entry_has_all_of_the_question(self, ledger: Ledger) -> None:
         before = datetime.now(UTC)
-        (entry,) = ledger.reserve(opened(ledger), [question("é '\n€", 0.1, coarseness=2.0)], "Ada")
+        (entry,) = ledger.reserve(opened(ledger), [question("é \0'\n€", 0.1, coarseness=2.0)], "Ada")
         stored = Entry(
             1,
-            "digest of é '\n€",
-            "é '\n€",
+            "digest of é \0'\n€",
+            "é \0'\n€",
             '{"bounds": [0, 1]}',
             0.1,
             entry.reserved_at,
@@ -175,12 +175,11 @@ class PayingTests(StorageTests):
         with pytest.raises(InvalidArgument, match="coarseness =="):
             question("a", coarseness=coarseness)
 
-    @pytest.mark.parametrize("text", ["\ud800", "a\0b"])
-    def test_text_that_cannot_be_stored_is_refused(self, ledger: Ledger, text: str) -> None:
-        with pytest.raises(InvalidArgument, match=r"surrogates|NUL"):
-            question(text)
-        with pytest.raises(InvalidArgument, match=r"surrogates|NUL"):
-            ledger.reserve(opened(ledger), [question("a")], analyst=text)
+    def test_text_that_is_none_is_refused(self, ledger: Ledger) -> None:
+        with pytest.raises(InvalidArgument, match="surrogates"):
+            question("\ud800")
+        with pytest.raises(InvalidArgument, match="surrogates"):
+            ledger.reserve(opened(ledger), [question("a")], analyst="\ud800")
         assert ledger.entries(opened(ledger)) == []
 
     def test_threads_share_one_budget_and_exactly_one_pays(self, connect: Connect) -> None:
