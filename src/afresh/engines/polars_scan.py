@@ -14,7 +14,7 @@ from afresh.engines.polars_expr import NotTranslated, Translator
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
 
-_SLICE = 2**22  # rows between two looks at the clock: Polars cannot be interrupted
+_SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they bring
 # DuckDB's types and the Polars types that hold the very same values
 _SAME: dict[str, pl.DataType] = {

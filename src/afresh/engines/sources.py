@@ -113,6 +113,8 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
         if name.endswith(_DUCKDB):
             source = _attach(connection, path, table, stamp)
         elif name.endswith(_PARQUET):
+            # or every question would read the end of the file again
+            connection.execute("SET GLOBAL parquet_metadata_cache = true")
             check_names(_parquet_names(connection, literal), path)
             relation = f"read_parquet({literal}, file_row_number = true)"
             columns = _describe(connection, f"read_parquet({literal})")
