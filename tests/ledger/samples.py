@@ -22,13 +22,13 @@ import afresh
 from afresh.ledger import open_ledger
 
 FOLDER = Path(__file__).parent / "samples"
-METHODS = ("stabilized", "calibrated", "split")
+METHODS = ("stabilized", "calibrated", "split", "guess-and-check")
 
 
 def frame(method: str) -> pd.DataFrame:
     """The data of a method's guard; every guard has others."""
     i = np.arange(1000)
-    return pd.DataFrame({"x": i % (7, 11, 13)[METHODS.index(method)], "y": (i * 37 % 101) / 101})
+    return pd.DataFrame({"x": i % (7, 11, 13, 17)[METHODS.index(method)], "y": (i * 37 % 101) / 101})
 
 
 def told(layout: int) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def make(path: Path) -> dict[str, Any]:
     told: dict[str, Any] = {}
     with closing(open_ledger(path)) as ledger:
         for method in METHODS:
-            more = {} if method == "split" else {"answers": 20}
+            mixes = method in ("stabilized", "calibrated")  # answers of unequal noise, and charges from outside
             with afresh.open(
                 frame(method),
                 12,
@@ -50,11 +50,11 @@ def make(path: Path) -> dict[str, Any]:
                 method=method,
                 ledger=ledger,
                 analyst="Ada",
-                **more,  # type: ignore[arg-type]
+                answers=20 if mixes else None,
             ) as guard:
                 answers = [guard.ask("x < 3"), guard.ask("y", bounds=(0, 2)), guard.ask("x = 1", where="y < 0.5")]
                 guard.divide({"Ada": 9})
-                if method != "split":
+                if mixes:
                     answers += [guard.ask("x > 1", precision=0.4), guard.ask("x > 1")]
                     guard.charge("a published mean", noise_sd=0.5)
                 guard._engine.moments = None  # type: ignore[method-assign, assignment]
