@@ -48,6 +48,12 @@ def test_plan() -> None:
     forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "split", "--json").stdout)
     assert forced["method"] == "split"
     assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
+    more = json.loads(afresh("plan", "--rows", 5000, "--questions", 20, "--answers", 60, "--json").stdout)
+    assert (more["questions"], more["answers"]) == (20, 60)
+    assert (
+        "answers == 19, must be at least 20"
+        in afresh("plan", "--rows", 5000, "--questions", 20, "--answers", 19).stderr
+    )
 
 
 def test_ask_budget_log(data: Path) -> None:

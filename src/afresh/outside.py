@@ -37,8 +37,6 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
 
     The value of a study is the nats it spent, which is what its rows' stability adds up to, however many they are.
     """
-    from afresh.ledger import Outside
-
     given = {name: value for name, value in basis.items() if value is not None}
     if len(given) != 1 or not given.keys() <= KINDS:
         raise InvalidArgument(
@@ -54,14 +52,23 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
         raise InvalidArgument(f"rows == {rows!r}, must be a whole number from 1 to {plan.rows}, those of the data.")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidArgument(f"count == {count!r}, must be a whole number, at least 1.")
-    words = {kind: float(value), "rows": float(m), "count": float(count)}
+    try:
+        return _converted(plan, revealed, kind, float(value), m, count)
+    except ArithmeticError:
+        raise InvalidArgument(f"these values of {kind} and count give no finite charge.") from None
+
+
+def _converted(plan: Plan, revealed: str, kind: str, value: float, m: int, count: int) -> Outside:
+    from afresh.ledger import Outside
+
+    words = {kind: value, "rows": float(m), "count": float(count)}
     if plan.method == "calibrated" and kind == "study":
-        return Outside(revealed, words, charge=float(value) * count)
+        return Outside(revealed, words, charge=value * count)
     if plan.method == "calibrated":
         stability = fixed_gaussian_charge(value, m) if kind == "noise_sd" else _STABILITIES[kind](value)
         return Outside(revealed, words, charge=count * plan.rows * on_some_rows(stability, m, plan.rows))
     if plan.method == "stabilized" and kind == "noise_sd":
-        return _fixed_noise(plan, revealed, words, float(value), m, count)
+        return _fixed_noise(plan, revealed, words, value, m, count)
     raise InvalidArgument(
         f"the certificate of method={plan.method!r} cannot account for this"
         + (
@@ -85,7 +92,7 @@ def _fixed_noise(plan: Plan, revealed: str, words: dict[str, float], sd: float, 
         least = math.sqrt(stabilized_charge(rows, 0.25, 1.0) / plan.charge)
         raise InvalidArgument(
             f"noise_sd == {sd}: the plan admits no answer of a larger charge than its own, {plan.charge:.4g} nats, and "
-            f"this is {charge:.4g}; the noise would have to be at least {least:.4g}."
+            f"this is {charge:.4g}; the noise would have to be at least {least * 1.001:.4g}."  # rounded up
         )
     row = row_share(rows, 0.25, charge)
     return Outside(revealed, words, charge=count * charge, row_charge=count * row, answers=count)

@@ -168,19 +168,21 @@ def joint_excess(w: float, s: float, kappa: float, k: int, strict: bool = True, 
 
     f(m) = 1 + ((pi/2) m^2 - 1)/k (strict) or 1 + (pi/2) m^2/k. With a largest `share` (unequal answers) 1/k
     becomes the share and, strict, (pi/2) m^2 - 1 its positive part (the largest noise may be cheap).
-    The kink at s m = w is a panel edge, and panels are graded towards it. Relative error below 1e-11.
+    The kinks are panel edges, and panels are graded towards the one at s m = w. Relative error below 1e-11.
     """
     part = 1.0 / k if share is None else share
     top = 14.0
     kink = min(max(w / s, 0.0), top)
+    turn = math.sqrt(2 / math.pi)  # where the positive part begins
     pieces = []
     if kink > 0:
         graded = kink * (1 - np.array([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999, 1.0])[::-1])
         edges = kink - graded
-        edges = np.sort(np.unique(np.clip(edges, 0.0, kink)))
+        edges = np.sort(np.unique(np.clip([*edges, turn], 0.0, kink)))
         pieces += [_panels(float(a), float(b), 4, 40) for a, b in itertools.pairwise(edges)]
     if kink < top:
-        pieces.append(_panels(kink, top, 40, 40))
+        above = sorted({kink, max(turn, kink), top})
+        pieces += [_panels(a, b, 40, 40) for a, b in itertools.pairwise(above)]
     total = 0.0
     for m, weight in pieces:
         extra = (math.pi / 2) * m * m - (1.0 if strict else 0.0)

@@ -84,6 +84,10 @@ def plan(
         ),
     ] = None,
     mean: Annotated[float, typer.Option(help="The mean at which --width is meant.", metavar="P")] = 0.5,
+    answers: Annotated[
+        int | None,
+        typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
+    ] = None,
     method: Method = None,
     as_json: Json = False,
 ) -> None:
@@ -95,7 +99,7 @@ def plan(
     """
     from afresh.plan import plan as make_plan
 
-    show(make_plan(rows, questions, confidence, width=width, mean=mean, method=method), as_json)
+    show(make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method), as_json)
 
 
 @app.command(epilog=EPILOG)

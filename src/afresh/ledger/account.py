@@ -146,7 +146,8 @@ class Account:
     def spent(self, analyst: str | None = None) -> Spent:
         """What was paid for, and the caps: of all, or of what one analyst may use."""
         used, caps = (self.total, self._whole()) if analyst is None else self._pot(analyst, self.shares)
-        outside = sum((Fraction(each.charge) for each in self.charged), Fraction(0))
+        shared = analyst in self.shares  # a share is not touched by what was revealed outside
+        outside = sum((Fraction(each.charge) for each in self.charged if not shared), Fraction(0))
         row_cap = self._opened.row_share
         return Spent(
             used.answers,

@@ -128,6 +128,7 @@ class DividingTests(StorageTests):
             ledger.reserve(terms, [question("a")], "eve")
         with pytest.raises(InvalidArgument, match="those without a share"):
             ledger.divide(terms, {"ada": 4})
+        assert [ledger.spent(terms, name).outside for name in ("ada", "eve", None)] == [0.0, 1.5, 1.5]
         ledger.reserve(terms, [question(name) for name in "abc"], "ada")  # a share is not touched
         assert ledger.spent(terms).information == 4.5
 
