@@ -1,6 +1,6 @@
 """Memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint; MB."""
 
-import resource
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +12,10 @@ QUESTIONS = ["churned AND amount < 50", "country = 'CH'", "email LIKE '%7%'", "j
 
 
 def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    """Linux's own account: `ru_maxrss` begins with what the parent process had."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) // 1024
 
 
 def _work(path: str, limit: str) -> None:

@@ -67,15 +67,18 @@ class PolarsScan:
         except NotTranslated:
             return None
 
-    def sums(self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float) -> tuple[int, list[list[float]]] | None:
+    def sums(
+        self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float
+    ) -> tuple[int, list[tuple[float, float]]] | None:
         """The number of rows, and for each query the sum of its values and of their squares; None on failure."""
         values = [expr.alias(f"v{i}") for i, (_, expr) in enumerate(queries)]
-        outputs = [pl.len().alias("n")]
+        outputs, places = [pl.len()], []
         for i, (query, _) in enumerate(queries):
-            value = pl.col(f"v{i}")
-            # a condition only counts: each of its values is its own square
-            squares = value if query.expression.type is Type.BOOLEAN else value * value
-            outputs += [value.sum().alias(f"s{i}"), squares.sum().alias(f"q{i}")]
+            start, value = len(outputs), pl.col(f"v{i}")
+            outputs.append(value.sum())
+            if query.expression.type is not Type.BOOLEAN:  # a count is its own sum of squares
+                outputs.append((value * value).sum().alias(f"q{i}"))
+            places.append((start, len(outputs) - 1))
         deadline, parts = time.monotonic() + time_limit, []
         try:
             for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
@@ -87,6 +90,6 @@ class PolarsScan:
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows
             return None
-        count, *found = zip(*parts, strict=True)
+        found = list(zip(*parts, strict=True))
         totals = [math.fsum(map(float, column)) for column in found]
-        return sum(count), [totals[2 * i : 2 * i + 2] for i in range(len(queries))]
+        return sum(found[0]), [(totals[total], totals[squares]) for total, squares in places]
