@@ -1,0 +1,294 @@
+"""`afresh.holdout`: models scored and compared on rows whose labels stay hidden."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh import display
+from afresh.errors import DataError, InvalidArgument, MissingExtra
+from afresh.guard import Guard
+
+if TYPE_CHECKING:
+    from afresh.answer import Answer, Budget
+    from afresh.ledger import Ledger
+    from afresh.losses import Loss
+    from afresh.queries.vector import VectorQuery
+
+
+def holdout(
+    data: Any,
+    y: Any = None,
+    *,
+    label: str = "label",
+    loss: Any = "zero-one",
+    classes: Sequence[Any] | None = None,
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    answers: int | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    simulation_seed: int | None = None,
+) -> Holdout:
+    """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
+
+    Features are an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever
+    `afresh.open` takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the
+    guard's, and `holdout.guard.ask("x0 > 3")` spends from the same budget as a score.
+
+    `loss` is what scores average, see `afresh.losses`. `classes` says which classes there are; left out, they are the
+    different labels, which become public by that: leave it out only where they are no secret.
+
+    The guarantee needs models that are functions of one row's features and were not made from these rows in any other
+    way than through answers: predictions that were tuned row by row, or on features of the holdout, have no population
+    to speak of. docs/models.md says what holds then.
+    """
+    from afresh.engines.rowwise import order_of, read_column
+    from afresh.labels import Labels, check_classes
+    from afresh.losses import make_loss
+    from afresh.opening import open as open_guard
+
+    made, declared = make_loss(loss), check_classes(classes)
+    opening = {
+        "questions": questions,
+        "confidence": confidence,
+        "method": method,
+        "answers": answers,
+        "analyst": analyst,
+        "must_exist": must_exist,
+        "simulation_seed": simulation_seed,
+    }
+    features = None
+    if isinstance(data, Guard):
+        if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
+            raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
+        guard = data
+    elif y is None:
+        guard = open_guard(data, ledger=ledger, **opening)  # type: ignore[arg-type]
+    else:
+        features, table = data, _with_label(data, y, label)
+        guard = open_guard(table, ledger=ledger, **opening)  # type: ignore[arg-type]
+    names = {name.lower(): name for name in guard.columns}
+    if not isinstance(label, str) or label.lower() not in names:
+        raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(guard.columns)}.")
+    column = names[label.lower()]
+    labels = Labels(read_column(guard._engine, column), declared)
+    _ = labels.numbers if made.kind == "numbers" else labels.codes  # a loss that does not suit them is told now
+    return Holdout(guard, column, labels, made, order_of(guard._engine), features)
+
+
+def _with_label(features: Any, y: Any, label: str) -> Any:
+    """Features and labels as one Arrow table."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtra("pyarrow", "frames") from None
+    from afresh.engines.sources import as_arrow
+
+    if hasattr(features, "toarray"):
+        raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
+    try:
+        table = as_arrow(features)
+    except DataError:
+        array = np.asarray(features)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise DataError(
+                f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
+                "or an array of numbers with a row a case."
+            ) from None
+        table = pa.table({f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])})
+    values = np.asarray(y)
+    if values.ndim != 1 or len(values) != table.num_rows:
+        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; each needs one.")
+    if label.lower() in (name.lower() for name in table.column_names):
+        raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
+    try:
+        return table.append_column(label, pa.array(values, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError):
+        pass  # what pyarrow says would quote labels
+    raise DataError("the labels mix values of several types; give them one type before opening them.")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Predicted:
+    """A model's predictions, checked, with the name they have in questions."""
+
+    name: str
+    values: NDArray[Any]
+    digest: str
+
+
+class Holdout(display.Shown):
+    """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
+
+    def __init__(self, guard: Guard, label: str, labels: Any, loss: Loss, order: str, features: Any) -> None:
+        """Not for users: `afresh.holdout` puts the parts together."""
+        self.guard, self.label, self.loss = guard, label, loss
+        self._labels, self._order, self._features = labels, order, features
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, which is public."""
+        return self.guard.rows
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The classes, which are public; None for labels that are numbers."""
+        found: tuple[Any, ...] | None = None if self.loss.kind == "numbers" else self._labels.classes
+        return found
+
+    @property
+    def budget(self) -> Budget:
+        """The guard's."""
+        return self.guard.budget
+
+    def score(self, model: Any, *, name: str | None = None, loss: Any = None, precision: float | None = None) -> Answer:
+        """The mean loss of a model, or of predictions, with an interval that holds: 1 answer, free if asked before.
+
+        A model has `predict` (or `predict_proba`, for losses of probabilities), or is a function of the features.
+        Predictions are one for each row, in the rows' order. `name` is what to call it in the record. `precision` is a
+        half-width that is enough, in units of the loss; the answer then costs less (see `Guard.ask`).
+        """
+        return self.score_many([model], names=None if name is None else [name], loss=loss, precision=precision)[0]
+
+    def score_many(
+        self,
+        models: Sequence[Any],
+        *,
+        names: Sequence[str] | None = None,
+        loss: Any = None,
+        precision: float | None = None,
+    ) -> list[Answer]:
+        """The mean losses of several models, 1 answer each. All are charged, or none."""
+        from afresh.evaluation import VectorAsked
+        from afresh.queries.asked import check_precision
+
+        used = self._loss(loss)
+        low, high = used.bounds
+        enough = None if precision is None else check_precision(precision) / (high - low)
+        about, missing = f"the mean {used.words} of the model, the smaller the better", self._about_missing
+        asked = [
+            VectorAsked((self._loss_query(predicted, used),), about, missing, enough)
+            for predicted in self._predict(models, names, used)
+        ]
+        return self.guard._answer_all(asked)
+
+    @property
+    def _about_missing(self) -> str:
+        return "A row whose label is missing has the largest loss."
+
+    def _loss(self, loss: Any) -> Loss:
+        from afresh.losses import make_loss
+
+        return self.loss if loss is None else make_loss(loss)
+
+    def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
+        labels, values = self._labels, predicted.values
+        return self._query(
+            f"{loss.words} of {predicted.name}",
+            ["loss", loss.words, predicted.digest],
+            lambda rows: loss.rows(values, labels, rows),
+            binary=loss.binary,
+            bounds=loss.bounds,
+        )
+
+    def _query(self, text: str, parts: Sequence[Any], values: Any, **more: Any) -> VectorQuery:
+        from afresh.queries.vector import VectorQuery, keyed_digest
+
+        return VectorQuery(keyed_digest(self.guard._terms.seed, parts), text, values, **more)
+
+    def _predict(self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss) -> list[Predicted]:
+        """The predictions of models, checked before anything is charged."""
+        from afresh.ledger.base import check_text
+        from afresh.losses import prepare
+        from afresh.queries.vector import keyed_digest
+
+        if names is not None and len(names) != len(models):
+            raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+        found = []
+        for place, model in enumerate(models):
+            kind, predictions = self._run(model, loss)
+            values = prepare(loss, predictions, self._labels)
+            public = [loss.kind, [repr(each) for each in self.classes_of(loss)], self._order]
+            digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])
+            name = f"{kind} {digest[:8]}" if names is None else names[place]
+            if not isinstance(name, str) or not name.strip():
+                raise InvalidArgument(f"name == {name!r}, must be words.")
+            check_text("name", name)
+            found.append(Predicted(name, values, digest))
+        return found
+
+    def classes_of(self, loss: Loss) -> tuple[Any, ...]:
+        """The classes a loss is about; none if it is about numbers."""
+        found: tuple[Any, ...] = () if loss.kind == "numbers" else self._labels.classes
+        return found
+
+    def _run(self, model: Any, loss: Loss) -> tuple[str, Any]:
+        """What a model is called, and its predictions."""
+        kind = type(model).__name__
+        if loss.kind == "probabilities" and hasattr(model, "predict_proba"):
+            return kind, self._align(model, model.predict_proba(self.features))
+        if hasattr(model, "predict") and loss.kind != "probabilities":
+            return kind, model.predict(self.features)
+        if hasattr(model, "predict"):
+            raise InvalidArgument(f"a {kind} has no predict_proba, and {loss.words} needs probabilities.")
+        if callable(model):
+            return getattr(model, "__name__", kind), model(self.features)
+        return "predictions", model
+
+    def _align(self, model: Any, chances: Any) -> Any:
+        """Columns in the order of the classes; a class that a model never saw has no chance."""
+        known = getattr(model, "classes_", None)
+        array = np.asarray(chances)
+        if known is None or array.ndim != 2 or array.shape[1] != len(known):
+            return chances
+        from afresh.labels import encode
+
+        places = encode(np.asarray(known), self._labels.classes)
+        if (places < 0).any():
+            raise InvalidArgument(f"the model knows classes {list(known)!r}, not only {list(self._labels.classes)!r}.")
+        aligned = np.zeros((len(array), len(self._labels.classes)))
+        aligned[:, places] = array
+        return aligned
+
+    @property
+    def features(self) -> Any:
+        """What models predict from: the features as they were passed, or the columns other than the label's."""
+        from afresh.engines.rowwise import read_features
+
+        if self._features is None:
+            self._features = read_features(self.guard._engine, self.label)
+        return self._features
+
+    def close(self) -> None:
+        """Close the guard."""
+        self.guard.close()
+
+    def __enter__(self) -> Holdout:
+        """A holdout is its own context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Holdout({self.loss.words} of {self.label!r}, {self.guard!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Like its guard."""
+        raise TypeError("a holdout cannot be pickled; open the data in the other process, they share one budget.")
+
+    def _blocks(self) -> list[display.Block]:
+        facts = {"label": self.label, "loss": self.loss.words}
+        if self.classes is not None:
+            facts["classes"] = ", ".join(map(str, self.classes))
+        return [display.Title("Holdout"), display.Facts(facts), *self.guard._blocks()]
