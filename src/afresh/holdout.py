@@ -16,6 +16,7 @@ from afresh.guard import Guard
 
 if TYPE_CHECKING:
     from afresh.answer import Answer, Budget
+    from afresh.comparison import Comparison, Ranking
     from afresh.ledger import Ledger
     from afresh.losses import Loss
     from afresh.queries.vector import VectorQuery
@@ -167,22 +168,47 @@ class Holdout(display.Shown):
         precision: float | None = None,
     ) -> list[Answer]:
         """The mean losses of several models, 1 answer each. All are charged, or none."""
+        used = self._loss(loss)
+        return self._scores(self._predict(models, names, used), used, precision)
+
+    def _scores(self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None) -> list[Answer]:
         from afresh.evaluation import VectorAsked
         from afresh.queries.asked import check_precision
 
-        used = self._loss(loss)
-        low, high = used.bounds
+        low, high = loss.bounds
         enough = None if precision is None else check_precision(precision) / (high - low)
-        about, missing = f"the mean {used.words} of the model, the smaller the better", self._about_missing
-        asked = [
-            VectorAsked((self._loss_query(predicted, used),), about, missing, enough)
-            for predicted in self._predict(models, names, used)
-        ]
-        return self.guard._answer_all(asked)
+        about = f"the mean {loss.words} of the model, the smaller the better"
+        missing = "A row whose label is missing has the largest loss."
+        return self.guard._answer_all(
+            [VectorAsked((self._loss_query(each, loss),), about, missing, enough) for each in predicted]
+        )
 
-    @property
-    def _about_missing(self) -> str:
-        return "A row whose label is missing has the largest loss."
+    def compare(self, a: Any, b: Any, *, names: tuple[str, str] | None = None, loss: Any = None) -> Comparison:
+        """Whether B is better than A, row by row on the same rows: 2 answers, free if asked before.
+
+        Models that seldom disagree are told apart much better than by two scores.
+        """
+        from afresh.comparing import compare
+
+        return compare(self, a, b, names, self._loss(loss))
+
+    def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+        """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
+
+        One answer a model is its score; two more compare it with the one that scores best.
+        """
+        from afresh.comparing import best_of
+
+        return best_of(self, models, names, self._loss(loss))
+
+    def resolution(self, disagreement: float) -> float:
+        """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free."""
+        from afresh.difference import resolution
+
+        if not 0 <= disagreement <= 1:
+            raise InvalidArgument(f"disagreement == {disagreement!r}, must be a share of rows, from 0 to 1.")
+        low, high = self.loss.bounds
+        return resolution(self.guard.plan, disagreement) * (high - low)
 
     def _loss(self, loss: Any) -> Loss:
         from afresh.losses import make_loss

@@ -76,12 +76,14 @@ def _plain(values: Any) -> NDArray[Any]:
 
 def _missing(values: Any) -> NDArray[np.bool_]:
     plain = _plain(values)
-    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.zeros(len(plain), bool)
+    missing = np.zeros(len(plain), dtype=np.bool_)
+    if isinstance(values, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(values)
     if plain.dtype.kind == "f":
-        return masked | np.isnan(plain)
+        missing |= np.isnan(plain)
     if plain.dtype.kind == "O":
-        return masked | np.fromiter((v is None or v != v for v in plain), bool, len(plain))
-    return masked
+        missing |= np.fromiter((v is None or v != v for v in plain), bool, len(plain))
+    return missing
 
 
 def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
