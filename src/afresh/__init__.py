@@ -4,7 +4,7 @@ The error bars still hold: `plan` says what can be promised before any data are 
 before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by.
 """
 
-from afresh import errors, losses
+from afresh import errors, losses, statistics
 from afresh.answer import Answer, Budget, Interval, Transcript
 from afresh.guard import Guard
 from afresh.holdout import Holdout, holdout
@@ -27,4 +27,5 @@ __all__ = [
     "losses",
     "open",
     "plan",
+    "statistics",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.evaluation import AnyAsked, AnyQuery
     from afresh.ledger import Entry, Ledger, Question, Spent, Terms
+    from afresh.statistics.base import Measures, Statistic
 
 
 _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
@@ -116,6 +117,15 @@ class Guard(display.Shown):
             paid.update(entry.number for entry in charged)
             answers.append(self._build(one, own, charged, left))
         return answers
+
+    def measure(self, statistic: Statistic) -> Answer | Measures:
+        """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers."""
+        from afresh.statistics.base import Asker
+
+        self._check_open()
+        if not callable(getattr(statistic, "measure", None)):
+            raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs no model.")
+        return statistic.measure(Asker(self))
 
     def _coarseness(self, precision: float | None) -> float:
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""

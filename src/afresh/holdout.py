@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from afresh.ledger import Ledger
     from afresh.losses import Loss
     from afresh.queries.vector import VectorQuery
+    from afresh.statistics.scores import ModelStatistic
 
 
 def holdout(
@@ -200,6 +201,12 @@ class Holdout(display.Shown):
         from afresh.comparing import best_of
 
         return best_of(self, models, names, self._loss(loss))
+
+    def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
+        """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers."""
+        if not callable(getattr(statistic, "measure_model", None)):
+            raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs a model.")
+        return statistic.measure_model(self, model, name)
 
     def resolution(self, disagreement: float) -> float:
         """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free."""
