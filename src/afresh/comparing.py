@@ -15,8 +15,9 @@ from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.queries.vector import Rows, Values, VectorQuery
 
 if TYPE_CHECKING:
-    from afresh.holdout import Holdout, Predicted
+    from afresh.holdout import Holdout
     from afresh.losses import Loss
+    from afresh.predicting import Predicted
     from afresh.reading import Reading
 
 

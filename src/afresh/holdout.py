@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from afresh import display
 from afresh.errors import DataError, InvalidArgument, MissingExtra
@@ -19,8 +17,11 @@ if TYPE_CHECKING:
     from afresh.comparison import Comparison, Ranking
     from afresh.ledger import Ledger
     from afresh.losses import Loss
+    from afresh.predicting import Predicted
     from afresh.queries.vector import VectorQuery
     from afresh.statistics.scores import ModelStatistic
+
+Recipe = dict[str, Any]
 
 
 def holdout(
@@ -54,6 +55,7 @@ def holdout(
     """
     from afresh.engines.rowwise import order_of, read_column
     from afresh.labels import Labels, check_classes
+    from afresh.ledger import default_place
     from afresh.losses import make_loss
     from afresh.opening import open as open_guard
 
@@ -67,7 +69,12 @@ def holdout(
         "must_exist": must_exist,
         "simulation_seed": simulation_seed,
     }
-    features = None
+    features, recipe = None, None
+    if not isinstance(data, Guard) and simulation_seed is None and isinstance(ledger, str | os.PathLike | None):
+        place = default_place() if ledger is None else os.fspath(ledger)
+        recipe = None if place == ":memory:" else {"data": data, "y": y, "ledger": _absolute(place)}
+    if recipe is not None:
+        recipe |= {"label": label, "loss": made, "classes": classes}
     if isinstance(data, Guard):
         if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
@@ -81,9 +88,28 @@ def holdout(
     if not isinstance(label, str) or label.lower() not in names:
         raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(guard.columns)}.")
     column = names[label.lower()]
+    if recipe is not None:
+        recipe["analyst"] = guard.analyst
     labels = Labels(read_column(guard._engine, column), declared)
     _ = labels.numbers if made.kind == "numbers" else labels.codes  # a loss that does not suit them is told now
-    return Holdout(guard, column, labels, made, order_of(guard._engine), features)
+    return Holdout(guard, column, labels, made, order_of(guard._engine), features, recipe)
+
+
+_REOPENED: dict[tuple[str, str], Holdout] = {}  # in another process, for as long as it lives
+
+
+def reopen(recipe: Recipe, fingerprint: str) -> Holdout:
+    """The holdout of another process, on the same ledger; its plan is the one in force."""
+    key = (fingerprint, repr((recipe["ledger"], recipe["label"], recipe["loss"].words, recipe["classes"])))
+    if key not in _REOPENED:
+        _REOPENED[key] = holdout(**recipe, must_exist=True)
+    return _REOPENED[key]
+
+
+def _absolute(place: str) -> str:
+    from afresh.ledger import is_server
+
+    return place if is_server(place) else os.path.abspath(os.path.expanduser(place))
 
 
 def _with_label(features: Any, y: Any, label: str) -> Any:
@@ -118,22 +144,15 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     raise DataError("the labels mix values of several types; give them one type before opening them.")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Predicted:
-    """A model's predictions, checked, with the name they have in questions."""
-
-    name: str
-    values: NDArray[Any]
-    digest: str
-
-
 class Holdout(display.Shown):
     """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 
-    def __init__(self, guard: Guard, label: str, labels: Any, loss: Loss, order: str, features: Any) -> None:
+    def __init__(
+        self, guard: Guard, label: str, labels: Any, loss: Loss, order: str, features: Any, recipe: Recipe | None
+    ) -> None:
         """Not for users: `afresh.holdout` puts the parts together."""
         self.guard, self.label, self.loss = guard, label, loss
-        self._labels, self._order, self._features = labels, order, features
+        self._labels, self._order, self._features, self._recipe = labels, order, features, recipe
 
     @property
     def rows(self) -> int:
@@ -237,19 +256,25 @@ class Holdout(display.Shown):
 
         return VectorQuery(keyed_digest(self.guard._terms.seed, parts), text, values, **more)
 
-    def _predict(self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss) -> list[Predicted]:
+    def _predict(
+        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+    ) -> list[Predicted]:
         """The predictions of models, checked before anything is charged."""
         from afresh.ledger.base import check_text
         from afresh.losses import prepare
+        from afresh.predicting import Predicted, is_model, run
         from afresh.queries.vector import keyed_digest
 
         if names is not None and len(names) != len(models):
             raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+        classes = () if loss.kind == "numbers" else self._labels.classes
         found = []
         for place, model in enumerate(models):
-            kind, predictions = self._run(model, loss)
+            kind, predictions = "predictions", model
+            if is_model(model):
+                kind, predictions = run(model, loss, classes, self.features if features is None else features)
             values = prepare(loss, predictions, self._labels)
-            public = [loss.kind, [repr(each) for each in self.classes_of(loss)], self._order]
+            public = [loss.kind, [repr(each) for each in classes], self._order]
             digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])
             name = f"{kind} {digest[:8]}" if names is None else names[place]
             if not isinstance(name, str) or not name.strip():
@@ -257,39 +282,6 @@ class Holdout(display.Shown):
             check_text("name", name)
             found.append(Predicted(name, values, digest))
         return found
-
-    def classes_of(self, loss: Loss) -> tuple[Any, ...]:
-        """The classes a loss is about; none if it is about numbers."""
-        found: tuple[Any, ...] = () if loss.kind == "numbers" else self._labels.classes
-        return found
-
-    def _run(self, model: Any, loss: Loss) -> tuple[str, Any]:
-        """What a model is called, and its predictions."""
-        kind = type(model).__name__
-        if loss.kind == "probabilities" and hasattr(model, "predict_proba"):
-            return kind, self._align(model, model.predict_proba(self.features))
-        if hasattr(model, "predict") and loss.kind != "probabilities":
-            return kind, model.predict(self.features)
-        if hasattr(model, "predict"):
-            raise InvalidArgument(f"a {kind} has no predict_proba, and {loss.words} needs probabilities.")
-        if callable(model):
-            return getattr(model, "__name__", kind), model(self.features)
-        return "predictions", model
-
-    def _align(self, model: Any, chances: Any) -> Any:
-        """Columns in the order of the classes; a class that a model never saw has no chance."""
-        known = getattr(model, "classes_", None)
-        array = np.asarray(chances)
-        if known is None or array.ndim != 2 or array.shape[1] != len(known):
-            return chances
-        from afresh.labels import encode
-
-        places = encode(np.asarray(known), self._labels.classes)
-        if (places < 0).any():
-            raise InvalidArgument(f"the model knows classes {list(known)!r}, not only {list(self._labels.classes)!r}.")
-        aligned = np.zeros((len(array), len(self._labels.classes)))
-        aligned[:, places] = array
-        return aligned
 
     @property
     def features(self) -> Any:
@@ -316,9 +308,14 @@ class Holdout(display.Shown):
         """One line."""
         return f"Holdout({self.loss.words} of {self.label!r}, {self.guard!r})"
 
-    def __reduce__(self) -> NoReturn:
-        """Like its guard."""
-        raise TypeError("a holdout cannot be pickled; open the data in the other process, they share one budget.")
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its data and the place of its ledger: another process opens them again and shares the budget."""
+        if self._recipe is None:
+            raise TypeError(
+                "a holdout on a guard, on a ledger in memory or in a simulation cannot be pickled; open the data in "
+                "the other process with a ledger in a file, they share one budget."
+            )
+        return reopen, (self._recipe, self.guard._terms.fingerprint)
 
     def _blocks(self) -> list[display.Block]:
         facts = {"label": self.label, "loss": self.loss.words}
