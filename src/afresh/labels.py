@@ -56,6 +56,18 @@ class Labels:
         return found
 
     @cached_property
+    def places(self) -> NDArray[Any]:
+        """The codes in the type of checked predictions; -1 becomes the largest number, which is no class."""
+        return self.codes.astype(_code_type(self.classes))
+
+    @cached_property
+    def ones(self) -> NDArray[np.float64]:
+        """Of two classes: 1.0 for the second, 0.0 for the first, infinite for a label that is missing."""
+        ones = self.codes.astype(np.float64)
+        ones[self.codes < 0] = math.inf
+        return ones
+
+    @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The labels as numbers; a missing one is infinite, so that every loss of it is the worst."""
         plain = _plain(self.values)
@@ -64,6 +76,10 @@ class Labels:
         numbers = plain.astype(np.float64)
         numbers[_missing(self.values) | ~np.isfinite(numbers)] = math.inf
         return numbers
+
+
+def _code_type(classes: tuple[Any, ...]) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if len(classes) < 256 else np.uint32
 
 
 def _python(value: Any) -> Any:
@@ -165,7 +181,7 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
         raise InvalidArgument(
             f"the prediction of row {place} is {_python(array[place])!r}, which is none of the classes {listed}."
         )
-    return codes.astype(np.uint8 if len(classes) <= 256 else np.uint32, copy=False)
+    return codes.astype(_code_type(classes))
 
 
 def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:

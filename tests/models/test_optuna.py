@@ -80,5 +80,5 @@ def test_mistakes() -> None:
         with pytest.raises(InvalidArgument, match="minimize"):
             study(direction="maximize").optimize(GuardedObjective(holdout, threshold), n_trials=1)
         with pytest.raises(InvalidArgument, match="yielded no model"):
-            study().optimize(GuardedObjective(holdout, lambda trial: (x for x in ())), n_trials=1)
+            study().optimize(GuardedObjective(holdout, lambda trial: (each for each in list[int]())), n_trials=1)
         assert holdout.budget.spent == 0

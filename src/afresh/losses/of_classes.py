@@ -29,7 +29,7 @@ class ZeroOne:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """Wrong or not."""
-        wrong: NDArray[np.bool_] = predictions[rows] != labels.codes[rows]
+        wrong: NDArray[np.bool_] = predictions[rows] != labels.places[rows]
         return wrong
 
 
@@ -100,8 +100,14 @@ class Log:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """-ln p, cut before the logarithm could be infinite."""
-        right = np.maximum(_of_truth(predictions[rows], labels.codes[rows]), math.exp(-self.clip))
-        losses = np.log(right, out=right)
+        chances = predictions[rows]
+        if chances.ndim == 1:
+            # |1 - y - p| is the chance of the true class, infinite where that is missing
+            right = np.abs(1 - labels.ones[rows] - chances)
+            right[right > 1] = 0.0
+        else:
+            right = _of_truth(chances, labels.codes[rows])
+        losses = np.log(np.maximum(right, math.exp(-self.clip), out=right), out=right)
         losses *= -1 / self.clip
         return np.clip(losses, 0.0, 1.0, out=losses)
 
@@ -117,19 +123,20 @@ class Brier:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """(1 - p_y)^2 and the squares of the others, halved."""
-        chances, codes = predictions[rows], labels.codes[rows]
-        right = _of_truth(chances, codes)
+        chances = predictions[rows]
         if chances.ndim == 1:
-            losses = (1 - right) ** 2
+            losses = labels.ones[rows] - chances
+            losses *= losses
         else:
+            codes = labels.codes[rows]
+            right = _of_truth(chances, codes)
             losses = ((chances**2).sum(axis=1) - right**2 + (1 - right) ** 2) / 2
-        losses[codes < 0] = 1.0
-        return np.clip(losses, 0.0, 1.0, out=losses)
+            losses[codes < 0] = 1.0
+            np.maximum(losses, 0.0, out=losses)
+        return np.minimum(losses, 1.0, out=losses)
 
 
 def _of_truth(chances: Floats, codes: NDArray[np.int32]) -> Floats:
     """The probability of the true class; 0 where it is missing."""
-    if chances.ndim == 1:
-        return np.where(codes == 1, chances, np.where(codes == 0, 1 - chances, 0.0))
     found: Floats = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
     return np.where(codes >= 0, found, 0.0)

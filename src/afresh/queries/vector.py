@@ -26,7 +26,8 @@ VERSION = "afresh-vector-v1"  # part of every digest; changes when the meaning o
 Rows = slice | NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 
-_AT_ONCE = 1 << 14  # rows evaluated at once: what they need stays in the processor's cache
+# Rows evaluated at once: few enough to stay in the processor's cache, and for BLAS not to call in other threads.
+_AT_ONCE = 1 << 13
 _LEAF = 1 << 20  # bytes hashed at once: long arrays are hashed by several threads
 
 
