@@ -103,7 +103,7 @@ class Log:
         chances = predictions[rows]
         if chances.ndim == 1:
             # |1 - y - p| is the chance of the true class, infinite where that is missing
-            right = np.abs(1 - labels.ones[rows] - chances)
+            right: Floats = np.abs(1 - labels.ones[rows] - chances)
             right[right > 1] = 0.0
         else:
             right = _of_truth(chances, labels.codes[rows])
@@ -125,7 +125,7 @@ class Brier:
         """(1 - p_y)^2 and the squares of the others, halved."""
         chances = predictions[rows]
         if chances.ndim == 1:
-            losses = labels.ones[rows] - chances
+            losses: Floats = labels.ones[rows] - chances
             losses *= losses
         else:
             codes = labels.codes[rows]
