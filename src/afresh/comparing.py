@@ -12,6 +12,7 @@ from afresh.answer import Interval
 from afresh.comparison import Comparison, Ranking, rank
 from afresh.difference import read_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.guard import Wanted
 from afresh.queries.vector import Rows, Values, VectorQuery
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _differences(
             wanted += [_square(holdout, a, b, loss), _shifted(holdout, a, b, loss)]
         else:
             wanted += [_excess(holdout, a, b, loss), _excess(holdout, b, a, loss)]
-    readings = holdout.guard._release([(query, 1.0) for query in wanted])
+    readings = holdout.guard._release([Wanted(query) for query in wanted])
     paid: set[int] = set()
     found = []
     for place, (a, b) in enumerate(pairs):

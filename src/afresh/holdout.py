@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from afresh import display
-from afresh.errors import DataError, InvalidArgument, MissingExtra
+from afresh.errors import DataError, InvalidArgument
 from afresh.guard import Guard
 
 if TYPE_CHECKING:
@@ -114,10 +114,8 @@ def _absolute(place: str) -> str:
 
 def _with_label(features: Any, y: Any, label: str) -> Any:
     """Features and labels as one Arrow table."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise MissingExtra("pyarrow", "frames") from None
+    import pyarrow as pa  # on demand: `import afresh` stays fast
+
     from afresh.engines.sources import as_arrow
 
     if hasattr(features, "toarray"):

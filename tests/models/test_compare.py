@@ -26,7 +26,7 @@ def flipped(share: float, seed: int) -> Any:
 
 
 BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
-METHODS = ["stabilized", "calibrated", "split"]
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
 
 
 def test_targets() -> None:

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 GUESS = (X[:, 0] > 0).astype(int)
-METHODS = ["stabilized", "calibrated", "split"]
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -153,3 +153,37 @@ def test_numbers_and_classes(tmp_path: Path) -> None:
         assert holdout.classes == (0, 1, 2)
         model = LogisticRegression().fit(X, Y)  # has never seen class 2
         assert holdout.score(model, loss="brier").value < 0.3
+
+
+@pytest.mark.parametrize("method", ["stabilized", "split"])
+def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
+    """More rows than any reader takes at once, from memory and from a file in several row groups."""
+    from afresh.engines.rowwise import read_features, rows_of_block
+
+    n = 300_000
+    frame = pd.DataFrame({"x": np.arange(n, dtype=float), "label": RNG.integers(0, 3, n)})
+    frame.to_parquet(tmp_path / "data.parquet", row_group_size=20_000)
+    orders = []
+    for data in (frame, tmp_path / "data.parquet"):
+        with afresh.holdout(data, questions=3, method=method, simulation_seed=1) as holdout:
+            assert (holdout._labels.codes == frame.label).all()
+            engine = holdout.guard._engine
+            assert (read_features(engine, "label")["x"] == frame.x).all()
+            orders.append(holdout._order)
+            if method == "split":
+                blocks = [rows_of_block(engine, block) for block in range(3)]
+                assert sorted(np.concatenate(blocks)) == list(range(n))
+                # the engine's own sum of x over a block is that of the rows named here
+                own = engine.moments([_mean_of_x(holdout, n)], [1])[0]
+                assert own.total == pytest.approx(frame.x.to_numpy()[blocks[1]].sum() / n)
+    assert len(set(orders)) == 1
+    swapped = frame.copy()
+    swapped.loc[[0, 1], "label"] = frame.label[[1, 0]].to_numpy()
+    with afresh.holdout(swapped.assign(label=swapped.label), questions=3, simulation_seed=1) as holdout:
+        assert (holdout._order == orders[0]) == (frame.label[0] == frame.label[1])
+
+
+def _mean_of_x(holdout: afresh.Holdout, n: int) -> Any:
+    from afresh.queries.query import make_query
+
+    return make_query("x", holdout.guard._engine.schema, bounds=(0, n))

@@ -24,7 +24,7 @@ W = 0.6 * U + 0.4 * RNG.random(N)
 FRAME = pd.DataFrame(
     {"u": 10 * U, "w": 4 * W, "x": RNG.normal(5, 0.2, N), "c": RNG.choice(["a'", "b"], N, p=[0.3, 0.7])}
 )
-METHODS = ["stabilized", "calibrated", "split"]
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
 # the truth in the population, in closed form
 VAR_U, VAR_W, COV = 100 / 12, 16 * (0.36 + 0.16) / 12, 40 * 0.6 / 12
 TRUTH: list[tuple[Any, float]] = [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from afresh.engines.content import select_cells
 from afresh.engines.duckdb_sql import column
-from afresh.errors import DataError
+from afresh.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -35,8 +35,10 @@ def read_column(engine: Engine, name: str) -> Any:
 
 def read_features(engine: Engine, without: str) -> Any:
     """All other columns as a pandas frame: what a model is handed to predict."""
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("pandas", "frames") from None
     names = [name for name in embedded(engine).source.columns if name != without]
     listed = ", ".join(column(name) for name in names)
     found = embedded(engine).fetch(f"SELECT {listed} {_in_order(engine)}")
