@@ -13,10 +13,8 @@ import numpy as np
 import afresh
 from afresh.losses import Brier, Log, Loss, Squared, ZeroOne
 
-ROWS = 1_000_000
 
-
-def milliseconds(work: Callable[[], object], rounds: int = 30) -> float:
+def milliseconds(work: Callable[[], object], rounds: int) -> float:
     work()
     taken = []
     for _ in range(rounds):
@@ -26,17 +24,17 @@ def milliseconds(work: Callable[[], object], rounds: int = 30) -> float:
     return min(taken)
 
 
-def main() -> None:
+def main(rows: int = 1_000_000, rounds: int = 30) -> None:
     rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, ROWS)
-    chance = rng.uniform(0.01, 0.99, ROWS)
+    truth = rng.integers(0, 2, rows)
+    chance = rng.uniform(0.01, 0.99, rows)
     cases: list[tuple[Loss, object]] = [
-        (ZeroOne(), rng.integers(0, 2, ROWS)),
+        (ZeroOne(), rng.integers(0, 2, rows)),
         (Brier(), chance),
         (Log(), chance),
-        (Squared(clip=4.0), rng.normal(size=ROWS)),
+        (Squared(clip=4.0), rng.normal(size=rows)),
     ]
-    with afresh.holdout(rng.normal(size=(ROWS, 2)), truth, questions=1000, simulation_seed=0) as holdout:
+    with afresh.holdout(rng.normal(size=(rows, 2)), truth, questions=1000, simulation_seed=0) as holdout:
         labels = holdout._labels
         print("  loss                         numpy, ms   with losses, ms   score, ms   ratios")
         for loss, predictions in cases:
@@ -45,14 +43,14 @@ def main() -> None:
 
             def score(loss: Loss = loss, predictions: object = predictions) -> object:
                 (predicted,) = holdout._predict([predictions], None, loss)
-                return holdout._loss_query(predicted, loss).moments(ROWS)
+                return holdout._loss_query(predicted, loss).moments(rows)
 
             def whole(loss: Loss = loss, values: object = checked.values) -> object:
                 found = np.asarray(loss.rows(values, labels, slice(None)), dtype=np.float64)  # type: ignore[arg-type]
                 return found.mean(), found.var()
 
-            base = milliseconds(lambda losses=losses: (losses.mean(), losses.var()))  # type: ignore[misc]
-            mine, all_numpy = milliseconds(score), milliseconds(whole)
+            base = milliseconds(lambda losses=losses: (losses.mean(), losses.var()), rounds)  # type: ignore[misc]
+            mine, all_numpy = milliseconds(score, rounds), milliseconds(whole, rounds)
             name = loss.words
             ratios = f"{mine / base:9.2f}{mine / all_numpy:7.2f}"
             print(f"  {name:<28}{base:10.2f}{all_numpy:18.2f}{mine:12.2f}{ratios}")
