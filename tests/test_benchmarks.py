@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import identity, many, memory, questions, small
+from benchmarks import identity, many, memory, questions, scoring, small
 from benchmarks.table import written
 
 
@@ -12,9 +12,11 @@ def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     questions.main(rows=2000, rounds=1)
     many.main(rows=2000, count=8)
     identity.main(rows=2000, rounds=1)
+    scoring.main(rows=2000, rounds=1)
     printed = capsys.readouterr().out
     assert printed.count("in memory") == 3
     assert "email LIKE" in printed
+    assert "Brier loss" in printed
 
 
 def test_memory_stays_within_the_limit() -> None:

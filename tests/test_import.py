@@ -9,6 +9,7 @@ HEAVY = [
     "typer",
     "rich",
     "sklearn",
+    "optuna",
     "pyspark",
     "pandas",
     "polars",

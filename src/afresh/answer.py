@@ -108,7 +108,7 @@ class Answer(display.Shown):
 
     def _blocks(self) -> list[display.Block]:
         value, low, high = display.with_interval(self.value, self.low, self.high)
-        cost = "Free, asked before" if self.charged == 0 else f"Charged {_answers(self.charged)}"
+        cost = "Free, asked before" if self.charged == 0 else f"Charged {answers_in_words(self.charged)}"
         blocks: list[display.Block] = [
             display.Title(self.question + (f"  where {self.where}" if self.where else "")),
             display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
@@ -117,14 +117,16 @@ class Answer(display.Shown):
             display.Line(self.missing),
             display.Line(f"{cost}; {self.left:,} left."),
         ]
-        return [*_mark(self.simulated), *blocks]
+        return [*simulation_mark(self.simulated), *blocks]
 
 
-def _mark(simulated: bool) -> list[display.Block]:
+def simulation_mark(simulated: bool) -> list[display.Block]:
+    """The warning that everything shown from a simulation begins with."""
     return [display.Title("SIMULATION: the noise comes from a seed, so nothing is promised")] if simulated else []
 
 
-def _answers(count: int) -> str:
+def answers_in_words(count: int) -> str:
+    """1 answer, 2 answers."""
     return f"{count:,} answer" + ("" if count == 1 else "s")
 
 
@@ -190,7 +192,7 @@ class Budget(display.Shown):
 
     def _blocks(self) -> list[display.Block]:
         widths = ", ".join(f"±{display.width(w)} at {mean:g}" for mean, w in self.half_width.items())
-        facts = {"spent": _answers(self.spent) + self._nats()}
+        facts = {"spent": answers_in_words(self.spent) + self._nats()}
         if self.outside_information:
             facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
         promise = ", if its check passes" if self.method == "guess-and-check" else ""
@@ -205,7 +207,7 @@ class Budget(display.Shown):
         whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
         whose = " for those without a share" if self.shares and not whose else whose
         title = f"{self.left:,} of {share:,} answers left{whose}, {display.percent(self.confidence)}"
-        return [*_mark(self.simulated), display.Title(title), display.Facts(facts)]
+        return [*simulation_mark(self.simulated), display.Title(title), display.Facts(facts)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +255,10 @@ class Transcript(display.Shown):
         if not self.records:
             return [display.Title("Nothing has been asked yet.")]
         return [
-            *_mark(self.simulated),
+            *simulation_mark(self.simulated),
             display.Title(
-                f"{_answers(len(self.records))}, all intervals hold at once at {display.percent(self.confidence)}"
+                f"{answers_in_words(len(self.records))}, all intervals hold at once at "
+                f"{display.percent(self.confidence)}"
             ),
             display.Table(
                 ["#", "value", "low", "high", "asked at (UTC)", "question"],

@@ -20,9 +20,9 @@ from afresh.reading import Reading, read, record_of, rescaled
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
+    from afresh.evaluation import AnyAsked, AnyQuery
     from afresh.ledger import Entry, Ledger, Question, Spent, Terms
-    from afresh.queries.asked import Asked
-    from afresh.queries.query import Query
+    from afresh.statistics.base import Measures, Statistic
 
 
 _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
@@ -31,7 +31,7 @@ _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
 class Wanted(NamedTuple):
     """A query, how many times the plan's noise is enough, and a guess of the analyst's own."""
 
-    query: Query
+    query: AnyQuery
     coarseness: float = 1.0
     guess: tuple[float, float] | None = None
 
@@ -96,7 +96,11 @@ class Guard(display.Shown):
         self._check_open()
         if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
-        asked = [make_asked(question, self._engine.schema) for question in questions]
+        return self._answer_all([make_asked(question, self._engine.schema) for question in questions])
+
+    def _answer_all(self, asked: Sequence[AnyAsked]) -> list[Answer]:
+        """Answer questions that were checked."""
+        self._check_open()
         wanted = [
             Wanted(query, self._coarseness(one.precision), self._guess(one.guess))
             for one in asked
@@ -113,6 +117,15 @@ class Guard(display.Shown):
             paid.update(entry.number for entry in charged)
             answers.append(self._build(one, own, charged, left))
         return answers
+
+    def measure(self, statistic: Statistic) -> Answer | Measures:
+        """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers."""
+        from afresh.statistics.base import Asker
+
+        self._check_open()
+        if not callable(getattr(statistic, "measure", None)):
+            raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs no model.")
+        return statistic.measure(Asker(self))
 
     def _coarseness(self, precision: float | None) -> float:
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""
@@ -168,18 +181,20 @@ class Guard(display.Shown):
 
     def _moments(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Any]:
         """Of every entry the moments of all rows, or of each group of blocks its mechanism wants."""
+        from afresh.evaluation import evaluate  # on demand: `import afresh` stays fast
+
         queries = [asked[entry.number].query for entry in pending]
         groups = [self.plan.mechanism.blocks(entry.number) for entry in pending]
         if not any(groups):
-            return list(self._engine.moments(queries))
+            return list(evaluate(self._engine, queries))
         wanted = [
             (query, block) for query, parts in zip(queries, groups, strict=True) for part in parts for block in part
         ]
-        found = iter(self._engine.moments([query for query, _ in wanted], [block for _, block in wanted]))
+        found = iter(evaluate(self._engine, [query for query, _ in wanted], [block for _, block in wanted]))
         summed = [[sum_moments([next(found) for _ in part]) for part in parts] for parts in groups]
         return [parts[0] if len(parts) == 1 else tuple(parts) for parts in summed]
 
-    def _build(self, asked: Asked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
+    def _build(self, asked: AnyAsked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
         _, value, interval = readings[0]
         if asked.where is not None:
             value, interval = _within_group(*readings)
@@ -200,7 +215,7 @@ class Guard(display.Shown):
             simulated=self._terms.simulated,
         )
 
-    def _covers(self, asked: Asked) -> str:
+    def _covers(self, asked: AnyAsked) -> str:
         if self._terms.simulated:
             return "It covers nothing: the noise came from a seed, so that anyone could subtract it."
         return (

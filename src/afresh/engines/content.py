@@ -119,6 +119,23 @@ class _Keys:
 
 
 def _total_batch(batch: RecordBatch, schema: Mapping[str, Type], keys: Mapping[str, _Keys]) -> Totals:
+    high, low = _hash_rows(batch, schema, keys)
+    return Totals(batch.num_rows, int(high.sum()), int(low.sum()))
+
+
+def digest_order(reader: RecordBatchReader, columns: Mapping[str, str]) -> str:
+    """The digest of the rows that `select_cells` gives, in their order."""
+    schema = visible(columns)
+    keys = {name: _Keys(name, kind) for name, kind in schema.items()}
+    digests = [hashlib.sha256(VERSION.encode()) for _ in range(2)]
+    for batch in reader:
+        for digest, lane in zip(digests, _hash_rows(batch, schema, keys), strict=True):
+            digest.update(lane.astype("<u8").data)  # a digest a lane: how rows come in batches does not matter
+    return "".join(digest.hexdigest() for digest in digests)
+
+
+def _hash_rows(batch: RecordBatch, schema: Mapping[str, Type], keys: Mapping[str, _Keys]) -> tuple[Words, Words]:
+    """The two lanes of every row's hash."""
     lanes = np.zeros((2, batch.num_rows), np.uint64)
     cells = iter(batch.columns)
     for name, kind in schema.items():
@@ -130,7 +147,7 @@ def _total_batch(batch: RecordBatch, schema: Mapping[str, Type], keys: Mapping[s
     high ^= _scramble(low)  # three rounds of a Feistel network: every bit of a row reaches both lanes
     low ^= _scramble(high)
     high ^= _scramble(low)
-    return Totals(batch.num_rows, int(high.sum()), int(low.sum()))
+    return high, low
 
 
 def _fixed_words(array: Array) -> Words:

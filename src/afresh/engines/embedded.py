@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from afresh.engines.base import Moments
-from afresh.engines.content import Totals, batch_rows, deal_rows, fingerprint, select_cells, total_rows
+from afresh.engines.content import (
+    Totals,
+    batch_rows,
+    deal_rows,
+    digest_order,
+    fingerprint,
+    select_cells,
+    total_rows,
+)
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
 from afresh.engines.scratch import make_scratch
-from afresh.engines.sources import open_source
+from afresh.engines.sources import Source, open_source
 from afresh.engines.sql_engine import SqlEngine, failed
 from afresh.engines.watchdog import Watchdog
 from afresh.queries.query import Query
@@ -90,6 +98,27 @@ class EmbeddedEngine(SqlEngine):
         left = [i for i in range(len(queries)) if i not in found]
         found |= zip(left, super().moments([queries[i] for i in left]), strict=True)
         return [found[i] for i in range(len(queries))]
+
+    @property
+    def source(self) -> Source:
+        """The relation that holds the data, for `rowwise`."""
+        return self._source
+
+    def fetch(self, sql: str) -> dict[str, Any]:
+        """The columns of a statement's result as arrays, for `rowwise`: never shown to an analyst."""
+        return self._read(lambda cursor: cursor.execute(sql).fetchnumpy())
+
+    def order(self, sql: str) -> str:
+        """A digest of the rows in the order in which the statement of `content` gives their cells, for `rowwise`."""
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> str | None:
+            import pyarrow as pa
+
+            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+                return digest_order(cursor.sql(sql).to_arrow_reader(batch_rows(self._columns)), self._columns)
+            return None
+
+        return self._read(read)
 
     def close(self) -> None:
         """Free what the engine holds. Idempotent."""

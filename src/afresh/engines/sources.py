@@ -79,7 +79,7 @@ def open_source(
 ) -> tuple[duckdb.DuckDBPyConnection, Source]:
     """A sealed private database and the relation in it that holds the data."""
     is_path = isinstance(data, str | os.PathLike)
-    incoming = None if is_path else _arrow(data)
+    incoming = None if is_path else as_arrow(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
     if table is not None and not (path and path.name.lower().endswith(_DUCKDB)):
         raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
@@ -198,7 +198,7 @@ def _module(data: object, package: str, *names: str) -> bool:
     return bool(kinds) and isinstance(data, kinds)
 
 
-def _arrow(data: object) -> Any:
+def as_arrow(data: object) -> Any:
     """Any kind of frame as an Arrow table."""
     frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")
     ibis = _module(data, "ibis", "Table")

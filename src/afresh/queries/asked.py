@@ -65,7 +65,7 @@ def ask(
     group = queries[0].group
     low, high = query.bounds
     if precision is not None:
-        precision = _check_precision(precision) / (high - low)
+        precision = check_precision(precision) / (high - low)
     if guess is not None:
         if where is not None:
             raise InvalidArgument(
@@ -88,7 +88,8 @@ def _check_guess(guess: tuple[float, float], low: float, high: float) -> tuple[f
     return (value - low) / (high - low), half_width / (high - low)
 
 
-def _check_precision(precision: float) -> float:
+def check_precision(precision: float) -> float:
+    """A half-width, as a float."""
     if (
         isinstance(precision, bool | str)
         or not isinstance(precision, SupportsFloat)

@@ -1,0 +1,226 @@
+"""Is B better than A? Two models on the same rows, and many in order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from afresh import display
+from afresh.answer import Answer, Interval, answers_in_words, simulation_mark
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(display.Shown):
+    """The mean loss of A minus that of B, with its simultaneous interval: above 0, B is better."""
+
+    a: str
+    b: str
+    loss: str
+    value: float
+    interval: Interval
+    bounds: tuple[float, float]
+    confidence: float
+    rows: int
+    covers: str
+    method: str
+    charged: int
+    left: int
+    simulated: bool = False
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end."""
+        return self.interval.high
+
+    @property
+    def better(self) -> str | None:
+        """'A', 'B', or None where the interval leaves it open."""
+        if self.low > 0:
+            return "B"
+        return "A" if self.high < 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.low == self.high == 0:
+            return "no difference"
+        return "cannot tell" if self.better is None else f"{self.better} is better"
+
+    @property
+    def rows_needed(self) -> int | None:
+        """About how many rows would tell a difference as large as `value`, with as many questions.
+
+        Half-widths fall with the square root of the rows; no data are looked at. None for no difference at all.
+        """
+        if self.better is not None:
+            return self.rows
+        reach = self.value - self.low if self.value > 0 else self.high - self.value
+        needed = math.inf if self.value == 0 else self.rows * (reach / self.value) ** 2
+        return None if needed > 1e15 else math.ceil(float(f"{needed:.1e}"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "loss": self.loss,
+            "verdict": self.verdict,
+            "better": self.better,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "bounds": list(self.bounds),
+            "confidence": self.confidence,
+            "rows": self.rows,
+            "rows_needed": self.rows_needed,
+            "smallest_difference": self.interval.half_width,
+            "covers": self.covers,
+            "method": self.method,
+            "charged": self.charged,
+            "left": self.left,
+            "simulated": self.simulated,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+    def __repr__(self) -> str:
+        """One line."""
+        value, low, high = display.with_interval(self.value, self.low, self.high)
+        mark = ", simulated" if self.simulated else ""
+        return f"Comparison({self.verdict}: {value}, [{low}, {high}] at {display.percent(self.confidence)}{mark})"
+
+    def _blocks(self) -> list[display.Block]:
+        value, low, high = display.with_interval(self.value, self.low, self.high)
+        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free"
+        return [
+            *simulation_mark(self.simulated),
+            display.Title(f"{self.verdict}: {self.loss}, A minus B"),
+            display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
+            display.Bar(self.value, self.low, self.high, self.bounds),
+            display.Facts({"A": self.a, "B": self.b}),
+            display.Line(self._takes()),
+            display.Line(self.covers),
+            display.Line(f"{cost}; {self.left:,} left."),
+        ]
+
+    def _takes(self) -> str:
+        width = self.interval.half_width
+        if width == 0:
+            return "Both make the same predictions, so there is no difference."
+        said = f"Differences of ±{display.width(width)} or more show, between models that disagree as often as these."
+        if self.better is None:
+            needed = self.rows_needed
+            few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
+            said += f" To tell one of {abs(self.value):.2g} would take {few}, instead of {self.rows:,}."
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One model of a ranking."""
+
+    name: str
+    score: Answer
+    to_leader: Interval | None
+    """Its mean loss minus the leader's; None where the budget did not reach."""
+    places: tuple[int, int]
+    """The best and the worst place it may have, as far as the intervals tell."""
+
+    @property
+    def place(self) -> str:
+        """In words: 2, or 2-4 where it may tie."""
+        first, last = self.places
+        return f"{first}" if first == last else f"{first}-{last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(display.Shown):
+    """Models in order of their mean loss, tied where the data cannot separate them. All at one confidence."""
+
+    models: tuple[Ranked, ...]
+    loss: str
+    confidence: float
+    charged: int
+    left: int
+    simulated: bool = False
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of all models that may be the best."""
+        return tuple(model.name for model in self.models if model.places[0] == 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "loss": self.loss,
+            "confidence": self.confidence,
+            "best": list(self.best),
+            "models": [
+                {
+                    "name": model.name,
+                    "places": list(model.places),
+                    "value": model.score.value,
+                    "low": model.score.low,
+                    "high": model.score.high,
+                    "to_leader": None if model.to_leader is None else [model.to_leader.low, model.to_leader.high],
+                }
+                for model in self.models
+            ],
+            "charged": self.charged,
+            "left": self.left,
+            "simulated": self.simulated,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+    def _blocks(self) -> list[display.Block]:
+        best = self.best
+        title = f"{best[0]} is the best" if len(best) == 1 else f"{len(best)} may be the best"
+        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free"
+        rows = []
+        for model in self.models:
+            value, low, high = display.with_interval(model.score.value, model.score.low, model.score.high)
+            behind = "" if model.to_leader is None else _behind(model.to_leader)
+            rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
+        return [
+            *simulation_mark(self.simulated),
+            display.Title(f"{title}: {self.loss}, {display.percent(self.confidence)}"),
+            display.Table(["place", "model", "loss", "interval", "behind the first"], rows),
+            display.Line("A model whose places overlap with another's is tied with it: the data cannot separate them."),
+            display.Line(f"{cost}; {self.left:,} left."),
+        ]
+
+
+def _behind(interval: Interval) -> str:
+    if interval.low == interval.high == 0:
+        return "-"
+    _, low, high = display.with_interval(0.0, interval.low, interval.high)
+    return f"[{low}, {high}]"
+
+
+def rank(names: Sequence[str], scores: Sequence[Answer], to_leader: Sequence[Interval | None]) -> list[Ranked]:
+    """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart."""
+
+    def ahead(i: int, j: int) -> bool:
+        mine, other = to_leader[i], to_leader[j]
+        apart = mine is not None and other is not None and mine.high < other.low
+        return apart or scores[i].high < scores[j].low
+
+    count = range(len(names))
+    found = []
+    for i in count:
+        better, worse = sum(ahead(j, i) for j in count), sum(ahead(i, j) for j in count)
+        found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse)))
+    return sorted(found, key=lambda model: (model.places, model.score.value))

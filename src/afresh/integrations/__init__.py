@@ -1,0 +1,1 @@
+"""Guards inside other packages; each needs its extra."""

@@ -1,0 +1,108 @@
+"""scikit-learn: a scorer that spends from a guard, and a search that tunes on guarded rows.
+
+    from afresh.integrations.sklearn import scorer, with_holdout
+
+    X, y, cv = with_holdout(X_train, y_train, holdout)
+    GridSearchCV(model, grid, scoring=scorer(holdout), cv=cv, refit=False, error_score="raise").fit(X, y)
+
+(error_score="raise", or scikit-learn turns a refusal into NaN; HalvingGridSearchCV also needs return_train_score=False
+and a resource= that is a parameter of the model.)
+
+A score is an answer of the holdout's guard; a model that makes the same predictions again is scored for free. The
+scorer is handed data by whoever calls it and takes nothing but the features of the guarded holdout. It does not look
+at the labels it is handed: a refusal that depended on them would tell of the hidden ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from afresh.errors import InvalidArgument, MissingExtra
+from afresh.losses import ZeroOne
+
+try:
+    import sklearn  # noqa: F401
+except ImportError:
+    raise MissingExtra("scikit-learn", "sklearn") from None
+
+from afresh.integrations.sklearn_search import GuardedSearchCV
+
+if TYPE_CHECKING:
+    from afresh.answer import Answer
+    from afresh.holdout import Holdout
+
+__all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
+
+
+def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> GuardedScorer:
+    """A scorer for scikit-learn: greater is better, which is the accuracy for zero-one loss, else minus the loss.
+
+    With `intervals` it gives the keys score, low and high, for searches with several metrics (refit="score"). It can be
+    pickled if the holdout's ledger is a file or a server: with n_jobs, processes share one budget.
+    """
+    return GuardedScorer(holdout, holdout._loss(loss), intervals)
+
+
+def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
+    """Value and interval of an answer, greater is better."""
+    top = 1.0 if isinstance(loss, ZeroOne) else 0.0
+    return top - answer.value, top - answer.high, top - answer.low
+
+
+class GuardedScorer:
+    """What `scorer` makes: called with a fitted estimator and the holdout's features."""
+
+    def __init__(self, holdout: Holdout, loss: Any, intervals: bool) -> None:
+        """Not for users: see `scorer`."""
+        self.holdout, self.loss, self.intervals = holdout, loss, intervals
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, **_: Any) -> float | dict[str, float]:
+        """Score a fitted estimator."""
+        if not same_rows(X, self.holdout.features):
+            raise InvalidArgument(
+                f"the scorer was handed {len(X):,} rows that are not the guarded holdout of {self.holdout.rows:,}; let "
+                "`with_holdout` make X, y and cv. A search must not score training rows (return_train_score=False, "
+                "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
+            )
+        predicted = self.holdout._predict([estimator], None, self.loss, features=X)
+        (answer,) = self.holdout._scores(predicted, self.loss)
+        score, low, high = as_score(answer, self.loss)
+        return {"score": score, "low": low, "high": high} if self.intervals else score
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """A clone of a search spends from the same guard."""
+        return self
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"GuardedScorer({self.holdout!r})"
+
+
+def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    """Training rows and the holdout's features in one, and the split that trains on the first and scores on the second.
+
+    The labels of the holdout are not in it but NaN or None: a search must not refit on them (refit=False).
+    """
+    features, labels = holdout.features, np.asarray(y)
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        joined: Any = pd.concat([X, pd.DataFrame(features, columns=X.columns)], ignore_index=True)
+    else:
+        joined = np.concatenate([np.asarray(X), np.asarray(features)])
+    hidden: Any = np.full(holdout.rows, np.nan if labels.dtype.kind in "biuf" else None)
+    count = len(labels)
+    split = np.arange(count), np.arange(count, count + holdout.rows)
+    return joined, np.concatenate([labels, hidden]), [split]
+
+
+def same_rows(X: Any, features: Any) -> bool:
+    """Whether these are the features of the holdout, in their order."""
+    a, b = np.asarray(X), np.asarray(features)
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind in "biuf" and b.dtype.kind in "biuf":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool(((a == b) | ((a != a) & (b != b))).all())

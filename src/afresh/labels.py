@@ -1,0 +1,209 @@
+"""Labels and predictions as arrays: what is checked of predictions depends on them and on public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+
+Kind = Literal["classes", "probabilities", "numbers"]
+_FEW = 8  # classes up to which comparing with each is faster than searching
+_SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of a holdout. They never leave it but through answers."""
+
+    values: Any
+    """As they came, missing ones masked, None or NaN."""
+    declared: tuple[Any, ...] | None = None
+    """The classes somebody declared."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+    @cached_property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes: as declared, of a boolean column its two, else the different values of the labels."""
+        plain = _plain(self.values)
+        if self.declared is not None:
+            return self.declared
+        if plain.dtype.kind == "b":
+            return (False, True)
+        if plain.dtype.kind == "f":
+            raise InvalidArgument(
+                "the labels are numbers, not classes; say which classes there are with classes=[...], or use a loss "
+                "for numbers: afresh.losses.Squared(clip=...)."
+            )
+        present = ~_missing(self.values)
+        return tuple(sorted({_python(value) for value in plain[present]}, key=lambda value: (str(type(value)), value)))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """The place of every row's class in `classes`; -1 for a label that is missing or none of them."""
+        found = encode(_plain(self.values), self.classes).astype(np.int32)
+        found[_missing(self.values)] = -1
+        return found
+
+    @cached_property
+    def places(self) -> NDArray[Any]:
+        """The codes in the type of checked predictions; -1 becomes the largest number, which is no class."""
+        return self.codes.astype(_code_type(self.classes))
+
+    @cached_property
+    def ones(self) -> NDArray[np.float64]:
+        """Of two classes: 1.0 for the second, 0.0 for the first, infinite for a label that is missing."""
+        ones = self.codes.astype(np.float64)
+        ones[self.codes < 0] = math.inf
+        return ones
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The labels as numbers; a missing one is infinite, so that every loss of it is the worst."""
+        plain = _plain(self.values)
+        if plain.dtype.kind not in "biuf":
+            raise InvalidArgument("the labels are not numbers; use a loss for classes, such as 'zero-one'.")
+        numbers = plain.astype(np.float64)
+        numbers[_missing(self.values) | ~np.isfinite(numbers)] = math.inf
+        return numbers
+
+
+def _code_type(classes: tuple[Any, ...]) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if len(classes) < 256 else np.uint32
+
+
+def _python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain(values: Any) -> NDArray[Any]:
+    return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+
+
+def _missing(values: Any) -> NDArray[np.bool_]:
+    plain = _plain(values)
+    missing = np.zeros(len(plain), dtype=np.bool_)
+    if isinstance(values, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(values)
+    if plain.dtype.kind == "f":
+        missing |= np.isnan(plain)
+    if plain.dtype.kind == "O":
+        missing |= np.fromiter((v is None or v != v for v in plain), bool, len(plain))
+    return missing
+
+
+def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Declared classes, at least two, all different."""
+    if classes is None:
+        return None
+    if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray):
+        raise InvalidArgument(f"classes == {classes!r}, must be a list of the labels' classes.")
+    found = tuple(_python(value) for value in classes)
+    if len(found) < 2 or len(set(found)) < len(found):
+        raise InvalidArgument(f"classes == {list(found)!r}, must be at least two, all different.")
+    return found
+
+
+def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
+    """The place of every value in `classes`, or -1."""
+    table = np.asarray(classes)
+    numbers = values.dtype.kind in "biuf" and table.dtype.kind in "biuf"
+    if not numbers and not (values.dtype.kind == table.dtype.kind == "U"):
+        places = {value: place for place, value in enumerate(classes)}
+        return np.fromiter((_place(places, value) for value in values), np.int32, len(values))
+    if len(table) <= _FEW:
+        codes: NDArray[Any] = np.full(len(values), -1, dtype=np.int8)
+        for place, value in enumerate(table):
+            codes += (place + 1) * (values == value).view(np.int8)
+        return codes
+    order = np.argsort(table)
+    places_found: NDArray[Any] = order[np.searchsorted(table[order], values).clip(max=len(table) - 1)].astype(np.int32)
+    places_found[table[places_found] != values] = -1
+    return places_found
+
+
+def _place(places: dict[Any, int], value: Any) -> int:
+    try:
+        return places.get(_python(value), -1)
+    except TypeError:  # a list, say: surely no class
+        return -1
+
+
+def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[Any]:
+    """Predictions in the one form that is hashed and scored, or an error that quotes nothing but them."""
+    array = _as_array(predictions)
+    if array.ndim == 0 or len(array) != labels.rows:
+        size = "a single value" if array.ndim == 0 else f"{len(array):,}"
+        raise InvalidArgument(f"there are {labels.rows:,} rows and {size} predictions; there must be one for each row.")
+    if kind == "classes":
+        return _check_codes(array, labels.classes)
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"predictions of type {array.dtype} are not numbers, which this loss needs.")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    # A sum of finite numbers is finite unless it overflows, and one pass is cheaper than a mask.
+    if not math.isfinite(array.sum()) and not np.isfinite(array).all():
+        place = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
+        raise InvalidArgument(f"the prediction of row {place} is {array[place]}; predictions must be finite numbers.")
+    if kind == "probabilities":
+        return _check_probabilities(array, labels.classes)
+    if array.ndim != 1:
+        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
+    return array + 0.0 if np.signbit(array).any() else array  # -0.0 and 0.0 are one prediction
+
+
+def _as_array(predictions: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(predictions)
+    except (ValueError, TypeError):
+        raise InvalidArgument(f"predictions == {type(predictions)}, must be an array with one item a row.") from None
+    return array
+
+
+def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one class for each row.")
+    codes = encode(array, classes)
+    if codes.size and codes.min() < 0:
+        place = int(np.argmin(codes))
+        listed = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
+        raise InvalidArgument(
+            f"the prediction of row {place} is {_python(array[place])!r}, which is none of the classes {listed}."
+        )
+    return codes.astype(_code_type(classes))
+
+
+def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
+    if array.ndim == 2 and array.shape[1] == 2 == len(classes):
+        _check_sums(array)
+        array = np.ascontiguousarray(array[:, 1])
+    if not (array.ndim == 1 and len(classes) == 2) and array.shape[1:] != (len(classes),):
+        wanted = "the probability of the second class, or of both" if len(classes) == 2 else "a probability a class"
+        raise InvalidArgument(
+            f"predictions have the shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
+            f"of the classes {', '.join(map(repr, classes[:10]))}."
+        )
+    if array.min() < 0 or array.max() > 1:
+        worst = array.min() if array.min() < 0 else array.max()
+        raise InvalidArgument(f"a prediction is {worst}, which is no probability.")
+    if array.ndim == 2:
+        _check_sums(array)
+    return array + 0.0 if np.signbit(array).any() else array
+
+
+def _check_sums(array: NDArray[np.float64]) -> None:
+    off = np.abs(array.sum(axis=1) - 1)
+    if off.max() > _SUM:
+        place = int(np.argmax(off))
+        raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")

@@ -1,0 +1,48 @@
+"""Losses of one row in [0, 1], the smaller the better: what a holdout averages.
+
+`holdout(X, y, loss="zero-one")` takes the name of a loss that needs nothing more, or one of these objects. A loss
+without natural bounds is clipped: the largest loss a row may have is chosen without looking at the data, like the
+bounds of any question. A row whose label is missing has the largest loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+from afresh.labels import Labels, check_predictions
+from afresh.losses.base import Loss
+from afresh.losses.custom import Custom
+from afresh.losses.of_classes import Brier, Cost, Log, ZeroOne
+from afresh.losses.of_numbers import Absolute, Clipped, Pinball, Squared
+
+__all__ = ["Absolute", "Brier", "Cost", "Custom", "Log", "Loss", "Pinball", "Squared", "ZeroOne"]
+
+_NAMED: dict[str, Callable[[], Loss]] = {"zero-one": ZeroOne, "log": Log, "brier": Brier}
+
+
+def make_loss(loss: Any) -> Loss:
+    """A loss by its name, or one of the objects above."""
+    if isinstance(loss, str):
+        if loss not in _NAMED:
+            raise InvalidArgument(
+                f"loss == {loss!r}, must be one of {', '.join(map(repr, _NAMED))}, or an object such as "
+                "afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom."
+            )
+        return _NAMED[loss]()
+    if isinstance(loss, ZeroOne | Clipped | Log | Brier | Cost | Custom):
+        return loss
+    raise InvalidArgument(f"loss == {loss!r}, must be a name or one of afresh.losses; wrap a function in Custom.")
+
+
+def prepare(loss: Loss, predictions: Any, labels: Labels) -> NDArray[Any]:
+    """Predictions checked for this loss; nothing depends on a label."""
+    checked = check_predictions(predictions, loss.kind, labels)
+    if isinstance(loss, Custom):
+        loss.check(checked, labels)
+    if isinstance(loss, Cost):
+        loss.rows(checked, labels, slice(0, 0))  # the number of classes must be right
+    return checked

@@ -1,0 +1,142 @@
+"""Losses of classes and of their probabilities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+from afresh.labels import Kind, Labels
+from afresh.losses.base import check_positive
+from afresh.queries.text import number
+from afresh.queries.vector import Rows, Values
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOne:
+    """1 where the class is wrong: its mean is 1 - accuracy."""
+
+    kind: ClassVar[Kind] = "classes"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    binary: ClassVar[bool] = True
+    words: ClassVar[str] = "zero-one loss"
+
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """Wrong or not."""
+        wrong: NDArray[np.bool_] = predictions[rows] != labels.places[rows]
+        return wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a mistake costs: costs[true class][predicted class], in the order of the classes."""
+
+    costs: tuple[tuple[float, ...], ...]
+
+    kind: ClassVar[Kind] = "classes"
+
+    def __post_init__(self) -> None:
+        """Check that it is a square of numbers."""
+        table = np.asarray(self.costs, dtype=np.float64)
+        if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not np.isfinite(table).all():
+            raise InvalidArgument(f"costs == {self.costs!r}, must be a square of finite numbers, one row a true class.")
+        if table.min() == table.max():
+            raise InvalidArgument(f"costs == {self.costs!r} are all the same, so there is nothing to measure.")
+        object.__setattr__(self, "costs", tuple(map(tuple, table.tolist())))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest cost."""
+        return float(np.min(self.costs)), float(np.max(self.costs))
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are but two costs."""
+        return len(np.unique(self.costs)) == 2
+
+    @property
+    def words(self) -> str:
+        """With all costs."""
+        return "cost " + "; ".join(",".join(number(cost) for cost in row) for row in self.costs)
+
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """The cost of every row, rescaled; the greatest where the label is missing."""
+        if len(labels.classes) != len(self.costs):
+            raise InvalidArgument(f"there are {len(labels.classes)} classes and {len(self.costs)} rows of costs.")
+        low, high = self.bounds
+        table = np.vstack([(np.asarray(self.costs) - low) / (high - low), np.ones(len(self.costs))])
+        losses: Floats = table[labels.codes[rows], predictions[rows]]  # the code -1 finds the last row
+        return losses > 0.5 if self.binary else losses
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """-ln of the probability that was given to the true class, at most `clip` nats."""
+
+    clip: float = 5.0
+
+    kind: ClassVar[Kind] = "probabilities"
+    binary: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check it."""
+        object.__setattr__(self, "clip", check_positive("clip", self.clip))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From certainty to `clip`."""
+        return 0.0, self.clip
+
+    @property
+    def words(self) -> str:
+        """With its clip."""
+        return f"log loss clipped at {number(self.clip)}"
+
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """-ln p, cut before the logarithm could be infinite."""
+        chances = predictions[rows]
+        if chances.ndim == 1:
+            # |1 - y - p| is the chance of the true class, infinite where that is missing
+            right: Floats = np.abs(1 - labels.ones[rows] - chances)
+            right[right > 1] = 0.0
+        else:
+            right = _of_truth(chances, labels.codes[rows])
+        losses = np.log(np.maximum(right, math.exp(-self.clip), out=right), out=right)
+        losses *= -1 / self.clip
+        return np.clip(losses, 0.0, 1.0, out=losses)
+
+
+@dataclass(frozen=True, slots=True)
+class Brier:
+    """Half the squared distance between the probabilities and the truth; of two classes (p - y)^2."""
+
+    kind: ClassVar[Kind] = "probabilities"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    binary: ClassVar[bool] = False
+    words: ClassVar[str] = "Brier loss"
+
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """(1 - p_y)^2 and the squares of the others, halved."""
+        chances = predictions[rows]
+        if chances.ndim == 1:
+            losses: Floats = labels.ones[rows] - chances
+            losses *= losses
+        else:
+            codes = labels.codes[rows]
+            right = _of_truth(chances, codes)
+            losses = ((chances**2).sum(axis=1) - right**2 + (1 - right) ** 2) / 2
+            losses[codes < 0] = 1.0
+            np.maximum(losses, 0.0, out=losses)
+        return np.minimum(losses, 1.0, out=losses)
+
+
+def _of_truth(chances: Floats, codes: NDArray[np.int32]) -> Floats:
+    """The probability of the true class; 0 where it is missing."""
+    found: Floats = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    return np.where(codes >= 0, found, 0.0)

@@ -1,0 +1,93 @@
+"""Losses of numbers, each cut at the largest loss that a row may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+from afresh.labels import Kind, Labels
+from afresh.losses.base import check_positive
+from afresh.queries.text import number
+from afresh.queries.vector import Rows, Values
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """A loss of numbers, cut at `clip`, in its own units."""
+
+    clip: float
+
+    kind: ClassVar[Kind] = "numbers"
+    binary: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check it."""
+        object.__setattr__(self, "clip", check_positive("clip", self.clip))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From no loss to `clip`."""
+        return 0.0, self.clip
+
+    @property
+    def words(self) -> str:
+        """The name and where it is cut."""
+        return f"{self.name} clipped at {number(self.clip)}"
+
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """The loss of the residual, cut and rescaled."""
+        with np.errstate(over="ignore"):
+            losses = self._of(labels.numbers[rows] - predictions[rows])
+            losses *= 1 / self.clip
+        return np.minimum(losses, 1.0, out=losses)
+
+    def _of(self, residual: Floats) -> Floats:
+        raise NotImplementedError
+
+
+class Squared(Clipped):
+    """The squared error, at most `clip`."""
+
+    __slots__ = ()
+    name = "squared loss"
+
+    def _of(self, residual: Floats) -> Floats:
+        return np.multiply(residual, residual, out=residual)
+
+
+class Absolute(Clipped):
+    """The absolute error, at most `clip`."""
+
+    __slots__ = ()
+    name = "absolute loss"
+
+    def _of(self, residual: Floats) -> Floats:
+        return np.abs(residual, out=residual)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinball(Clipped):
+    """The loss that a quantile minimises, at most `clip`: q for each unit too low, 1 - q for each too high."""
+
+    quantile: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        Clipped.__post_init__(self)
+        if not 0 < self.quantile < 1:
+            raise InvalidArgument(f"quantile == {self.quantile!r}, must be between 0 and 1.")
+
+    @property
+    def words(self) -> str:
+        """With its quantile."""
+        return f"pinball loss of the {number(self.quantile)} quantile clipped at {number(self.clip)}"
+
+    def _of(self, residual: Floats) -> Floats:
+        return np.maximum(self.quantile * residual, (self.quantile - 1) * residual, out=residual)

@@ -1,0 +1,56 @@
+"""From a model, a function or an array to predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from afresh.losses import Loss
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Predicted:
+    """A model's predictions, checked, with the name they have in questions."""
+
+    name: str
+    values: NDArray[Any]
+    digest: str
+
+
+def is_model(candidate: Any) -> bool:
+    """Whether it has to be handed features."""
+    return hasattr(candidate, "predict") or hasattr(candidate, "predict_proba") or callable(candidate)
+
+
+def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tuple[str, Any]:
+    """What a model is called, and its predictions."""
+    kind = type(model).__name__
+    if loss.kind == "probabilities" and hasattr(model, "predict_proba"):
+        return kind, _align(model, classes, model.predict_proba(features))
+    if hasattr(model, "predict") and loss.kind != "probabilities":
+        return kind, model.predict(features)
+    if hasattr(model, "predict"):
+        raise InvalidArgument(f"a {kind} has no predict_proba, and {loss.words} needs probabilities.")
+    return getattr(model, "__name__", kind), model(features)
+
+
+def _align(model: Any, classes: tuple[Any, ...], chances: Any) -> Any:
+    """Columns in the order of the classes; a class that a model never saw has no chance."""
+    from afresh.labels import encode
+
+    known = getattr(model, "classes_", None)
+    array = np.asarray(chances)
+    if known is None or array.ndim != 2 or array.shape[1] != len(known):
+        return chances
+    places = encode(np.asarray(known), classes)
+    if (places < 0).any():
+        raise InvalidArgument(f"the model knows classes {list(known)!r}, not only {list(classes)!r}.")
+    aligned = np.zeros((len(array), len(classes)))
+    aligned[:, places] = array
+    return aligned

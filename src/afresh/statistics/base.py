@@ -1,0 +1,153 @@
+"""What statistics have in common: a price, questions, and an answer made of answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from afresh import display
+from afresh.answer import Answer, Interval, answers_in_words, simulation_mark
+from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from afresh.evaluation import AnyAsked
+    from afresh.guard import Guard
+
+
+class Statistic(Protocol):
+    """Something to measure of a guard's rows."""
+
+    @property
+    def price(self) -> int:
+        """The most answers it costs; what was asked before is free."""
+        ...
+
+    def measure(self, asker: Asker) -> Answer | Measures:
+        """Ask for its means and put them together."""
+        ...
+
+
+@dataclass
+class Asker:
+    """Asks a guard for means and adds up what they cost."""
+
+    guard: Guard
+    asked: list[Answer] = field(default_factory=list)
+
+    def ask(self, questions: Sequence[dict[str, Any]]) -> list[Answer]:
+        """Means of row expressions, given by `Guard.ask`'s arguments."""
+        return self._note(self.guard.ask_many(questions))
+
+    def ask_prepared(self, asked: Sequence[AnyAsked]) -> list[Answer]:
+        """Means of questions that were checked."""
+        return self._note(self.guard._answer_all(asked))
+
+    def _note(self, found: list[Answer]) -> list[Answer]:
+        self.asked += found
+        return found
+
+    def answer(
+        self, question: str, value: float, interval: Interval, bounds: tuple[float, float], missing: str
+    ) -> Answer:
+        """The answer of a statistic, from the answers of its means."""
+        plan, simulated = self.guard.plan, self.guard._terms.simulated
+        low, high = (min(max(end, bounds[0]), bounds[1]) for end in (interval.low, interval.high))
+        interval = Interval(low, high)
+        covers = (
+            f"It covers this in the population the {self.guard.rows:,} rows were drawn from: it follows from "
+            f"{answers_in_words(len(self.asked))}, which hold at once with all others of this guard, with probability "
+            f"at least {display.percent(plan.confidence)}, however the questions were chosen."
+        )
+        return Answer(
+            question=question,
+            where=None,
+            bounds=bounds,
+            value=min(max(value, interval.low), interval.high),
+            interval=interval,
+            confidence=plan.confidence,
+            covers="It covers nothing: the noise came from a seed, so that anyone could subtract it."
+            if simulated
+            else covers,
+            missing=missing,
+            method=plan.method,
+            charged=sum(answer.charged for answer in self.asked),
+            charged_information=sum(answer.charged_information for answer in self.asked),
+            left=self.guard._left(),
+            simulated=simulated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measures(display.Shown):
+    """Several answers with names, such as the bins of a histogram."""
+
+    title: str
+    answers: dict[str, Answer]
+
+    def __getitem__(self, name: str) -> Answer:
+        """One of them."""
+        return self.answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.answers)
+
+    @property
+    def charged(self) -> int:
+        """What all of them cost."""
+        return sum(answer.charged for answer in self.answers.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"title": self.title, "answers": {name: answer.to_dict() for name, answer in self.answers.items()}}
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+    def _blocks(self) -> list[display.Block]:
+        last = list(self.answers.values())[-1]
+        rows = [
+            [name, *display.with_interval(answer.value, answer.low, answer.high)]
+            for name, answer in self.answers.items()
+        ]
+        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free, asked before"
+        return [
+            *simulation_mark(last.simulated),
+            display.Title(f"{self.title}, {display.percent(last.confidence)}"),
+            display.Table(["", "value", "low", "high"], rows),
+            display.Line("All intervals hold at once, with all others of this guard."),
+            display.Line(f"{cost}; {last.left:,} left."),
+        ]
+
+
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Two finite numbers in order."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
+        raise InvalidArgument(
+            f"bounds == {bounds!r}, must be two finite numbers (low, high), chosen without looking at the data."
+        )
+    return low, high
+
+
+def clipped(expression: str, bounds: tuple[float, float]) -> str:
+    """SQL of a number within its bounds; NULL is the lower one, since greatest() skips it."""
+    if not isinstance(expression, str):
+        raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
+    return f"least(greatest({expression}, {bounds[0]!r}), {bounds[1]!r})"
+
+
+def about_missing(bounds: tuple[float, float]) -> str:
+    """What became of rows without a value."""
+    return f"NULL counts as {bounds[0]:g}, others are clipped to [{bounds[0]:g}, {bounds[1]:g}]."

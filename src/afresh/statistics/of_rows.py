@@ -1,0 +1,97 @@
+"""Tables of means: of groups that the analyst names, and of the bins of a histogram."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from afresh.answer import Interval
+from afresh.errors import InvalidArgument
+from afresh.queries.text import number
+from afresh.statistics.base import Asker, Measures, check_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeans:
+    """The mean of a condition or number within each of the categories, which come from the analyst, not from the data.
+
+    Two answers each, see section 12 of the guarantees.
+    """
+
+    expression: str
+    by: str
+    categories: Sequence[Any]
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Check that they are a list of texts or numbers."""
+        if isinstance(self.categories, str) or not list(self.categories):
+            raise InvalidArgument(f"categories == {self.categories!r}, must be a list of at least one.")
+
+    @property
+    def price(self) -> int:
+        """Two answers a category."""
+        return 2 * len(self.categories)
+
+    def measure(self, asker: Asker) -> Measures:
+        """All in one scan."""
+        found = asker.ask(
+            [
+                {"expression": self.expression, "bounds": self.bounds, "where": f"({self.by}) = {_literal(category)}"}
+                for category in self.categories
+            ]
+        )
+        names = [str(category) for category in self.categories]
+        return Measures(f"mean of {self.expression} by {self.by}", dict(zip(names, found, strict=True)))
+
+
+def _literal(category: Any) -> str:
+    if isinstance(category, bool):
+        return str(category).upper()
+    if isinstance(category, int | float):
+        return number(float(category))
+    if isinstance(category, str):
+        return "'" + category.replace("'", "''") + "'"
+    raise InvalidArgument(f"category == {category!r}, must be a text, a number, True or False.")
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it. One answer a bin."""
+
+    expression: str
+    edges: Sequence[float]
+
+    def __post_init__(self) -> None:
+        """Check that edges rise."""
+        edges = [float(edge) for edge in self.edges]
+        if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
+            raise InvalidArgument(f"edges == {self.edges!r}, must be at least two numbers that rise.")
+        check_bounds((edges[0], edges[-1]))
+
+    @property
+    def price(self) -> int:
+        """One answer a bin."""
+        return len(self.edges) - 1
+
+    def measure(self, asker: Asker) -> Measures:
+        """All in one scan; no share can be more than the others leave."""
+        edges = [float(edge) for edge in self.edges]
+        x, last = self.expression, len(edges) - 2
+        found = asker.ask(
+            [
+                {"expression": f"({x}) >= {a!r} AND ({x}) {'<=' if i == last else '<'} {b!r}"}
+                for i, (a, b) in enumerate(itertools.pairwise(edges))
+            ]
+        )
+        others = math.fsum(answer.low for answer in found)
+        bins = {}
+        for i, answer in enumerate(found):
+            high = min(answer.high, max(1 - (others - answer.low), answer.low))
+            name = f"[{edges[i]:g}, {edges[i + 1]:g}{']' if i == last else ')'}"
+            value = min(answer.value, high)
+            bins[name] = replace(answer, interval=Interval(answer.low, high), value=value)
+        return Measures(f"histogram of {self.expression}", bins)

@@ -1,0 +1,267 @@
+"""Precision, recall, F1, calibration error and AUC of a model, as functions of means with intervals that all hold.
+
+A label that is missing counts as not positive.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.answer import Answer, Interval
+from afresh.errors import InvalidArgument
+from afresh.losses import Brier, ZeroOne
+from afresh.queries.vector import Rows, Values
+from afresh.statistics.base import Asker
+
+if TYPE_CHECKING:
+    from afresh.holdout import Holdout
+
+_Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
+_Cell = tuple[str, _Function]
+_MISSING = "A row whose label is missing counts as not positive."
+_TENTHS = tuple(i / 10 for i in range(1, 10))
+
+
+class ModelStatistic(Protocol):
+    """Something to measure of a model's predictions."""
+
+    @property
+    def price(self) -> int:
+        """The most answers it costs; what was asked before is free."""
+        ...
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None) -> Answer:
+        """Ask for its means and put them together."""
+        ...
+
+
+@dataclass
+class _Cells:
+    """Means over rows of a model's predictions and the labels' being positive."""
+
+    holdout: Holdout
+    model: Any
+    name: str | None
+    positive: Any
+    probabilities: bool = False
+
+    def __post_init__(self) -> None:
+        classes = self.holdout._labels.classes
+        if self.positive is None and len(classes) != 2:
+            raise InvalidArgument(f"there are {len(classes)} classes; say which is positive with positive=.")
+        if self.positive is not None and self.positive not in classes:
+            raise InvalidArgument(f"positive == {self.positive!r}, must be one of the classes {list(classes)!r}.")
+        self.code = 1 if self.positive is None else classes.index(self.positive)
+        loss = Brier() if self.probabilities else ZeroOne()
+        names = None if self.name is None else [self.name]
+        (self.predicted,) = self.holdout._predict([self.model], names, loss)
+        self.asker = Asker(self.holdout.guard)
+        values = self.predicted.values
+        if self.probabilities and values.ndim == 2:
+            values = np.ascontiguousarray(values[:, self.code])
+        elif self.probabilities and self.code == 0:
+            values = 1 - values
+        self.values: NDArray[Any] = values
+
+    def ask(self, cells: Sequence[_Cell], binary: bool) -> list[Answer]:
+        """The answers of named functions of (prediction, whether the label is positive), one answer each."""
+        from afresh.evaluation import VectorAsked
+
+        code, codes, values = self.code, self.holdout._labels.codes, self.values
+
+        def of(function: _Function) -> Callable[[Rows], Values]:
+            return lambda rows: function(values[rows], codes[rows] == code)
+
+        queries = [
+            self.holdout._query(
+                f"{words} of {self.predicted.name}", ["cell", words, code, self.predicted.digest], of(f), binary=binary
+            )
+            for words, f in cells
+        ]
+        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", _MISSING) for q in queries])
+
+    def answer(self, words: str, value: float, interval: Interval) -> Answer:
+        return self.asker.answer(f"{words} of {self.predicted.name}", value, interval, (0.0, 1.0), _MISSING)
+
+
+def _share(part: Answer, rest: Answer) -> tuple[float, Interval]:
+    """a/(a + b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
+    low = part.low / (part.low + rest.high) if part.low + rest.high > 0 else 0.0
+    high = part.high / (part.high + rest.low) if part.high + rest.low > 0 else 1.0
+    both = part.value + rest.value
+    return (part.value / both if both > 0 else (low + high) / 2), Interval(low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Of the rows predicted to be positive, the share that is."""
+
+    positive: Any = None
+    price = 2
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+        """True positives to false positives."""
+        cells = _Cells(holdout, model, name, self.positive)
+        parts = cells.ask([_true_positives(cells.code), _false_positives(cells.code)], True)
+        return cells.answer("precision", *_share(*parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Of the rows that are positive, the share that is predicted to be."""
+
+    positive: Any = None
+    price = 2
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+        """True positives to false negatives."""
+        cells = _Cells(holdout, model, name, self.positive)
+        parts = cells.ask([_true_positives(cells.code), _false_negatives(cells.code)], True)
+        return cells.answer("recall", *_share(*parts))
+
+
+@dataclass(frozen=True, slots=True)
+class F1:
+    """The harmonic mean of precision and recall: tp/(tp + (fp + fn)/2)."""
+
+    positive: Any = None
+    price = 2
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+        """True positives, and all that is positive in one way but not in the other."""
+        cells = _Cells(holdout, model, name, self.positive)
+        code = cells.code
+        wrong = ("positive in prediction or in truth, not both", lambda p, y: (p == code) != y)
+        right, mistakes = cells.ask([_true_positives(code), wrong], True)
+        low = right.low / (right.low + mistakes.high / 2) if right.low + mistakes.high > 0 else 0.0
+        high = right.high / (right.high + mistakes.low / 2) if right.high + mistakes.low > 0 else 1.0
+        both = right.value + mistakes.value / 2
+        return cells.answer("F1", right.value / both if both > 0 else (low + high) / 2, Interval(low, high))
+
+
+def _true_positives(code: int) -> _Cell:
+    return "true positives", lambda p, y: (p == code) & y
+
+
+def _false_positives(code: int) -> _Cell:
+    return "false positives", lambda p, y: (p == code) & ~y
+
+
+def _false_negatives(code: int) -> _Cell:
+    return "false negatives", lambda p, y: (p != code) & y
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationError:
+    """Expected calibration error: the sum over bins of |E (y - p) 1_bin|, p the probability of the positive class.
+
+    Bins are [edge, next edge), the last one closed, from 0 over `edges` to 1. Two answers a bin: y (1 - p) and
+    (1 - y) p within the bin, whose difference is y - p.
+    """
+
+    edges: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
+    positive: Any = None
+
+    def __post_init__(self) -> None:
+        """Check the edges."""
+        _check_cuts("edges", self.edges)
+
+    @property
+    def price(self) -> int:
+        """Two answers a bin."""
+        return 2 * (len(self.edges) + 1)
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+        """Add up what every bin is off."""
+        cells = _Cells(holdout, model, name, self.positive, probabilities=True)
+        bounds = [0.0, *map(float, self.edges), 1.0]
+        wanted = []
+        for i, (a, b) in enumerate(itertools.pairwise(bounds)):
+            top = np.inf if i == len(self.edges) else b
+
+            def within(p: Any, a: float = a, top: float = top) -> Any:
+                return (p >= a) & (p < top)
+
+            words = f"in [{a!r}, {b!r}{']' if top == np.inf else ')'}"
+            wanted.append((f"y (1 - p) {words}", lambda p, y, within=within: (1 - p) * (y & within(p))))
+            wanted.append((f"(1 - y) p {words}", lambda p, y, within=within: p * (~y & within(p))))
+        found = cells.ask(wanted, False)
+        value = low = high = 0.0
+        for over, under in zip(found[::2], found[1::2], strict=True):
+            ends = over.low - under.high, over.high - under.low
+            value += abs(over.value - under.value)
+            low += 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
+            high += max(map(abs, ends))
+        return cells.answer("calibration error", value, Interval(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class AUC:
+    """The area under the ROC curve, between bounds from the rates at some thresholds of the positive's probability.
+
+    AUC is a mean over pairs of rows, which no guard of single rows can answer at the price of one mean. But at every
+    threshold t_1 < ... < t_m true and false positive rates are shares within a group, with intervals from two answers
+    each, and a curve that rises from (0, 0) to (1, 1) between them has an area between the areas of two staircases:
+    sum_j (f_j - f_j+1) r_j+1 with all r low and all f high, and sum_j (f_j - f_j+1) r_j with all r high and all f low.
+    More thresholds narrow the stairs, at four answers each.
+    """
+
+    thresholds: tuple[float, ...] = _TENTHS
+    positive: Any = None
+
+    def __post_init__(self) -> None:
+        """Check the thresholds."""
+        _check_cuts("thresholds", self.thresholds)
+
+    @property
+    def price(self) -> int:
+        """Four answers a threshold."""
+        return 4 * len(self.thresholds)
+
+    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+        """Rates, then the two staircases."""
+        cells = _Cells(holdout, model, name, self.positive, probabilities=True)
+        wanted: list[Any] = []
+        for cut in map(float, self.thresholds):
+            wanted += [
+                (f"positives at or above {cut!r}", lambda p, y, cut=cut: (p >= cut) & y),
+                (f"positives below {cut!r}", lambda p, y, cut=cut: (p < cut) & y),
+                (f"negatives at or above {cut!r}", lambda p, y, cut=cut: (p >= cut) & ~y),
+                (f"negatives below {cut!r}", lambda p, y, cut=cut: (p < cut) & ~y),
+            ]
+        found = cells.ask(wanted, True)
+        true = [_share(*found[i : i + 2]) for i in range(0, len(found), 4)]
+        false = [_share(*found[i + 2 : i + 4]) for i in range(0, len(found), 4)]
+        return cells.answer("AUC", *_area(true, false))
+
+
+def _area(true: Sequence[tuple[float, Interval]], false: Sequence[tuple[float, Interval]]) -> tuple[float, Interval]:
+    """The value by trapezoids; the interval by staircases.
+
+    Rates fall from threshold to threshold, so a bound on one is a bound on its neighbours: running extremes.
+    """
+
+    def ends(rates: Sequence[tuple[float, Interval]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low = np.maximum.accumulate([interval.low for _, interval in reversed(rates)])[::-1]
+        high = np.minimum.accumulate([interval.high for _, interval in rates])
+        return np.array([1.0, *low, 0.0]), np.array([1.0, *high, 0.0])
+
+    (r_low, r_high), (f_low, f_high) = ends(true), ends(false)
+    low = float(np.sum((f_high[:-1] - f_high[1:]) * r_low[1:]))
+    high = float(np.sum((f_low[:-1] - f_low[1:]) * r_high[:-1]))
+    r = np.array([1.0, *(value for value, _ in true), 0.0])
+    f = np.array([1.0, *(value for value, _ in false), 0.0])
+    value = float(np.sum((f[:-1] - f[1:]) * (r[:-1] + r[1:]) / 2))
+    return value, Interval(low, high)
+
+
+def _check_cuts(name: str, cuts: tuple[float, ...]) -> None:
+    inside = [0.0, *cuts, 1.0]
+    if not cuts or not all(a < b for a, b in itertools.pairwise(inside)):
+        raise InvalidArgument(f"{name} == {cuts!r}, must be numbers that rise, between 0 and 1.")

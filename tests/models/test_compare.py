@@ -1,0 +1,142 @@
+"""Is B better than A, paired; and many models in order."""
+
+import json
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import afresh
+from afresh.difference import resolution
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.losses import Squared
+from afresh.receipts import verify
+
+N = 20_000
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(N, 2))
+Y = (X[:, 0] + 0.3 * RNG.normal(size=N) > 0).astype(int)
+GOOD = (X[:, 0] > 0).astype(int)
+
+
+def flipped(share: float, seed: int) -> Any:
+    return np.where(np.random.default_rng(seed).random(N) < share, 1 - GOOD, GOOD)
+
+
+BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+
+
+def test_targets() -> None:
+    """Half-widths at (1e5, 1000 answers), 95 %: from plans alone, without data."""
+    stabilized, calibrated = (afresh.plan(10**5, 1000, method=m) for m in ("stabilized", "calibrated"))
+    assert resolution(stabilized, 0.02) <= 0.0225
+    assert resolution(stabilized, 0.1) <= 0.0485
+    assert resolution(calibrated, 0.02) <= 0.037
+    assert resolution(calibrated, 0.1) <= 0.066
+    assert 0.1 < 2 * stabilized.half_width(0.5) < 0.12  # two scores, not paired
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_comparisons(method: str) -> None:
+    """Simulated noise: decided once."""
+    with afresh.holdout(X, Y, questions=12, method=method, simulation_seed=4) as holdout:
+        first = holdout.compare(GOOD, BAD, names=("good", "bad"))
+        assert np.mean(GOOD != Y) - np.mean(BAD != Y) in first.interval
+        assert (first.verdict, first.better, first.charged, first.left) == ("A is better", "A", 2, 10)
+        swapped = holdout.compare(BAD, GOOD)
+        assert (swapped.verdict, swapped.charged) == ("B is better", 0)
+        assert (swapped.value, swapped.low, swapped.high) == pytest.approx((-first.value, -first.high, -first.low))
+        tied = holdout.compare(GOOD, CLOSE)
+        assert (tied.verdict, tied.better) == ("cannot tell", None)
+        assert tied.rows_needed is None or tied.rows_needed > N
+        same = holdout.compare(GOOD, GOOD.astype(bool))
+        assert (same.verdict, same.charged, same.low, same.high) == ("no difference", 0, 0, 0)
+        # paired is narrower than two scores
+        a, b = holdout.score_many([GOOD, CLOSE])
+        assert tied.interval.half_width < (a.interval.half_width + b.interval.half_width) / 2
+        assert first.interval.half_width == pytest.approx(holdout.resolution(0.1), rel=0.5)
+        assert verify(holdout.guard.receipt()).passed
+        assert json.loads(first.to_json())["verdict"] == "A is better"
+        assert "A is better" in repr(first)
+        assert "A is better" in first._repr_html_()
+        assert "would take about" in str(tied) or "ever are" in str(tied)
+        assert "SIMULATION" in str(first)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_differences_of_numbers(method: str) -> None:
+    target = X @ [1.0, 1.0]
+    a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
+    with afresh.holdout(X, target, loss=Squared(clip=4), questions=6, method=method, simulation_seed=4) as holdout:
+        found = holdout.compare(a, b)
+    truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
+    assert truth in found.interval
+    assert found.bounds == (-4, 4)
+    assert found.better == "A"
+
+
+def test_the_second_moment_needs_its_order() -> None:
+    """Where psi was numbered before phi, only the plain interval is proved."""
+    from afresh.answer import Interval
+    from afresh.difference import read_difference
+    from afresh.ledger import Entry
+    from afresh.reading import Reading, read
+
+    plan = afresh.plan(10**5, 1000, method="calibrated")
+
+    def reading(number: int, released: float) -> Reading:
+        now = datetime(2025, 1, 1)
+        detail = json.dumps({"bounds": [0, 1], "binary": False})
+        return read(plan, Entry(number, f"{number}", "", detail, 0.0, now, released, now))
+
+    _, narrow = read_difference(plan, reading(1, 0.02), reading(2, 0.5))
+    _, wide = read_difference(plan, reading(2, 0.02), reading(1, 0.5))
+    assert wide == Interval(*(2 * end - 1 for end in plan.mechanism.interval(0.5)))
+    assert narrow.half_width < wide.half_width / 3
+    assert wide.low < narrow.low < 0 < narrow.high < wide.high
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_best_of(method: str) -> None:
+    models = [CLOSE, BAD, GOOD, 1 - GOOD]
+    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
+        ranking = holdout.best_of(models, names=["close", "bad", "good", "opposite"])
+        assert {model.name: model.places for model in ranking.models} == {
+            "good": (1, 2),
+            "close": (1, 2),
+            "bad": (3, 3),
+            "opposite": (4, 4),
+        }
+        assert set(ranking.best) == {"good", "close"}
+        assert ranking.charged == 3 * 4 - 2
+        assert holdout.best_of(models, names=["close", "bad", "good", "opposite"]).charged == 0
+        assert "2 may be the best" in str(ranking)
+        assert "1-2" in ranking._repr_html_()
+        assert json.loads(ranking.to_json())["models"][2]["name"] == "bad"
+        with pytest.raises(InvalidArgument, match="one name"):
+            holdout.best_of([GOOD, GOOD])
+        with pytest.raises(InvalidArgument, match="takes two"):
+            holdout.best_of([GOOD])
+
+
+def test_best_of_with_little_budget_goes_by_scores() -> None:
+    with afresh.holdout(X, Y, questions=4, simulation_seed=4) as holdout:
+        ranking = holdout.best_of([CLOSE, GOOD, 1 - GOOD], names=["close", "good", "opposite"])
+        assert [model.name for model in ranking.models][-1] == "opposite"
+        assert (ranking.charged, ranking.left) == (3, 1)
+        assert {model.to_leader for model in ranking.models} >= {None}
+        with pytest.raises(BudgetExhausted):
+            holdout.compare(GOOD, BAD)
+        assert holdout.budget.left == 1
+
+
+def test_resolution_grows_with_disagreement() -> None:
+    with afresh.holdout(X, Y, questions=10, simulation_seed=1) as holdout:
+        found = [holdout.resolution(share) for share in (0.0, 0.01, 0.1, 0.5, 1.0)]
+        assert all(a < b for a, b in pairwise(found))
+        with pytest.raises(InvalidArgument, match="share of rows"):
+            holdout.resolution(2)
+        assert holdout.budget.spent == 0

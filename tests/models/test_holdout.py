@@ -1,0 +1,189 @@
+"""Scores on a guarded holdout: one budget, one ledger, receipts, and labels that stay hidden."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import afresh
+from afresh.errors import BudgetExhausted, DataError, InvalidArgument
+from afresh.losses import Custom, Squared
+from afresh.receipts import verify
+
+N = 4000
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(N, 3))
+Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
+GUESS = (X[:, 0] > 0).astype(int)
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_are_right_and_repeats_free(method: str) -> None:
+    """Simulated noise: decided once."""
+    with afresh.holdout(X, Y, questions=5, method=method, simulation_seed=2) as holdout:
+        answer = holdout.score(GUESS)
+        assert np.mean(GUESS != Y) in answer.interval
+        assert (answer.charged, answer.left) == (1, 4)
+        assert holdout.score(GUESS.astype(float)).charged == 0
+        assert holdout.score(GUESS.astype(bool).tolist(), name="again").charged == 0
+        brier = holdout.score(np.where(GUESS, 0.8, 0.2), loss="brier")
+        assert np.mean((np.where(GUESS, 0.8, 0.2) - Y) ** 2) in brier.interval
+        share = holdout.guard.ask("x0 > 0")
+        assert 0.5 in share.interval
+        assert share.left == 2
+        both = holdout.score_many([1 - GUESS, GUESS, 1 - GUESS], names=["a", "b", "c"])
+        assert [each.charged for each in both] == [1, 0, 0]
+        holdout.score(np.zeros(N))
+        with pytest.raises(BudgetExhausted):
+            holdout.score(np.ones(N))
+        assert holdout.score(GUESS).charged == 0
+
+
+def test_split_scores_rows_of_its_own_block() -> None:
+    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=2) as holdout:
+        values = [holdout.score(g).value for g in (GUESS, 1 - GUESS, np.zeros(N), np.ones(N))]
+        assert all((value * (N // 4)) % 1 == pytest.approx(0, abs=1e-9) for value in values)
+        assert values[0] != pytest.approx(1 - values[1])  # other rows
+
+
+def test_one_ledger_and_receipts(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite"
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    with afresh.holdout(frame, Y, label="churned", questions=50, ledger=place) as holdout:
+        first = holdout.score(GUESS, name="a model")
+        receipt = holdout.guard.receipt()
+        assert verify(receipt).passed
+        assert receipt["answers"][0]["question"] == "zero-one loss of a model"
+    with afresh.open(frame.assign(churned=Y), ledger=place) as guard:  # the same content
+        holdout = afresh.holdout(guard, label="CHURNED")
+        again = holdout.score(GUESS)
+        assert (again.charged, again.value) == (0, first.value)
+    with afresh.holdout(frame[::-1], Y[::-1], label="churned", ledger=place) as other:
+        assert other.guard.budget.spent == 1  # the same rows, so the same budget
+        moved = other.score(GUESS)  # the same numbers, for other rows: another question
+        assert moved.charged == 1
+        assert moved.low > first.high
+
+
+def test_labels_and_losses_never_make_the_digest() -> None:
+    """The digest is published; whoever guesses the labels must not be able to check the guess with it."""
+    import hashlib
+
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        holdout.score(GUESS)
+        digest = holdout.guard.transcript.records[0].digest
+        text = json.dumps(holdout.guard.receipt())
+        assert holdout.guard._terms.seed not in text
+    for array in (GUESS != Y, Y, GUESS, (GUESS != Y).astype(float)):
+        assert hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() != digest
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "file"])
+def test_a_column_is_the_label(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "sick": Y == 1})
+    data: Any = {"pandas": frame, "polars": pl.from_pandas(frame), "file": tmp_path / "data.parquet"}[kind]
+    if kind == "file":
+        frame.to_parquet(data)
+    with afresh.holdout(data, label="sick", questions=10, simulation_seed=1) as holdout:
+        assert holdout.classes == (False, True)
+        answer = holdout.score(lambda features: features["x"] > 0)
+        assert np.mean(GUESS != Y) in answer.interval
+        model = LogisticRegression().fit(frame[["x", "z"]], frame.sick)
+        assert holdout.score(model).high < 0.5
+        chances = model.predict_proba(frame[["x", "z"]])
+        assert holdout.score(model, loss="log").charged == 1
+        assert holdout.score(chances, loss="log").charged == 0
+        assert holdout.score(chances[:, 1], loss="log").charged == 0
+
+
+def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        for bad in (GUESS[:-1], np.where(GUESS, np.nan, 0), ["2"] * N, GUESS + 1, None):
+            with pytest.raises(InvalidArgument):
+                holdout.score(bad)
+        with pytest.raises(InvalidArgument, match="no predict_proba"):
+            holdout.score(type("M", (), {"predict": lambda self, x: GUESS})(), loss="log")
+        with pytest.raises(InvalidArgument, match="precision"):
+            holdout.score(GUESS, precision=-1)
+        with pytest.raises(InvalidArgument, match="name"):
+            holdout.score(GUESS, name=" ")
+        assert holdout.budget.spent == 0
+        assert "zero-one" in repr(holdout)
+        assert "classes  0, 1" in str(holdout)
+        assert "<div" in holdout._repr_html_()
+    with pytest.raises(InvalidArgument, match="as well"):
+        afresh.holdout(pd.DataFrame({"label": X[:, 0]}), Y)
+    with pytest.raises(DataError, match="shape"):
+        afresh.holdout(X, Y[:-1])
+    with pytest.raises(DataError, match="row a case"):
+        afresh.holdout(X[:, 0], Y)
+    with pytest.raises(DataError, match="several types"):
+        afresh.holdout(X, np.array([1, "a"] * (N // 2), dtype=object))
+    with pytest.raises(InvalidArgument, match="must be one of the columns"):
+        afresh.holdout(pd.DataFrame(X, columns=list("abc")), label="y", simulation_seed=1)
+    with pytest.raises(InvalidArgument, match="classes="):
+        afresh.holdout(X, X[:, 0], simulation_seed=1)
+    with pytest.raises(InvalidArgument, match="label= only"):
+        afresh.holdout(afresh.open(pd.DataFrame({"y": Y}), simulation_seed=1), label="y", questions=3)
+    with pytest.raises(TypeError, match="share one budget"):
+        pickle.dumps(holdout)
+
+
+def test_numbers_and_classes(tmp_path: Path) -> None:
+    target = X @ [1.0, 2.0, 3.0]
+    with afresh.holdout(X, target, loss=Squared(clip=4), questions=4, simulation_seed=9, answers=8) as holdout:
+        guess = X @ [1.0, 2.0, 2.5]
+        answer = holdout.score(guess)
+        assert answer.bounds == (0, 4)
+        assert np.minimum((guess - target) ** 2, 4).mean() in answer.interval
+        coarse = holdout.score(guess + 1, precision=1.5)
+        assert coarse.charged_information < answer.charged_information
+        assert coarse.interval.half_width <= 1.5
+        assert holdout.classes is None
+        custom = Custom(lambda p, y: np.tanh(np.abs(p - y)), "tanh")
+        assert np.tanh(np.abs(guess - target)).mean() in holdout.score(guess, loss=custom).interval
+    with afresh.holdout(X, Y.astype(float), classes=[0, 1, 2], questions=4, simulation_seed=9) as holdout:
+        assert holdout.classes == (0, 1, 2)
+        model = LogisticRegression().fit(X, Y)  # has never seen class 2
+        assert holdout.score(model, loss="brier").value < 0.3
+
+
+@pytest.mark.parametrize("method", ["stabilized", "split"])
+def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
+    """More rows than any reader takes at once, from memory and from a file in several row groups."""
+    from afresh.engines.rowwise import read_features, rows_of_block
+
+    n = 300_000
+    frame = pd.DataFrame({"x": np.arange(n, dtype=float), "label": RNG.integers(0, 3, n)})
+    frame.to_parquet(tmp_path / "data.parquet", row_group_size=20_000)
+    orders = []
+    for data in (frame, tmp_path / "data.parquet"):
+        with afresh.holdout(data, questions=3, method=method, simulation_seed=1) as holdout:
+            assert (holdout._labels.codes == frame.label).all()
+            engine = holdout.guard._engine
+            assert (read_features(engine, "label")["x"] == frame.x).all()
+            orders.append(holdout._order)
+            if method == "split":
+                blocks = [rows_of_block(engine, block) for block in range(3)]
+                assert sorted(np.concatenate(blocks)) == list(range(n))
+                # the engine's own sum of x over a block is that of the rows named here
+                own = engine.moments([_mean_of_x(holdout, n)], [1])[0]
+                assert own.total == pytest.approx(frame.x.to_numpy()[blocks[1]].sum() / n)
+    assert len(set(orders)) == 1
+    swapped = frame.copy()
+    swapped.loc[[0, 1], "label"] = frame.label[[1, 0]].to_numpy()
+    with afresh.holdout(swapped.assign(label=swapped.label), questions=3, simulation_seed=1) as holdout:
+        assert (holdout._order == orders[0]) == (frame.label[0] == frame.label[1])
+
+
+def _mean_of_x(holdout: afresh.Holdout, n: int) -> Any:
+    from afresh.queries.query import make_query
+
+    return make_query("x", holdout.guard._engine.schema, bounds=(0, n))

@@ -1,0 +1,179 @@
+"""Losses against scikit-learn's, and what no row may make them say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from afresh.errors import InvalidArgument
+from afresh.labels import Labels, check_predictions, encode
+from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squared, ZeroOne, make_loss, prepare
+from afresh.queries.vector import VectorQuery, keyed_digest
+
+RNG = np.random.default_rng(11)
+N = 40_000  # more rows than are evaluated at once
+CLASSES = np.array(["ant", "bee", "cow"])
+TRUTH = CLASSES[RNG.integers(0, 3, N)]
+GUESS = np.where(RNG.random(N) < 0.6, TRUTH, CLASSES[RNG.integers(0, 3, N)])
+CHANCES = RNG.dirichlet([1, 1, 1], N)
+NUMBERS = RNG.normal(0, 2, N)
+COSTS = ((0.0, 1.0, 5.0), (2.0, 0.0, 1.0), (1.0, 1.0, -1.0))
+
+
+def mean(loss: Loss, predictions: Any, truth: Any, classes: Any = None) -> float:
+    """The mean loss in its own units, the way a guard evaluates it."""
+    labels = Labels(truth, classes)
+    checked = prepare(loss, predictions, labels)
+    query = VectorQuery("", "", lambda rows: loss.rows(checked, labels, rows), loss.binary)
+    low, high = loss.bounds
+    found = query.moments(len(truth))
+    everything = loss.rows(checked, labels, slice(None)).astype(float)
+    assert found.mean == pytest.approx(everything.mean())
+    assert found.variance == pytest.approx(everything.var(), abs=1e-12)
+    assert ((everything >= 0) & (everything <= 1)).all()
+    return low + (high - low) * found.mean
+
+
+def test_losses_of_classes() -> None:
+    assert mean(ZeroOne(), GUESS, TRUTH) == pytest.approx(metrics.zero_one_loss(TRUTH, GUESS))
+    table = metrics.confusion_matrix(TRUTH, GUESS)
+    assert mean(Cost(COSTS), GUESS, TRUTH) == pytest.approx((table * np.array(COSTS)).sum() / N)
+    assert Cost(((0, 1), (1, 0))).binary
+    assert not Cost(COSTS).binary
+
+
+def test_losses_of_probabilities() -> None:
+    hit = (CLASSES[None, :] == TRUTH[:, None]).astype(float)
+    assert mean(Brier(), CHANCES, TRUTH) == pytest.approx(((CHANCES - hit) ** 2).sum(axis=1).mean() / 2)
+    right = (CHANCES * hit).sum(axis=1)
+    assert mean(Log(clip=3), CHANCES, TRUTH) == pytest.approx(np.minimum(-np.log(right), 3).mean())
+    two = RNG.random(N) < 0.3
+    chance = RNG.uniform(0.01, 0.99, N)
+    assert mean(Brier(), chance, two) == pytest.approx(metrics.brier_score_loss(two, chance))
+    assert mean(Log(), chance, two) == pytest.approx(metrics.log_loss(two, chance))
+    both = np.column_stack([1 - chance, chance])
+    assert mean(Log(), both, two) == pytest.approx(metrics.log_loss(two, chance))
+
+
+def test_losses_of_numbers() -> None:
+    guess = NUMBERS + RNG.normal(0, 1, N)
+    for loss, reference in (
+        (Squared(clip=1000), metrics.mean_squared_error(NUMBERS, guess)),
+        (Absolute(clip=1000), metrics.mean_absolute_error(NUMBERS, guess)),
+        (Pinball(clip=1000, quantile=0.8), metrics.mean_pinball_loss(NUMBERS, guess, alpha=0.8)),
+    ):
+        assert mean(loss, guess, NUMBERS) == pytest.approx(reference)
+    assert mean(Squared(clip=0.5), guess, NUMBERS) == pytest.approx(np.minimum((guess - NUMBERS) ** 2, 0.5).mean())
+
+
+def test_custom_losses_are_total() -> None:
+    def strange(predictions: Any, labels: Any) -> Any:
+        return np.where(labels > 2, np.nan, np.where(labels < -2, 7.0, np.abs(predictions) / 10))
+
+    def fragile(predictions: Any, labels: Any) -> Any:
+        if (labels > 3).any():
+            raise ValueError(f"secret {labels.max()}")
+        return np.full(len(labels), 0.25)
+
+    small, truth = np.zeros(500), NUMBERS[:500]
+    assert mean(Custom(strange, "strange"), small, truth) == pytest.approx(np.mean(np.abs(truth) > 2))
+    assert mean(Custom(fragile, "fragile"), small, truth) == pytest.approx(np.where(truth > 3, 1, 0.25).mean())
+    asymmetric = Custom(lambda p, y: (p != y) * np.where(y == "ant", 1.0, 0.5), "ants matter", kind="classes")
+    assert mean(asymmetric, GUESS, TRUTH) == pytest.approx(np.mean((GUESS != TRUTH) * np.where(TRUTH == "ant", 1, 0.5)))
+    with pytest.raises(InvalidArgument, match="one number for each"):
+        prepare(Custom(lambda p, y: 0.5, "scalar"), small, Labels(truth))
+    assert Custom(lambda p, y: p, "a").words != Custom(lambda p, y: y, "a").words
+    assert Custom(strange, "a").words == Custom(strange, "a").words
+
+
+def test_missing_labels_have_the_largest_loss() -> None:
+    numbers = np.array([1.0, np.nan, np.inf, 2.0])
+    for loss in (Squared(clip=9), Absolute(clip=9), Pinball(clip=9), Custom(lambda p, y: p * 0, "none")):
+        values = loss.rows(numbers[[0, 0, 0, 3]], Labels(numbers), slice(None))
+        assert values.tolist() == [0, 1, 1, 0]
+    names = np.array(["a", None, "b", "z"], dtype=object)
+    labels = Labels(names, ("a", "b"))
+    assert ZeroOne().rows(np.array([0, 0, 1, 1], np.uint8), labels, slice(None)).tolist() == [False, True, False, True]
+    chances = np.array([0.0, 0.0, 1.0, 1.0])
+    assert Brier().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
+    assert Log().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
+    assert Cost(((0, 1), (2, 0))).rows(np.array([0, 0, 1, 1]), labels, slice(None)).tolist() == [0, 1, 0, 1]
+    masked = np.ma.MaskedArray([0, 1, 0], mask=[False, True, False])
+    assert Labels(masked).codes.tolist() == [0, -1, 0]
+    assert Labels(masked, (0, 1)).codes.tolist() == [0, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "predictions", "said"),
+    [
+        ("classes", ["ant"] * 3, "4 rows and 3 predictions"),
+        ("classes", "ant", "a single value"),
+        ("classes", ["ant", "bee", "dog", "ant"], "row 2 is 'dog'"),
+        ("classes", [0, 1, 2, 3], "none of the classes 'ant', 'bee', 'cow'"),
+        ("classes", ["ant", None, "bee", "ant"], "row 1 is None"),
+        ("classes", [["ant", "bee"]] * 4, "one class for each row"),
+        ("numbers", [1, 2, np.nan, 4], "row 2 is nan"),
+        ("numbers", [1, 2, np.inf, 4], "finite"),
+        ("numbers", ["a", "b", "c", "d"], "not numbers"),
+        ("numbers", np.ones((4, 2)), "one number for each row"),
+        ("probabilities", np.ones((4, 2)) / 2, "a probability a class"),
+        ("probabilities", np.ones((4, 3)), "add up to 3"),
+        ("probabilities", np.array([[1.5, -0.5, 0]] * 4), "no probability"),
+        ("numbers", [[1], [2, 3], 4, 5], "array"),
+    ],
+)
+def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: Any, said: str) -> None:
+    for truth in (["ant", "bee", "cow", "ant"], ["cow", "cow", "ant", "bee"]):
+        labels = Labels(np.array(truth), ("ant", "bee", "cow"))
+        with pytest.raises(InvalidArgument, match=said):
+            check_predictions(predictions, kind, labels)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: make_loss("squared"), "Squared"),
+        (lambda: make_loss(lambda p, y: p), "Custom"),
+        (lambda: Squared(clip=0), "clip == 0"),
+        (lambda: Log(clip=float("inf")), "positive"),
+        (lambda: Pinball(clip=1, quantile=1.0), "between 0 and 1"),
+        (lambda: Cost(((1, 2, 3), (1, 2, 3))), "square"),
+        (lambda: Cost(((1, 1), (1, 1))), "all the same"),
+        (lambda: prepare(Cost(((0, 1), (1, 0))), GUESS, Labels(TRUTH)), "3 classes and 2 rows of costs"),
+        (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
+        (lambda: Custom(max, " "), "words"),
+        (lambda: Labels(NUMBERS).codes, "classes="),
+        (lambda: Labels(TRUTH).numbers, "not numbers"),
+    ],
+)
+def test_bad_losses_are_errors(make: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        make()
+
+
+@given(st.lists(st.integers(-3, 12), min_size=1), st.sets(st.integers(-2, 11), min_size=2))
+def test_encode_finds_places(values: list[int], classes: set[int]) -> None:
+    listed = tuple(classes)
+    expected = [listed.index(value) if value in classes else -1 for value in values]
+    assert encode(np.array(values), listed).tolist() == expected
+    text = tuple(map(str, listed))
+    assert encode(np.array(list(map(str, values))), text).tolist() == expected
+    assert encode(np.array(list(map(str, values)), dtype=object), text).tolist() == expected
+
+
+def test_digests_are_keyed_and_see_everything() -> None:
+    seeds = "00" * 32, "01" * 32
+    array = np.arange(300_000.0)  # more than one leaf
+    changed = array.copy()
+    changed[-1] += 1
+    digests = {
+        keyed_digest(seed, parts, arrays)
+        for seed in seeds
+        for parts in (["a"], ["b"])
+        for arrays in ([], [array], [changed], [array.reshape(2, -1)], [array.astype(np.float32)], [array[:0]])
+    }
+    assert len(digests) == 24
+    assert keyed_digest(seeds[0], ["a"], [array]) == keyed_digest(seeds[0], ["a"], [array.copy()])

@@ -1,0 +1,84 @@
+"""Studies that spend from a guard."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+import afresh
+from afresh.errors import InvalidArgument
+from afresh.integrations.optuna import GuardedObjective
+
+N = 4000
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(N, 2))
+Y = (X[:, 0] > 0.5).astype(int)
+COMPLETE, PRUNED = optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def study(**more: Any) -> optuna.Study:
+    return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1), **more)
+
+
+def threshold(trial: optuna.Trial) -> Any:
+    cut = trial.suggest_float("cut", -2, 2)
+    return lambda features: (features[:, 0] > cut).astype(int)
+
+
+def test_trials_record_and_the_budget_ends() -> None:
+    with afresh.holdout(X, Y, questions=12, ledger=":memory:") as holdout:
+        objective, made = GuardedObjective(holdout, threshold), study()
+        made.optimize(objective, n_trials=50, callbacks=[objective.stop_when_spent])
+        assert [trial.state for trial in made.trials] == [COMPLETE] * 12
+        left = [trial.user_attrs["afresh_left"] for trial in made.trials]
+        assert left == list(range(11, -1, -1))
+        for trial in made.trials:
+            attributes = trial.user_attrs
+            assert attributes["afresh_low"] <= trial.value <= attributes["afresh_high"]
+            assert attributes["afresh_charged"] == 1
+        best = objective.best(made)
+        truth = np.mean((X[:, 0] > best["params"]["cut"]) != Y)
+        assert best["low"] <= truth <= best["high"]
+        assert best["number"] in best["not_worse"]
+
+
+def test_without_the_callback_the_last_trial_is_pruned() -> None:
+    with afresh.holdout(X, Y, questions=3, ledger=":memory:") as holdout:
+        made = study()
+        made.optimize(GuardedObjective(holdout, threshold), n_trials=50)
+        assert [trial.state for trial in made.trials] == [COMPLETE] * 3 + [PRUNED]
+        assert "afresh_exhausted" in made.trials[-1].user_attrs
+        assert holdout.budget.left == 0
+
+
+def test_pruning_is_certain() -> None:
+    def rounds(trial: optuna.Trial) -> Iterator[Any]:
+        flip = trial.suggest_categorical("flip", [False, True])
+        for cut in (0.6, 0.55, 0.5):
+            yield ((X[:, 0] > cut) != flip).astype(int)
+
+    with afresh.holdout(X, Y, questions=40, simulation_seed=3) as holdout:
+        objective, made = GuardedObjective(holdout, rounds), study()
+        for flip in (False, True, False):
+            made.enqueue_trial({"flip": flip})
+        made.optimize(objective, n_trials=3)
+        assert [trial.state for trial in made.trials] == [COMPLETE, PRUNED, COMPLETE]
+        worse, best = made.trials[1], made.trials[0]
+        assert worse.user_attrs["afresh_low"] > best.user_attrs["afresh_high"]
+        assert worse.user_attrs["afresh_cannot_be_better"]
+        assert len(worse.intermediate_values) == 1
+        assert [trial.user_attrs["afresh_charged"] for trial in made.trials] == [3, 1, 0]
+        assert objective.best(made)["not_worse"] == [0, 2]
+
+
+def test_mistakes() -> None:
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        with pytest.raises(InvalidArgument, match="minimize"):
+            study(direction="maximize").optimize(GuardedObjective(holdout, threshold), n_trials=1)
+        with pytest.raises(InvalidArgument, match="yielded no model"):
+            study().optimize(GuardedObjective(holdout, lambda trial: (each for each in list[int]())), n_trials=1)
+        assert holdout.budget.spent == 0

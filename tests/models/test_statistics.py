@@ -1,0 +1,217 @@
+"""More than means: intervals that contain the truth, prices that are kept. Noise is simulated: decided once."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+import afresh
+from afresh import statistics as s
+from afresh.answer import Answer, Interval
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.statistics.scores import _area
+
+N = 50_000
+RNG = np.random.default_rng(3)
+U = RNG.random(N)
+W = 0.6 * U + 0.4 * RNG.random(N)
+FRAME = pd.DataFrame(
+    {"u": 10 * U, "w": 4 * W, "x": RNG.normal(5, 0.2, N), "c": RNG.choice(["a'", "b"], N, p=[0.3, 0.7])}
+)
+METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+# the truth in the population, in closed form
+VAR_U, VAR_W, COV = 100 / 12, 16 * (0.36 + 0.16) / 12, 40 * 0.6 / 12
+TRUTH: list[tuple[Any, float]] = [
+    (s.Variance("u", bounds=(0, 10)), VAR_U),
+    (s.StandardDeviation("u", bounds=(0, 10)), math.sqrt(VAR_U)),
+    (s.StandardDeviation("x", bounds=(0, 10)), 0.2),
+    (s.Covariance("u", "w", (0, 10), (0, 4)), COV),
+    (s.Covariance("u", "-w", (0, 10), (-4, 0)), -COV),
+    (s.Correlation("u", "w", (0, 10), (0, 4)), COV / math.sqrt(VAR_U * VAR_W)),
+    (s.Quantile("u", 0.5, bounds=(0, 10)), 5.0),
+    (s.Quantile("u", 0.99, bounds=(0, 10), answers=8), 9.9),
+    (s.Quantile("x", 0.5, bounds=(0, 10)), 5.0),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_truths_are_covered_and_prices_kept(method: str) -> None:
+    with afresh.open(FRAME, questions=100, method=method, simulation_seed=5) as guard:
+        for statistic, truth in TRUTH:
+            found = guard.measure(statistic)
+            assert isinstance(found, Answer)
+            assert truth in found.interval, statistic
+            assert found.value in found.interval
+            assert found.charged <= statistic.price
+            again = guard.measure(statistic)
+            assert isinstance(again, Answer)
+            assert (again.charged, again.interval) == (0, found.interval)
+            assert "follows from" in found.covers or found.simulated
+
+
+def test_intervals_are_of_use() -> None:
+    with afresh.open(FRAME, questions=100, simulation_seed=5) as guard:
+        sd = guard.measure(s.StandardDeviation("u", bounds=(0, 10)))
+        narrow = guard.measure(s.StandardDeviation("x", bounds=(0, 10)))
+        median = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10)))
+        correlation = guard.measure(s.Correlation("u", "w", (0, 10), (0, 4)))
+    for found, width in ((sd, 0.6), (narrow, 1.0), (median, 0.6), (correlation, 0.35)):
+        assert isinstance(found, Answer)
+        assert found.interval.half_width < width, found.question
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tables(method: str) -> None:
+    groups = s.GroupMeans("u", "c", ["a'", "b", "none"], bounds=(0, 10))
+    bins = s.Histogram("u", [0, 2, 5, 10])
+    assert (groups.price, bins.price) == (6, 3)
+    with afresh.open(FRAME, questions=9, method=method, simulation_seed=6) as guard:
+        means, histogram = guard.measure(groups), guard.measure(bins)
+        assert isinstance(means, s.Measures)
+        assert isinstance(histogram, s.Measures)
+        assert (means.charged, histogram.charged) == (6, 3)
+        assert 5 in means["a'"].interval
+        assert 5 in means["b"].interval
+        assert means["none"].interval.half_width > 2  # nothing is known of a group without rows
+        assert list(histogram) == ["[0, 2)", "[2, 5)", "[5, 10]"]
+        for name, share in zip(histogram, (0.2, 0.3, 0.5), strict=True):
+            assert share in histogram[name].interval
+        assert sum(histogram[name].low for name in histogram) <= 1
+        assert "[5, 10]" in str(histogram)
+        assert "low" in means._repr_html_()
+        assert json.loads(means.to_json())["answers"]["b"]["charged"] == 2
+        assert len(means) == 3
+        with pytest.raises(BudgetExhausted):
+            guard.measure(s.Variance("u", bounds=(0, 10)))
+
+
+def test_a_short_budget_ends_a_search_early() -> None:
+    with afresh.open(FRAME, questions=4, simulation_seed=6) as guard:
+        found = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10), answers=50))
+        assert isinstance(found, Answer)
+        assert (found.charged, found.left) == (4, 0)
+        assert 5 in found.interval
+        with pytest.raises(BudgetExhausted):
+            guard.measure(s.Quantile("w", 0.5, bounds=(0, 10)))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: s.Quantile("u", 1.0, (0, 1)), "level"),
+        (lambda: s.Quantile("u", 0.5, (0, 1), answers=0), "answers"),
+        (lambda: s.Histogram("u", [1, 1]), "edges"),
+        (lambda: s.Histogram("u", [1]), "edges"),
+        (lambda: s.GroupMeans("u", "c", "ab"), "categories"),
+        (lambda: s.GroupMeans("u", "c", []), "categories"),
+        (lambda: s.AUC(thresholds=(0.5, 0.5)), "thresholds"),
+        (lambda: s.CalibrationError(edges=(0.0, 0.5)), "edges"),
+    ],
+)
+def test_bad_statistics(make: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        make()
+
+
+def test_bad_statistics_are_free() -> None:
+    with afresh.open(FRAME, questions=9, simulation_seed=6) as guard:
+        for bad in (s.Variance("u", (1, 0)), s.Variance(3, (0, 1)), s.GroupMeans("u", "c", [None], (0, 1)), 7, s.AUC()):  # type: ignore[arg-type]
+            with pytest.raises(InvalidArgument):
+                guard.measure(bad)  # type: ignore[arg-type]
+        assert guard.budget.spent == 0
+
+
+# -- of models
+
+LABEL = RNG.random(N) < 1 / (1 + np.exp(-6 * (U - 0.5)))
+MODEL_CHANCE = np.clip(U, 0, 1)
+MODEL = U > 0.4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_models(method: str) -> None:
+    bins = np.digitize(MODEL_CHANCE, [0.2, 0.4, 0.6, 0.8])
+    gaps = [abs(np.mean((LABEL - MODEL_CHANCE) * (bins == b))) for b in range(5)]
+    truths: list[tuple[Any, Any, float]] = [
+        (s.Precision(), MODEL, metrics.precision_score(LABEL, MODEL)),
+        (s.Recall(), MODEL, metrics.recall_score(LABEL, MODEL)),
+        (s.F1(), MODEL, metrics.f1_score(LABEL, MODEL)),
+        (s.Precision(positive=False), MODEL, metrics.precision_score(~LABEL, ~MODEL)),
+        (s.Recall(positive=False), MODEL, metrics.recall_score(~LABEL, ~MODEL)),
+        (s.CalibrationError(), MODEL_CHANCE, sum(gaps)),
+        (s.AUC(), MODEL_CHANCE, metrics.roc_auc_score(LABEL, MODEL_CHANCE)),
+        (s.AUC(positive=False), MODEL_CHANCE, metrics.roc_auc_score(LABEL, MODEL_CHANCE)),
+    ]
+    with afresh.holdout(U[:, None], LABEL, questions=160, method=method, simulation_seed=8) as holdout:
+        for statistic, model, truth in truths:
+            found = holdout.measure(statistic, model, name="m")
+            assert truth in found.interval, statistic
+            assert found.value in found.interval
+            assert found.charged <= statistic.price
+            assert holdout.measure(statistic, model).charged == 0
+        assert holdout.measure(s.AUC(thresholds=(0.5,)), MODEL_CHANCE).charged == 0  # asked before, as one of nine
+        with pytest.raises(InvalidArgument, match="needs a model"):
+            holdout.measure(s.Variance("x0", (0, 1)), MODEL)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="one of the classes"):
+            holdout.measure(s.Precision(positive="yes"), MODEL)
+
+
+def test_more_than_two_classes() -> None:
+    label = RNG.integers(0, 3, N)
+    guess = np.where(RNG.random(N) < 0.5, label, 2)
+    with afresh.holdout(U[:, None], label, questions=50, simulation_seed=8) as holdout:
+        truth = metrics.precision_score(label, guess, labels=[2], average="macro")
+        assert truth in holdout.measure(s.Precision(positive=2), guess).interval
+        chances = (guess[:, None] == np.arange(3)) * 0.7 + 0.1
+        area = metrics.roc_auc_score(label == 2, chances[:, 2])
+        assert area in holdout.measure(s.AUC(positive=2), chances).interval
+        with pytest.raises(InvalidArgument, match="positive="):
+            holdout.measure(s.Precision(), guess)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=4, max_size=60).filter(
+        lambda rows: len({y for _, y in rows}) == 2
+    ),
+    st.sets(st.integers(1, 10), min_size=1),
+    st.floats(0, 0.3),
+)
+def test_the_area_lies_between_the_stairs(rows: list[tuple[int, bool]], cuts: set[int], slack: float) -> None:
+    scores, labels = np.array([p for p, _ in rows]), np.array([y for _, y in rows])
+
+    def rates(of: Any) -> list[tuple[float, Interval]]:
+        exact = [float(np.mean(scores[of] >= cut)) for cut in sorted(cuts)]
+        return [(rate, Interval(max(rate - slack, 0), min(rate + slack, 1))) for rate in exact]
+
+    value, interval = _area(rates(labels), rates(~labels))
+    truth = metrics.roc_auc_score(labels, scores)
+    assert interval.low - 1e-12 <= truth <= interval.high + 1e-12
+    assert interval.low - 1e-12 <= value <= interval.high + 1e-12
+
+
+@given(st.floats(0.01, 0.99), st.floats(0, 0.2), st.integers(1, 30))
+def test_a_search_never_loses_the_quantile(level: float, slack: float, steps: int) -> None:
+    """P(x <= c) = c on [0, 1]; every answer is off by up to `slack`, against the search, and knows it."""
+    from afresh.statistics.quantile import _Search
+
+    class Share:
+        def __init__(self, point: float, sign: int) -> None:
+            self.value = min(max(point + sign * slack, 0.0), 1.0)
+            self.low, self.high = self.value - slack, self.value + slack
+
+    for sign in (-1, 1):
+        search = _Search(0.0, 1.0)
+        for step in range(steps):
+            point = search.next(step)
+            if point is None:
+                break
+            search.note(point, Share(point, sign), level)  # type: ignore[arg-type]
+            assert search.low - 1e-9 <= level <= search.high + 1e-9
+        if steps >= 25:
+            assert search.high - search.low < 4.5 * slack + 0.01
