@@ -16,7 +16,7 @@ def patiently(start: Callable[[], _Made], seconds: float = 180.0) -> _Made:
     while True:
         try:
             return start()
-        except (subprocess.SubprocessError, RuntimeError):
+        except (subprocess.SubprocessError, RuntimeError, AssertionError):
             if time.monotonic() > deadline:
                 raise
             time.sleep(1.0)

@@ -33,6 +33,7 @@ from afresh.ledger import open_ledger
 from afresh.ledger.journal import Sealed
 from afresh.plan import Plan
 from afresh.queries.asked import make_asked
+from afresh.queries.tree import Type
 from ledger.race import somewhere
 
 BUDGET = 5000
@@ -45,6 +46,7 @@ for _late in (
     "afresh.queries.from_sql",
 ):
     importlib.import_module(_late)  # once, here, instead of in every child
+make_asked("x < 1", {"x": Type.NUMBER})  # likewise the parser's own preparations
 # At each step: whether the batch is paid for then, and whether it is answered.
 STEPS = {
     "before reserve": (0, 0),

@@ -113,7 +113,7 @@ def somewhere(backend: str, place: str | None = None) -> Iterator[str]:
     elif backend == "postgres":
         from ledger.servers import running
 
-        with running() as server:
+        with running(durable=True) as server:
             yield server.empty()
     else:
         with tempfile.TemporaryDirectory() as folder:

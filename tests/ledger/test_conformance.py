@@ -86,4 +86,4 @@ class TestPostgres(DurableConformance):
 
     @pytest.fixture
     def histories(self) -> int:
-        return 10
+        return 6

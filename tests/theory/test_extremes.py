@@ -54,7 +54,7 @@ def _survival(t: float, k: int, weight: float, share: float) -> float:
 
 
 @pytest.mark.parametrize(("k", "share"), [(1, 1.0), (1, 0.3), (7, 1 / 7), (7, 0.5), (1000, 0.001), (1000, 0.02)])
-@pytest.mark.parametrize(("failure", "weight"), [(0.05, 0.3), (0.5, 0.02), (0.01, 2.0)])
+@pytest.mark.parametrize(("failure", "weight"), [(0.05, 0.3), (0.01, 2.0)])
 def test_joint_form_with_a_largest_share(k: int, share: float, failure: float, weight: float) -> None:
     """C_b(X) = q + (integral of Pr(X > t) from q on)/b, where Pr(X > q) = b: another way than the code's."""
     cut = optimize.brentq(lambda t: _survival(t, k, weight, share) - failure, 0.0, 500.0, xtol=1e-10)
@@ -84,7 +84,7 @@ def test_joint_form_by_simulation(k: int, share: float) -> None:
 
 
 @given(k=st.integers(1, 10**5), share=st.floats(1e-5, 1.0), more=st.floats(0, 1), weight=st.floats(0.005, 10.0))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_joint_form_grows_with_the_share_and_the_number(k: int, share: float, more: float, weight: float) -> None:
     """So caps on both are enough, whatever is really asked."""
     found = cvar_with_square(k, 0.05, weight, share)

@@ -221,7 +221,7 @@ class ModelTests(StorageTests):
     @pytest.fixture
     def histories(self) -> int:
         """How many random histories to try; a backend may want others."""
-        return 30
+        return 20
 
     def test_random_histories_agree_with_plain_lists(self, storage: Storage, histories: int) -> None:
         class Machine(LedgerMachine):
