@@ -14,7 +14,7 @@ def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     identity.main(rows=2000, rounds=1)
     scoring.main(rows=2000, rounds=1)
     printed = capsys.readouterr().out
-    assert printed.count("in memory") == 3
+    assert printed.count("in memory") == 4
     assert "email LIKE" in printed
     assert "Brier loss" in printed
 

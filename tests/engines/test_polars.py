@@ -116,3 +116,31 @@ def test_what_polars_says_about_rows_stays_inside(path: Path, monkeypatch: pytes
     with pytest.raises(EngineError) as caught:
         engine.moments([make_query("x < 1", engine.schema)])
     assert caught.value.__context__ is None
+
+
+@pytest.fixture(scope="module")
+def constant() -> Iterator[list[tuple[EmbeddedEngine, EmbeddedEngine]]]:
+    """Tables whose every row is the same, in both engines."""
+    found = []
+    for place in (None, 0, 17, 99, 200):
+        cells = {name: None if place is None else table()[name][place].as_py() for name in table().column_names}
+        rows = pa.Table.from_pylist([cells] * 50, schema=table().schema)
+        with_polars, without = EmbeddedEngine(rows), EmbeddedEngine(rows)
+        without.__dict__["_polars"] = None
+        found.append((with_polars, without))
+    yield found
+    for pair in found:
+        for engine in pair:
+            engine.close()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(made=_queries())
+def test_constant_columns_change_values_only(
+    constant: list[tuple[EmbeddedEngine, EmbeddedEngine]], made: tuple[Query, Node, Node | None]
+) -> None:
+    """Polars makes one value of some constant columns, which must not show in the number of rows."""
+    for with_polars, without in constant:
+        found, expected = with_polars.moments([made[0]])[0], without.moments([made[0]])[0]
+        assert found.n == expected.n
+        assert (found.total, found.squares) == pytest.approx((expected.total, expected.squares), abs=1e-9)

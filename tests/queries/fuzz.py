@@ -196,9 +196,9 @@ class Arena:
                 "SELECT database_name FROM duckdb_databases() ORDER BY ALL",
                 "SELECT function_name FROM duckdb_functions() WHERE NOT internal ORDER BY ALL",
                 "SELECT name FROM duckdb_variables() ORDER BY ALL",
-                "SELECT count(*), sum(hash(data)) FROM data",
             )
             found += [engine._connection.execute(sql).fetchall() for sql in statements]
+            found.append(engine._run("SELECT count(*), sum(hash(data)) FROM data"))
         return found
 
     def throw(self, text: str) -> None:

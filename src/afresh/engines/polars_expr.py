@@ -8,7 +8,7 @@ compares as larger than everything, so two comparisons tell all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import reduce
@@ -67,6 +67,9 @@ class Translator:
         trees = [query.expression] if query.group is None else [query.expression, query.group]
         if sum(tree.size for tree in trees) > _MOST_PARTS or not any(map(columns, trees)):
             raise NotTranslated  # too long, or a constant, which has one row only
+        return _full(self._values(query), columns(trees[0]) | columns(trees[-1]), query.expression.type)
+
+    def _values(self, query: Query) -> pl.Expr:
         group = None if query.group is None else self._truth(query.group)
         if query.expression.type is Type.BOOLEAN:
             if not query.fill and not query.complement:
@@ -162,6 +165,19 @@ class Translator:
         piece = self._clean(node.args[at])
         values = [arg.value for arg in rest if isinstance(arg, Literal)]
         return _piece(_OF_LITERALS[node.op](piece.expr, *values), True, piece.size + len(values))
+
+
+def _full(expr: pl.Expr, names: Iterable[str], kind: Type) -> pl.Expr:
+    """The same with a value for every row.
+
+    Where a condition of `when` is the same for all rows, Polars goes on with one value in place of a column, and would
+    then count one row: an error that would depend on the rows.
+    """
+    if ".when(" not in str(expr):
+        return expr
+    column = pl.col(min(names))
+    nowhere = column.is_null() & column.is_not_null()
+    return expr | nowhere if kind is Type.BOOLEAN else expr + nowhere.cast(pl.Float64)
 
 
 def _piece(expr: pl.Expr, clean: bool, size: int) -> _Piece:
