@@ -227,3 +227,11 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
     for part in ("1,000 questions to 100,000 rows", "stabilized *", "calibrated", "jung", "nats"):
         assert part in text
         assert part in page
+
+
+def test_the_plan_advises() -> None:
+    assert "can promise no width" in afresh.plan(100_000, 1000).advice
+    few = afresh.plan(100_000, 3).advice
+    assert "split is the narrowest" in few
+    assert "guess-and-check" not in few
+    assert "not how wide" in str(afresh.plan(100_000, 1000, method="guess-and-check"))

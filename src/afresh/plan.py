@@ -193,6 +193,27 @@ class Plan(display.Shown):
         constants = json.loads(frozen)
         return cls(MECHANISMS[constants.pop("method")](**constants))
 
+    @property
+    def advice(self) -> str:
+        """Which method to use, and what it can and cannot promise in advance."""
+        if self.method == "guess-and-check":
+            return (
+                "guess-and-check promises that every interval holds, not how wide it is: each guess that fails its "
+                "check makes later answers wider. stabilized promises its width."
+            )
+        words = (
+            "split is the narrowest for so few questions, as every one can have rows of its own."
+            if self.method == "split"
+            else f"{self.method} promises these widths before any data are seen."
+        )
+        rival, own = self.methods["guess-and-check"].half_width, self.half_width(0.5)
+        if rival is not None and rival[0.5] < own:
+            words += (
+                f" guess-and-check would be narrower (±{display.width(rival[0.5])} in place of ±{display.width(own)}) "
+                "as long as its checks pass, but can promise no width."
+            )
+        return words
+
     def _blocks(self) -> list[display.Block]:
         widths = [f"±{display.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
         return [
@@ -225,6 +246,7 @@ class Plan(display.Shown):
                     for name, m in self.methods.items()
                 ],
             ),
+            display.Line(self.advice),
         ]
 
 
