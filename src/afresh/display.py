@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -52,11 +53,14 @@ class Bar:
 Block = Title | Line | Facts | Table | Bar
 
 
-class Shown:
+class Shown(ABC):
     """A mixin: say what there is in `_blocks`, and it is shown everywhere."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def _blocks(self) -> Sequence[Block]:
-        raise NotImplementedError  # every class that is shown says how
+        """What there is to show."""
 
     def __str__(self) -> str:
         """For a terminal or a log: plain text of at most 100 columns, save tables."""

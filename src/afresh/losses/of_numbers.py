@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(ABC):
     """A loss of numbers, cut at `clip`, in its own units."""
 
     clip: float
@@ -48,8 +49,9 @@ class Clipped:
             losses *= 1 / self.clip
         return np.minimum(losses, 1.0, out=losses)
 
+    @abstractmethod
     def _of(self, residual: Floats) -> Floats:
-        raise NotImplementedError
+        """The loss of residuals, which it may overwrite."""
 
 
 class Squared(Clipped):
