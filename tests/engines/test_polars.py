@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,7 +141,51 @@ def test_constant_columns_change_values_only(
     constant: list[tuple[EmbeddedEngine, EmbeddedEngine]], made: tuple[Query, Node, Node | None]
 ) -> None:
     """Polars makes one value of some constant columns, which must not show in the number of rows."""
-    for with_polars, without in constant:
-        found, expected = with_polars.moments([made[0]])[0], without.moments([made[0]])[0]
+    agree(constant, made[0])
+
+
+ON_THE_LEFT = [
+    "'b' < flag::text",
+    "0 <= flag::int",
+    "'' = substring(coalesce(city, '%'), 2)",
+    "'' < coalesce(city, '')",
+]
+ON_THE_LEFT += ["ln(1e308) <> flag::double", "exp(2) < x * 2", "month(CASE WHEN flag THEN moment END) < 5"]
+ON_THE_LEFT += ["CASE WHEN 0 <= CASE WHEN flag THEN 1 ELSE 0 END THEN .2 ELSE .7 END"]
+
+
+@pytest.mark.parametrize("text", [*ON_THE_LEFT, *(f"NOT ({text})" for text in ON_THE_LEFT if "THEN .2" not in text)])
+def test_a_constant_on_the_left_is_compared_with_every_row(
+    constant: list[tuple[EmbeddedEngine, EmbeddedEngine]], text: str
+) -> None:
+    query = make_query(text, constant[0][0].schema)
+    assert constant[0][0]._polars is not None
+    assert constant[0][0]._polars.translate(query) is not None
+    agree(constant, query)
+
+
+def test_quotients_are_rounded_once() -> None:
+    """Polars divides by one value as by its reciprocal, and 3 * (1 / 10) is not 3 / 10, nor 0 * (1 / 5e-324) 0."""
+    rows = pa.table({"x": [3.0, 6.0, 7.0, 0.0] * 30, "none": pa.array([None] * 120, pa.float64())})
+    with closing(EmbeddedEngine(rows)) as engine:
+        assert engine._polars is not None
+        for text, count in {
+            "x / 10 = 0.3": 30,
+            "x / coalesce(none, 10) = 0.6": 30,
+            "x / (CASE WHEN x > 100 THEN none ELSE 10 END) = 0.7": 30,
+            "x / 5e-324 = 0": 30,
+            "x / x = 1": 90,
+            "x / (x + 4) = 7 / 11": 30,
+        }.items():
+            query = make_query(text, engine.schema)
+            assert engine._polars.translate(query) is not None
+            assert engine.moments([query])[0].total == count, text
+        tiny = make_query("x * 5e-324", engine.schema, (0.0, 1e-323))
+        assert engine.moments([tiny])[0].total == 90
+
+
+def agree(engines: list[tuple[EmbeddedEngine, EmbeddedEngine]], query: Query) -> None:
+    for with_polars, without in engines:
+        found, expected = with_polars.moments([query])[0], without.moments([query])[0]
         assert found.n == expected.n
         assert (found.total, found.squares) == pytest.approx((expected.total, expected.squares), abs=1e-9)

@@ -8,7 +8,8 @@ compares as larger than everything, so two comparisons tell all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import reduce
@@ -67,9 +68,6 @@ class Translator:
         trees = [query.expression] if query.group is None else [query.expression, query.group]
         if sum(tree.size for tree in trees) > _MOST_PARTS or not any(map(columns, trees)):
             raise NotTranslated  # too long, or a constant, which has one row only
-        return _full(self._values(query), columns(trees[0]) | columns(trees[-1]), query.expression.type)
-
-    def _values(self, query: Query) -> pl.Expr:
         group = None if query.group is None else self._truth(query.group)
         if query.expression.type is Type.BOOLEAN:
             if not query.fill and not query.complement:
@@ -90,7 +88,7 @@ class Translator:
             for piece, is_left in zip(pieces, (True, False), strict=True):
                 if not piece.clean:
                     lowest, highest = _LIMITS[node.args[0].type]
-                    compared = _COMPARE[node.op](pieces[0].expr, pieces[1].expr)
+                    compared = _compare(node, pieces[0].expr, pieces[1].expr)
                     within: pl.Expr = piece.expr >= lowest if is_left else piece.expr <= highest
                     return compared if node.op is Op.EQUAL else compared & within  # no constant is an infinity
         return self._piece(node).expr
@@ -100,7 +98,8 @@ class Translator:
         if piece.clean:
             return piece
         lowest, highest = _LIMITS[node.type]
-        expr = pl.when((piece.expr >= lowest) & (piece.expr <= highest)).then(piece.expr)
+        within = (piece.expr >= lowest) & (piece.expr <= highest)
+        expr = pl.when(within).then(piece.expr).otherwise(None)  # without it, Python swaps the sides of a comparison
         return _piece(expr, True, 3 * piece.size + 3)
 
     def _piece(self, node: Node) -> _Piece:
@@ -114,14 +113,19 @@ class Translator:
             return self._of_literals(node)
         if node.op is Op.CASE:
             return self._case(node)
-        if node.op not in _SIMPLE or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
+        if node.op not in _SIMPLE | _COMPARE or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
             raise NotTranslated
         args = [
             self._piece(arg) if passes(node.op, RULES[node.op], place, len(node.args)) else self._clean(arg)
             for place, arg in enumerate(node.args)
         ]
         clean = not RULES[node.op].wild and all(arg.clean for arg in args)
-        return _piece(_SIMPLE[node.op](*(arg.expr for arg in args)), clean, 1 + sum(arg.size for arg in args))
+        exprs, size = [arg.expr for arg in args], 1 + sum(arg.size for arg in args)
+        if node.op in _COMPARE:
+            return _piece(_compare(node, *exprs), clean, size)
+        if node.op is Op.DIVIDE and not _is_full(node.args[1]):
+            exprs[1], size = exprs[0] * 0.0 + exprs[1], size + args[0].size + 3
+        return _piece(_SIMPLE[node.op](*exprs), clean, size)
 
     def _column(self, node: Column) -> _Piece:
         dtype = self.dtypes.get(node.name)
@@ -146,7 +150,7 @@ class Translator:
                 if not arg.value.is_integer():
                     return None
                 sides.append(pl.lit(int(arg.value), dtype))
-        return _COMPARE[node.op](*sides) if len(sides) == 2 else None
+        return _compare(node, *sides) if len(sides) == 2 else None
 
     def _case(self, node: Call) -> _Piece:
         pieces = [self._piece(arg) for arg in (*node.args[1:-1:2], node.args[-1])]
@@ -167,19 +171,6 @@ class Translator:
         return _piece(_OF_LITERALS[node.op](piece.expr, *values), True, piece.size + len(values))
 
 
-def _full(expr: pl.Expr, names: Iterable[str], kind: Type) -> pl.Expr:
-    """The same with a value for every row.
-
-    Where a condition of `when` is the same for all rows, Polars goes on with one value in place of a column, and would
-    then count one row: an error that would depend on the rows.
-    """
-    if ".when(" not in str(expr):
-        return expr
-    column = pl.col(min(names))
-    nowhere = column.is_null() & column.is_not_null()
-    return expr | nowhere if kind is Type.BOOLEAN else expr + nowhere.cast(pl.Float64)
-
-
 def _piece(expr: pl.Expr, clean: bool, size: int) -> _Piece:
     if size > _MOST_PARTS:
         raise NotTranslated
@@ -195,8 +186,31 @@ _COMPARE: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     Op.LESS: lambda x, y: x < y,
     Op.LESS_EQUAL: lambda x, y: x <= y,
 }
+_MIRRORED: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    Op.EQUAL: lambda x, y: y == x,
+    Op.LESS: lambda x, y: y > x,
+    Op.LESS_EQUAL: lambda x, y: y >= x,
+}
+
+
+def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """A comparison that has no constant on its left.
+
+    There Polars would make one value of a column whose rows happen to be equal, and then count one row: an error that
+    would depend on the rows.
+    """
+    return (_COMPARE if columns(node.args[0]) else _MIRRORED)[node.op](left, right)
+
+
+def _is_full(node: Node) -> bool:
+    """Whether Polars keeps a value for every row, even of equal ones; by one value it divides as by its reciprocal."""
+    if isinstance(node, Call):
+        return node.op in _ARITHMETIC and any(map(_is_full, node.args))
+    return isinstance(node, Column)
+
+
+_ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS)
 _SIMPLE: dict[Op, Callable[..., pl.Expr]] = {
-    **_COMPARE,
     Op.AND: lambda *args: reduce(and_, args),
     Op.OR: lambda *args: reduce(or_, args),
     Op.NOT: lambda x: ~x,
@@ -250,13 +264,18 @@ _OF_LITERALS: dict[Op, Callable[..., pl.Expr]] = {
 
 
 def _unit(piece: _Piece, query: Query) -> pl.Expr:
-    """The value in [0, 1] of a number. A chain of `when` measures twice as fast as `clip`."""
+    """The value in [0, 1] of a number, or NULL for 0. A chain of `when` measures twice as fast as `clip`."""
     (low, high), fill, x = query.bounds, query.fill, piece.expr
+    width = high - low
+    if math.isinf(1 / width):
+        raise NotTranslated  # Polars divides as by the reciprocal
     chain: Any = pl
     if not piece.clean and fill != 0.0:
         chain = chain.when(x < -LARGEST).then(fill)
     if not piece.clean and fill != 1.0:
         chain = chain.when(x > LARGEST).then(fill)
-    chain = chain.when(x <= low).then(0.0).when(x >= high).then(1.0)
-    value: pl.Expr = chain.otherwise((x - low) / (high - low)).fill_null(fill)
+    value: pl.Expr = chain.when(x <= low).then(0.0).when(x >= high).then(1.0).otherwise((x - low) / width)
+    if fill == 0.0 and not query.complement:
+        return value  # a sum skips NULL
+    value = value.fill_null(fill)
     return 1.0 - value if query.complement else value

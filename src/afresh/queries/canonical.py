@@ -62,7 +62,7 @@ def _make(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
         case Op.IS_NULL:
             return logic.is_null(args[0])
         case Op.IN:
-            return logic.membership(args[0], args[1:])
+            return _membership(args[0], args[1:])
         case Op.CASE:
             return logic.case(args, kind)
         case Op.COALESCE:
@@ -119,6 +119,13 @@ def _same_sign(left: Node, right: Node) -> tuple[Node, Node]:
         if one is not None and other is not None:
             return other, one
     return left, right
+
+
+def _membership(value: Node, choices: tuple[Node, ...]) -> Node:
+    """-a IN (1, 2) is a IN (-1, -2), as -a = 1 is a = -1."""
+    if isinstance(value, Call) and value.op is Op.NEGATE:
+        value, choices = value.args[0], tuple(map(_negated, choices))
+    return logic.membership(value, choices)
 
 
 def _opposite(node: Node) -> Node | None:
