@@ -118,7 +118,7 @@ def main(rows: int = ROWS, rounds: int = 7) -> None:
             ("in memory", held, "data", held.lazy()),
         ):
             with afresh.open(
-                data, questions=1000, method="stabilized", ledger=Path(ledgers) / f"{where}.sqlite"
+                data, questions=2000, method="stabilized", ledger=Path(ledgers) / f"{where}.sqlite"
             ) as guard:
                 print(f"  {rows:,} rows {where:<27}   moments     ask   DuckDB   Polars   to best   engine to faster")
                 for question in QUESTIONS:

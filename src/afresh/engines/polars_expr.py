@@ -49,11 +49,19 @@ class NotTranslated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """An expression, whether it is free of values that the language does not have, and how many parts it has."""
+    """An expression, how many parts it has, and the largest absolute value of a number in it.
+
+    That is infinite if there may be values that the language does not have; of other types than numbers too.
+    """
 
     expr: pl.Expr
-    clean: bool
+    largest: float
     size: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether it has values of the language only."""
+        return self.largest < math.inf
 
 
 @dataclass(frozen=True)
@@ -100,15 +108,15 @@ class Translator:
         lowest, highest = _LIMITS[node.type]
         within = (piece.expr >= lowest) & (piece.expr <= highest)
         expr = pl.when(within).then(piece.expr).otherwise(None)  # without it, Python swaps the sides of a comparison
-        return _piece(expr, True, 3 * piece.size + 3)
+        return _piece(expr, LARGEST, 3 * piece.size + 3)
 
     def _piece(self, node: Node) -> _Piece:
         if isinstance(node, Column):
             return self._column(node)
         if isinstance(node, Literal):
-            return _Piece(_constant(node), True, 1)
+            return _Piece(_constant(node), abs(node.value) if isinstance(node.value, float) else LARGEST, 1)
         if node.op in _COMPARE and (small := self._small(node)) is not None:
-            return _piece(small, True, 3)
+            return _piece(small, LARGEST, 3)
         if node.op in _OF_LITERALS:
             return self._of_literals(node)
         if node.op is Op.CASE:
@@ -119,13 +127,13 @@ class Translator:
             self._piece(arg) if passes(node.op, RULES[node.op], place, len(node.args)) else self._clean(arg)
             for place, arg in enumerate(node.args)
         ]
-        clean = not RULES[node.op].wild and all(arg.clean for arg in args)
+        largest = _largest(node.op, [arg.largest for arg in args])
         exprs, size = [arg.expr for arg in args], 1 + sum(arg.size for arg in args)
         if node.op in _COMPARE:
-            return _piece(_compare(node, *exprs), clean, size)
+            return _piece(_compare(node, *exprs), largest, size)
         if node.op is Op.DIVIDE and not _is_full(node.args[1]):
             exprs[1], size = exprs[0] * 0.0 + exprs[1], size + args[0].size + 3
-        return _piece(_SIMPLE[node.op](*exprs), clean, size)
+        return _piece(_SIMPLE[node.op](*exprs), largest, size)
 
     def _column(self, node: Column) -> _Piece:
         dtype = self.dtypes.get(node.name)
@@ -133,8 +141,8 @@ class Translator:
             raise NotTranslated
         expr = pl.col(node.name)
         if node.type is Type.NUMBER and dtype != pl.Float64():
-            return _Piece(expr.cast(pl.Float64), not dtype.is_float(), 2)
-        return _Piece(expr, self.clean or node.type not in _LIMITS, 1)
+            return _Piece(expr.cast(pl.Float64), math.inf if dtype.is_float() else 2.0**64, 2)
+        return _Piece(expr, LARGEST if self.clean or node.type not in _LIMITS else math.inf, 1)
 
     def _small(self, node: Call) -> pl.Expr | None:
         """A small integer compared with a whole constant, as integers."""
@@ -158,7 +166,7 @@ class Translator:
         for test, piece in zip(node.args[:-1:2], pieces, strict=False):
             chain = chain.when(self._truth(test)).then(piece.expr)
         size = sum(arg.size for arg in node.args) + sum(piece.size for piece in pieces)
-        return _piece(chain.otherwise(pieces[-1].expr), all(piece.clean for piece in pieces), size)
+        return _piece(chain.otherwise(pieces[-1].expr), max(piece.largest for piece in pieces), size)
 
     def _of_literals(self, node: Call) -> _Piece:
         """Operations of which all operands but one are constants."""
@@ -168,13 +176,21 @@ class Translator:
             raise NotTranslated
         piece = self._clean(node.args[at])
         values = [arg.value for arg in rest if isinstance(arg, Literal)]
-        return _piece(_OF_LITERALS[node.op](piece.expr, *values), True, piece.size + len(values))
+        return _piece(_OF_LITERALS[node.op](piece.expr, *values), LARGEST, piece.size + len(values))
 
 
-def _piece(expr: pl.Expr, clean: bool, size: int) -> _Piece:
+def _piece(expr: pl.Expr, largest: float, size: int) -> _Piece:
     if size > _MOST_PARTS:
         raise NotTranslated
-    return _Piece(expr, clean, size)
+    return _Piece(expr, largest, size)
+
+
+def _largest(op: Op, args: list[float]) -> float:
+    """A bound on the result of an operation, given those of its operands."""
+    if math.inf not in args and op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY):
+        exact = math.prod(args) if op is Op.MULTIPLY else sum(args)
+        return math.nextafter(exact, math.inf)
+    return math.inf if math.inf in args or RULES[op].wild else LARGEST
 
 
 def _constant(node: Literal) -> pl.Expr:
@@ -269,12 +285,20 @@ def _unit(piece: _Piece, query: Query) -> pl.Expr:
     width = high - low
     if math.isinf(1 / width):
         raise NotTranslated  # Polars divides as by the reciprocal
+    bottom, top = x <= low, x >= high
     chain: Any = pl
-    if not piece.clean and fill != 0.0:
-        chain = chain.when(x < -LARGEST).then(fill)
-    if not piece.clean and fill != 1.0:
-        chain = chain.when(x > LARGEST).then(fill)
-    value: pl.Expr = chain.when(x <= low).then(0.0).when(x >= high).then(1.0).otherwise((x - low) / width)
+    if not piece.clean:
+        if fill == 0.0:
+            bottom |= x > LARGEST
+        elif fill == 1.0:
+            top |= x < -LARGEST
+        else:
+            chain = chain.when((x < -LARGEST) | (x > LARGEST)).then(fill)
+    if fill == 1.0:  # NaN and what is missing below all come first
+        chain = chain.when(top).then(1.0).when(bottom).then(0.0)
+    else:
+        chain = chain.when(bottom).then(0.0).when(top).then(1.0)
+    value: pl.Expr = chain.otherwise((x - low) / width)
     if fill == 0.0 and not query.complement:
         return value  # a sum skips NULL
     value = value.fill_null(fill)

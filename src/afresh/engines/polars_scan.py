@@ -16,6 +16,8 @@ from afresh.queries.tree import Type
 
 _SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they bring
+# of rows in memory little else can be spared, and looking for it takes a tenth of a millisecond
+_SHARING = pl.QueryOptFlags.none().update(comm_subexpr_elim=True)
 # DuckDB's types and the Polars types that hold the very same values
 _SAME: dict[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
@@ -38,27 +40,28 @@ _SAME: dict[str, pl.DataType] = {
 class PolarsScan:
     """A frame, and the columns of it that Polars and DuckDB read alike."""
 
-    def __init__(self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, *, clean: bool) -> None:
-        """Of a frame with these DuckDB types; `clean` says that it holds values of the language only."""
+    def __init__(self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, *, held: bool) -> None:
+        """Of a frame with these DuckDB types. One `held` in memory has values of the language only."""
         found = frame.collect_schema()
         dtypes = {
             name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
         }
-        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, clean)
+        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held)
         self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
+        self._optimizations = _SHARING if held else pl.QueryOptFlags()
 
     @classmethod
     def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
         """Read a Parquet file in place."""
         frame = pl.scan_parquet(path, glob=False, hive_partitioning=False, cache=False)
-        return cls(frame, columns, rows, clean=False)
+        return cls(frame, columns, rows, held=False)
 
     @classmethod
     def of_table(cls, table: Any, columns: Mapping[str, str]) -> PolarsScan:
         """Share the memory of an Arrow table."""
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
-        return cls(frame.lazy(), columns, len(frame), clean=True)
+        return cls(frame.lazy(), columns, len(frame), held=True)
 
     def translate(self, query: Query) -> pl.Expr | None:
         """The values of a query, if Polars knows them."""
@@ -84,8 +87,9 @@ class PolarsScan:
             for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
                 if time.monotonic() > deadline:
                     return None
-                part = self._frame.slice(start, _SLICE).select(values).select(outputs)
-                parts.append(part.collect(engine=self._engine).row(0))
+                rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
+                part = rows.select(values).select(outputs)
+                parts.append(part.collect(engine=self._engine, optimizations=self._optimizations).row(0))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows

@@ -286,7 +286,14 @@ def _held(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source | None
             return Source("data", "rowid", columns)
         copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
         kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
-        source = Source("data", "rowid", {**columns, **kinds}, held=copied.to_arrow_table(_BATCH))
+        source = Source("data", "rowid", {**columns, **kinds}, held=_joined(copied.to_arrow_table(_BATCH)))
         connection.unregister("incoming")
         return source
     return None
+
+
+def _joined(table: Any) -> Any:
+    """The same with each column in one piece, which reads faster; one by one, as both copies of it are in memory."""
+    for place, name in enumerate(table.column_names):
+        table = table.set_column(place, name, table.select([name]).combine_chunks().column(0))
+    return table
