@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from afresh.engines.rendering import ALL, COMMON, Rule, Write, form, infix, listed, quoted
 from afresh.errors import QueryError
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Literal, Op, Type
+from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
 
 _INTEGERS = {
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -76,23 +75,6 @@ def quote_text(text: str) -> str:
     if "\0" in text:
         raise QueryError("text with a NUL character cannot be asked for")
     return quoted(text)
-
-
-def constant(node: Literal) -> str:
-    """A constant of the node's own type."""
-    value = node.value
-    if value is None:
-        return f"CAST(NULL AS {'DOUBLE' if node.type is Type.NUMBER else _SQL_TYPE[node.type]})"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, float):
-        return double(value)
-    if isinstance(value, str):
-        return quote_text(value)
-    return f"{'TIMESTAMP' if isinstance(value, datetime) else 'DATE'} '{value.isoformat()}'"
-
-
-_SQL_TYPE = {Type.BOOLEAN: "BOOLEAN", Type.TEXT: "VARCHAR", Type.DATE: "DATE", Type.TIMESTAMP: "TIMESTAMP"}
 
 
 def double(value: float) -> str:
@@ -161,10 +143,17 @@ class DuckDBDialect:
     """DuckDB's SQL."""
 
     rules: Mapping[Op, Rule] = RULES
+    types: Mapping[Type, str] = {
+        Type.BOOLEAN: "BOOLEAN",
+        Type.NUMBER: "DOUBLE",
+        Type.TEXT: "VARCHAR",
+        Type.DATE: "DATE",
+        Type.TIMESTAMP: "TIMESTAMP",
+    }
     kind = staticmethod(type_of)
     leaf = staticmethod(leaf)
-    constant = staticmethod(constant)
     double = staticmethod(double)
+    quote_text = staticmethod(quote_text)
 
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Context, Decimal
 from functools import cache
 
@@ -11,7 +10,7 @@ from afresh.engines import postgres_math
 from afresh.engines.postgres_math import double
 from afresh.engines.rendering import COMMON, Rule, form, listed, quoted
 from afresh.errors import QueryError
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Literal, Op, Type
+from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
 
 TEXTUAL = "text of "  # stands before the name of an enum or another type of text, which by itself does not tell
 _INTEGERS = ("smallint", "integer", "bigint")
@@ -22,13 +21,6 @@ _TIMES = {
     "date": Type.DATE,
     "timestamp without time zone": Type.TIMESTAMP,
     "timestamp with time zone": Type.TIMESTAMP,
-}
-_SQL_TYPE = {
-    Type.BOOLEAN: "boolean",
-    Type.NUMBER: "float8",
-    Type.TEXT: "text",
-    Type.DATE: "date",
-    Type.TIMESTAMP: "timestamp",
 }
 
 
@@ -91,6 +83,15 @@ class PostgresDialect:
     """Every operation on finite numbers is written so that its result is finite or NULL; see `postgres_math`."""
 
     rules: Mapping[Op, Rule] = RULES
+    types: Mapping[Type, str] = {
+        Type.BOOLEAN: "boolean",
+        Type.NUMBER: "float8",
+        Type.TEXT: "text",
+        Type.DATE: "date",
+        Type.TIMESTAMP: "timestamp",
+    }
+    double = staticmethod(double)
+    quote_text = staticmethod(quote_text)
 
     def kind(self, physical: str) -> Type | None:
         """The type questions see for a type as `format_type` writes it."""
@@ -122,23 +123,6 @@ class PostgresDialect:
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
         return physical in _FLOATS
-
-    def constant(self, node: Literal) -> str:
-        """A constant of the node's own type."""
-        value, kind = node.value, _SQL_TYPE[node.type]
-        if value is None:
-            return f"CAST(NULL AS {kind})"
-        if isinstance(value, bool):
-            return "TRUE" if value else "FALSE"
-        if isinstance(value, float):
-            return double(value)
-        if isinstance(value, str):
-            return quote_text(value)
-        return f"{'timestamp' if isinstance(value, datetime) else 'date'} '{value.isoformat()}'"
-
-    def double(self, value: float) -> str:
-        """A finite double, exactly."""
-        return double(value)
 
     def is_finite(self, name: str) -> str:
         """The condition that a named number is finite; NaN is above everything."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from afresh.engines.rendering import Dialect, Statement
 from afresh.engines.sql_engine import SqlEngine
 from afresh.errors import DataChanged
-from afresh.queries.tree import Literal, Type
+from afresh.queries.tree import Type
 
 VERSION = "afresh-remote-v1"  # part of every fingerprint; changes when the text of a row does
 
@@ -76,7 +76,7 @@ class RemoteEngine(SqlEngine):
         are interchangeable), and the ranks are shuffled by the seed alone.
         """
         names = statement.names
-        text = f"concat({self.dialect.constant(Literal(self._seed + ':', Type.TEXT))}, k)"
+        text = f"concat({self.dialect.quote_text(self._seed + ':')}, k)"
         shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
         return [
             *self._hashed(statement.scan(), names),

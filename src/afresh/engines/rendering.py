@@ -87,6 +87,8 @@ class Dialect(Protocol):
     """Everything that differs between the engines' SQL."""
 
     rules: Mapping[Op, Rule]
+    types: Mapping[Type, str]
+    """What the types of constants are called."""
 
     def kind(self, physical: str) -> Type | None:
         """The type questions see for a physical type; None if they cannot use it."""
@@ -100,12 +102,12 @@ class Dialect(Protocol):
         """Whether a leaf of this type can be NaN or infinite."""
         ...
 
-    def constant(self, node: Literal) -> str:
-        """A constant of the node's own type."""
-        ...
-
     def double(self, value: float) -> str:
         """A finite double, exactly."""
+        ...
+
+    def quote_text(self, text: str) -> str:
+        """A string constant that means itself."""
         ...
 
     def is_finite(self, name: str) -> str:
@@ -115,6 +117,18 @@ class Dialect(Protocol):
     def count_if(self, condition: str) -> str:
         """The aggregate that counts the rows where a condition is true."""
         ...
+
+
+def write_constant(dialect: Dialect, node: Literal) -> str:
+    """A constant of the node's own type."""
+    value, kind = node.value, dialect.types[node.type]
+    if value is None:
+        return f"CAST(NULL AS {kind})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return dialect.double(value)
+    return dialect.quote_text(value) if isinstance(value, str) else f"{kind} '{value}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +236,7 @@ class Statement:
             name = self.leaves.setdefault(self.dialect.leaf(node.name, physical), f"\0c{len(self.leaves)}\0")
             return _Piece(name, 0, frozenset([name]), not self.dialect.wild(physical), name=True)
         if isinstance(node, Literal):
-            return _Piece(self.dialect.constant(node), name=True)  # as short as a name
+            return _Piece(write_constant(self.dialect, node), name=True)  # as short as a name
         rule = self.dialect.rules[node.op]
         args = []
         for place, arg in enumerate(node.args):

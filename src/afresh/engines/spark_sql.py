@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from afresh.engines.rendering import ALL, COMMON, Rule, form, infix, listed
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Literal, Op, Type
+from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
 
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
 _OTHERS = {
@@ -24,13 +23,6 @@ _OTHERS = {
     "date": Type.DATE,
     "timestamp": Type.TIMESTAMP,
     "timestamp_ntz": Type.TIMESTAMP,
-}
-_SQL_TYPE = {
-    Type.BOOLEAN: "BOOLEAN",
-    Type.NUMBER: "DOUBLE",
-    Type.TEXT: "STRING",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP_NTZ",
 }
 
 
@@ -120,6 +112,15 @@ class SparkDialect:
     """Spark's SQL, from version 4.0 on."""
 
     rules: Mapping[Op, Rule] = RULES
+    types: Mapping[Type, str] = {
+        Type.BOOLEAN: "BOOLEAN",
+        Type.NUMBER: "DOUBLE",
+        Type.TEXT: "STRING",
+        Type.DATE: "DATE",
+        Type.TIMESTAMP: "TIMESTAMP_NTZ",
+    }
+    double = staticmethod(double)
+    quote_text = staticmethod(quote_text)
 
     def kind(self, physical: str) -> Type | None:
         """The type questions see for a type as Spark's `simpleString` writes it."""
@@ -150,24 +151,6 @@ class SparkDialect:
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
         return physical in ("float", "double")
-
-    def constant(self, node: Literal) -> str:
-        """A constant of the node's own type."""
-        value = node.value
-        if value is None:
-            return f"CAST(NULL AS {_SQL_TYPE[node.type]})"
-        if isinstance(value, bool):
-            return "TRUE" if value else "FALSE"
-        if isinstance(value, float):
-            return double(value)
-        if isinstance(value, str):
-            return quote_text(value)
-        moment = isinstance(value, datetime)
-        return f"{'TIMESTAMP_NTZ' if moment else 'DATE'} '{value.isoformat(*[' '] if moment else [])}'"
-
-    def double(self, value: float) -> str:
-        """A finite double, exactly."""
-        return double(value)
 
     def is_finite(self, name: str) -> str:
         """The condition that a named number is finite; NaN is above everything."""
