@@ -17,6 +17,7 @@ from afresh.queries.parse import parse
 from afresh.queries.serialize import serialize
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.typing import describe
 
 VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of a tree does
 
@@ -43,12 +44,12 @@ class Query:
         kind = self.expression.type
         if kind not in (Type.BOOLEAN, Type.NUMBER):
             raise QueryError(
-                f"a question is a condition or a number, but {_named(self.expression)} is a {kind.value}; "
+                f"a question is a condition or a number, but {describe(self.expression)} is a {kind.value}; "
                 "compare it with something"
             )
         if self.group is not None and self.group.type is not Type.BOOLEAN:
             raise QueryError(
-                f"a group is a condition, but {_named(self.group)} is a {self.group.type.value}; "
+                f"a group is a condition, but {describe(self.group)} is a {self.group.type.value}; "
                 "compare it with something"
             )
         low, high = _check_bounds(self.bounds)
@@ -117,15 +118,10 @@ def make_query(
     return Query(tree, bounds, missing)
 
 
-def _named(tree: Node) -> str:
-    """A tree in an error message: in words, unless they would be too many."""
-    return readable(tree) if tree.size < 20 else f"this {tree.type.value}"
-
-
 def _infer_bounds(tree: Node) -> tuple[float, float]:
     """The bounds of a number of which nobody said them."""
     found = range_of(tree)
-    words = _named(tree)
+    words = describe(tree)
     instead = "write bounds=(low, high), on the command line --bounds LOW HIGH, chosen without looking at the data"
     if found.low > found.high:
         raise QueryError(f"{words} is NULL on every row; ask for something else")

@@ -20,7 +20,11 @@ _NULL = "NULL may only stand after THEN or ELSE, or in coalesce; to test for it 
 
 def short(text: str) -> str:
     """Text quoted for a message, cut where it is long."""
-    return repr(text if len(text) <= 80 else text[:77] + "...")
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def expect(node: Operand, kind: Type, where: str) -> Node:
@@ -40,7 +44,7 @@ def expect(node: Operand, kind: Type, where: str) -> Node:
         hint = "; write year(x) or another date part, or date_diff('day', a, b)"
     elif kind is Type.TEXT and node.type is Type.NUMBER:
         hint = "; write TRY_CAST(x AS VARCHAR), NULL where the number is not whole"
-    raise QueryError(f"{where} needs a {kind.value}, but {_describe(node)} is a {node.type.value}{hint}")
+    raise QueryError(f"{where} needs a {kind.value}, but {describe(node)} is a {node.type.value}{hint}")
 
 
 def need_order(kind: Type, where: str) -> None:
@@ -72,8 +76,8 @@ def align(left: Operand, right: Operand, where: str) -> tuple[Node, Node]:
     elif {left.type, right.type} == set(TIMES):
         hint = "; write date_diff('day', a, b), which takes both"
     raise QueryError(
-        f"{where} needs operands of one type, but {_describe(left)} is a {left.type.value} and "
-        f"{_describe(right)} a {right.type.value}{hint}"
+        f"{where} needs operands of one type, but {describe(left)} is a {left.type.value} and "
+        f"{describe(right)} a {right.type.value}{hint}"
     )
 
 
@@ -87,9 +91,10 @@ def alike(nodes: Sequence[Operand], where: str) -> list[Node]:
     return [Literal(None, model.type) if node is None else align(model, node, where)[1] for node in nodes]
 
 
-def _describe(node: Node) -> str:
+def describe(node: Node) -> str:
+    """A tree in a message: in words, cut where they are many."""
     text = readable(node) if node.size < 20 else "the expression"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return _cut(text)
 
 
 def moment(text: str, kind: Type) -> Literal:
