@@ -63,9 +63,12 @@ class Labels:
     @cached_property
     def ones(self) -> NDArray[np.float64]:
         """Of two classes: 1.0 for the second, 0.0 for the first, infinite for a label that is missing."""
-        ones = self.codes.astype(np.float64)
-        ones[self.codes < 0] = math.inf
-        return ones
+        return np.array([0.0, 1.0, math.inf])[self.codes]  # the code -1 finds the last
+
+    @cached_property
+    def zeros(self) -> NDArray[np.float64]:
+        """Of two classes: 0.0 for the second, 1.0 for the first, infinite for a label that is missing."""
+        return np.array([1.0, 0.0, math.inf])[self.codes]
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -150,15 +153,7 @@ def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[A
     if array.dtype.kind not in "biuf":
         raise InvalidArgument(f"predictions of type {array.dtype} are not numbers, which this loss needs.")
     array = np.ascontiguousarray(array, dtype=np.float64)
-    # A sum of finite numbers is finite unless it overflows, and one pass is cheaper than a mask.
-    if not math.isfinite(array.sum()) and not np.isfinite(array).all():
-        place = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
-        raise InvalidArgument(f"the prediction of row {place} is {array[place]}; predictions must be finite numbers.")
-    if kind == "probabilities":
-        return _check_probabilities(array, labels.classes)
-    if array.ndim != 1:
-        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
-    return array + 0.0 if np.signbit(array).any() else array  # -0.0 and 0.0 are one prediction
+    return _check_numbers(array) if kind == "numbers" else _check_probabilities(array, labels.classes)
 
 
 def _as_array(predictions: Any) -> NDArray[Any]:
@@ -184,26 +179,41 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
     return codes.astype(_code_type(classes))
 
 
+def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    if array.ndim != 1:
+        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
+    _check_finite(array)
+    return _one_zero(array)
+
+
 def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
-    if array.ndim == 2 and array.shape[1] == 2 == len(classes):
-        _check_sums(array)
-        array = np.ascontiguousarray(array[:, 1])
-    if not (array.ndim == 1 and len(classes) == 2) and array.shape[1:] != (len(classes),):
+    if array.shape[1:] not in ([(), (2,)] if len(classes) == 2 else [(len(classes),)]):
         wanted = "the probability of the second class, or of both" if len(classes) == 2 else "a probability a class"
         raise InvalidArgument(
             f"predictions have the shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
             f"of the classes {', '.join(map(repr, classes[:10]))}."
         )
-    if array.min() < 0 or array.max() > 1:
-        worst = array.min() if array.min() < 0 else array.max()
-        raise InvalidArgument(f"a prediction is {worst}, which is no probability.")
+    least, most = _check_finite(array)
+    if least < 0 or most > 1:
+        raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is no probability.")
     if array.ndim == 2:
-        _check_sums(array)
-    return array + 0.0 if np.signbit(array).any() else array
+        off = np.abs(sum(array.T) - 1)  # column by column, since numpy is slow to add up many short rows
+        if off.max() > _SUM:
+            place = int(np.argmax(off))
+            raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")
+    return _one_zero(array[:, 1] if array.shape[1:] == (2,) else array)
 
 
-def _check_sums(array: NDArray[np.float64]) -> None:
-    off = np.abs(array.sum(axis=1) - 1)
-    if off.max() > _SUM:
-        place = int(np.argmax(off))
-        raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")
+def _check_finite(array: NDArray[np.float64]) -> tuple[float, float]:
+    """The least and the greatest; both are NaN where any is."""
+    least, most = float(array.min()), float(array.max())
+    if not (math.isfinite(least) and math.isfinite(most)):
+        place = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
+        raise InvalidArgument(f"the prediction of row {place} is {array[place]}; predictions must be finite numbers.")
+    return least, most
+
+
+def _one_zero(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """In one piece, without -0.0, which is the same prediction as 0.0: its bits are those of the least integer."""
+    array = np.ascontiguousarray(array)
+    return array + 0.0 if array.view(np.int64).min() == np.iinfo(np.int64).min else array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -36,12 +37,13 @@ class Loss(Protocol):
         ...
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """The losses of some rows, rescaled to [0, 1]; booleans if `binary`."""
+        """The losses of some rows, rescaled to [0, 1], in an array of their own; booleans if `binary`."""
         ...
 
 
 def check_positive(name: str, value: float) -> float:
     """A positive number, as a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    # Not a subnormal number, for 1/value is infinite.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not sys.float_info.min <= value < math.inf:
         raise InvalidArgument(f"{name} == {value!r}, must be a positive number, chosen without looking at the data.")
     return float(value)

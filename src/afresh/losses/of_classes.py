@@ -102,14 +102,14 @@ class Log:
         """-ln p, cut before the logarithm could be infinite."""
         chances = predictions[rows]
         if chances.ndim == 1:
-            # |1 - y - p| is the chance of the true class, infinite where that is missing
-            right: Floats = np.abs(1 - labels.ones[rows] - chances)
-            right[right > 1] = 0.0
+            right: Floats = labels.zeros[rows] - chances  # the chance of the true class but for its sign, or infinite
+            np.abs(right, out=right)
         else:
             right = _of_truth(chances, labels.codes[rows])
         losses = np.log(np.maximum(right, math.exp(-self.clip), out=right), out=right)
-        losses *= -1 / self.clip
-        return np.clip(losses, 0.0, 1.0, out=losses)
+        np.abs(losses, out=losses)  # an infinite chance has an infinite loss as well, cut like any other
+        losses *= 1 / self.clip
+        return np.minimum(losses, 1.0, out=losses)
 
 
 @dataclass(frozen=True, slots=True)

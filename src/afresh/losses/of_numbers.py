@@ -46,12 +46,11 @@ class Clipped(ABC):
         """The loss of the residual, cut and rescaled."""
         with np.errstate(over="ignore"):
             losses = self._of(labels.numbers[rows] - predictions[rows])
-            losses *= 1 / self.clip
         return np.minimum(losses, 1.0, out=losses)
 
     @abstractmethod
     def _of(self, residual: Floats) -> Floats:
-        """The loss of residuals, which it may overwrite."""
+        """The loss of residuals, which it may overwrite, rescaled; infinite for an infinite one."""
 
 
 class Squared(Clipped):
@@ -61,7 +60,9 @@ class Squared(Clipped):
     name = "squared loss"
 
     def _of(self, residual: Floats) -> Floats:
-        return np.multiply(residual, residual, out=residual)
+        residual *= residual
+        residual *= 1 / self.clip
+        return residual
 
 
 class Absolute(Clipped):
@@ -71,7 +72,9 @@ class Absolute(Clipped):
     name = "absolute loss"
 
     def _of(self, residual: Floats) -> Floats:
-        return np.abs(residual, out=residual)
+        np.abs(residual, out=residual)
+        residual *= 1 / self.clip
+        return residual
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +95,5 @@ class Pinball(Clipped):
         return f"pinball loss of the {number(self.quantile)} quantile clipped at {number(self.clip)}"
 
     def _of(self, residual: Floats) -> Floats:
-        return np.maximum(self.quantile * residual, (self.quantile - 1) * residual, out=residual)
+        low, high = self.quantile / self.clip, (self.quantile - 1) / self.clip
+        return np.maximum(low * residual, high * residual, out=residual)

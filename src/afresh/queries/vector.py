@@ -3,32 +3,35 @@
 The number of a row must be a function of that row alone: a model's prediction from the row's features, compared with
 the row's label. Nothing but the digest of a question reaches the ledger, and a digest is published in receipts. A
 plain hash of per-row losses would be an oracle: whoever guesses the labels could hash the guess and compare. So a
-digest is a keyed hash (HMAC-SHA256, the key is the guard's secret seed) of what the analyst passed (predictions, the
-name and parameters of the loss) and of the rows' order; never of losses or labels.
+digest is a keyed hash (BLAKE3, the key is derived from the guard's secret seed) of what the analyst passed
+(predictions, the name and parameters of the loss) and of the rows' order; never of losses or labels.
+
+Version 1 hashed with HMAC-SHA256. Its digests stay in ledgers and receipts, which read them as names; the same
+predictions have another name now, so they are charged once more.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
-from afresh.engines.base import Moments
+from afresh.engines.base import Moments, sum_moments
 
-VERSION = "afresh-vector-v1"  # part of every digest; changes when the meaning of a question does
+VERSION = "afresh-vector-v2"  # part of every digest; changes when the meaning of a question does
 Rows = slice | NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 
-# Rows evaluated at once: few enough to stay in the processor's cache, and for BLAS not to call in other threads.
-_AT_ONCE = 1 << 13
-_LEAF = 1 << 20  # bytes hashed at once: long arrays are hashed by several threads
+_AT_ONCE = 1 << 15  # rows evaluated at once: few enough to stay in the processor's cache
+_LONG = 1 << 21  # bytes from which starting threads to hash them pays
+# Not blake3.AUTO: the threads of that pool are missing in a forked process, which would wait for them forever.
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,7 +41,7 @@ class VectorQuery:
     digest: str
     text: str
     values: Callable[[Rows], Values]
-    """Psi on some of the rows."""
+    """Psi on some of the rows, in an array of its own."""
     binary: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
     """The scale on which its answer is told."""
@@ -47,38 +50,25 @@ class VectorQuery:
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""
         size = count if rows is None else len(rows)
-        total = squares = 0.0
-        for start in range(0, size, _AT_ONCE):
-            part = slice(start, min(start + _AT_ONCE, size))
-            values = self.values(part if rows is None else rows[part])
-            if self.binary:
-                total += int(np.count_nonzero(values))
-            else:
-                total += float(values.sum())
-                squares += float(values @ values)
-        return Moments(size, total, total if self.binary else squares)
+        parts = [slice(start, min(start + _AT_ONCE, size)) for start in range(0, size, _AT_ONCE)]
+        return sum_moments([self._sum(part if rows is None else rows[part]) for part in parts])
+
+    def _sum(self, rows: Rows) -> Moments:
+        values = self.values(rows)
+        if self.binary:
+            total = int(np.count_nonzero(values))
+            return Moments(len(values), total, total)
+        total = float(values.sum())
+        # Not `values @ values`: BLAS would call in threads of its own.
+        return Moments(len(values), total, float(np.multiply(values, values, out=values).sum()))
 
 
 def keyed_digest(seed: str, parts: Sequence[Any], arrays: Sequence[NDArray[Any]] = ()) -> str:
     """The name of a question: a keyed hash of JSON-ready parts and of arrays, each with its type and shape."""
-    mac = hmac.new(bytes.fromhex(seed), digestmod="sha256")
-    mac.update(json.dumps([VERSION, *parts]).encode())
+    threads = _THREADS if sum(array.nbytes for array in arrays) >= _LONG else 1
+    key = blake3(bytes.fromhex(seed), derive_key_context=f"{VERSION}: names of questions").digest()
+    mac = blake3(json.dumps([VERSION, *parts]).encode(), key=key, max_threads=threads)
     for array in arrays:
         mac.update(f"\n{array.dtype.str} {array.shape}\n".encode())
-        for leaf in _leaves(array):
-            mac.update(leaf)
+        mac.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return mac.hexdigest()
-
-
-def _leaves(array: NDArray[Any]) -> list[bytes]:
-    """The SHA-256 of every megabyte; hashlib lets go of the interpreter, so threads do help."""
-    data = np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
-    pieces = [data[start : start + _LEAF] for start in range(0, len(data), _LEAF)]
-    if len(pieces) < 2:
-        return [_hash(piece) for piece in pieces]
-    with ThreadPoolExecutor(min(len(pieces), 4)) as pool:
-        return list(pool.map(_hash, pieces))
-
-
-def _hash(piece: memoryview) -> bytes:
-    return hashlib.sha256(piece).digest()
