@@ -7,8 +7,9 @@ before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to
 from afresh import errors, losses, statistics
 from afresh.answer import Answer, Budget, Interval, Transcript
 from afresh.guard import Guard
-from afresh.holdout import Holdout, holdout
+from afresh.holdout import Holdout
 from afresh.opening import open
+from afresh.opening_holdout import holdout
 from afresh.plan import Plan, plan
 from afresh.theory.information import correct_pvalue
 

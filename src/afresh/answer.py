@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -41,27 +40,22 @@ class Interval:
         return Interval(end(self.low, -math.inf), end(self.high, math.inf))
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(display.Shown):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released(display.Told):
     """A released value with its simultaneous interval.
 
     With probability at least `confidence`, over the draw of the rows and the noise, this interval and all others
     that the guard ever releases contain their true values, however the questions were chosen.
     """
 
-    question: str
-    where: str | None
-    bounds: tuple[float, float]
     value: float
     interval: Interval
+    bounds: tuple[float, float]
     confidence: float
     covers: str
-    missing: str
     method: str
     charged: int
     """How many answers of the budget this cost; 0 for a repeat."""
-    charged_information: float
-    """The same in nats."""
     left: int
     """How many answers are left."""
     simulated: bool = False
@@ -80,44 +74,73 @@ class Answer(display.Shown):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "question": self.question,
-            "where": self.where,
-            "bounds": list(self.bounds),
             "value": self.value,
             "low": self.low,
             "high": self.high,
+            "bounds": list(self.bounds),
             "confidence": self.confidence,
             "covers": self.covers,
-            "missing": self.missing,
             "method": self.method,
             "charged": self.charged,
-            "charged_information": self.charged_information,
             "left": self.left,
             "simulated": self.simulated,
         }
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
+    def _one_line(self, said: str = "") -> str:
+        value, low, high = display.with_interval(self.value, self.low, self.high)
+        mark = ", simulated" if self.simulated else ""
+        return f"{type(self).__name__}({said}{value}, [{low}, {high}] at {display.percent(self.confidence)}{mark})"
+
+    def _lines(self, title: str, *between: display.Block) -> list[display.Block]:
+        value, low, high = display.with_interval(self.value, self.low, self.high)
+        return [
+            *simulation_mark(self.simulated),
+            display.Title(title),
+            display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
+            display.Bar(self.value, self.low, self.high, self.bounds),
+            *between,
+            cost_line(self.charged, self.left),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Released):
+    """The answer of one question."""
+
+    question: str
+    where: str | None
+    missing: str
+    charged_information: float
+    """What it cost, in nats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "question": self.question,
+            "where": self.where,
+            **Released.to_dict(self),
+            "missing": self.missing,
+            "charged_information": self.charged_information,
+        }
 
     def __repr__(self) -> str:
         """The answer in one line, for a prompt or a list of answers."""
-        numbers = display.with_interval(self.value, self.low, self.high)
-        mark = ", simulated" if self.simulated else ""
-        return f"Answer({numbers[0]}, [{numbers[1]}, {numbers[2]}] at {display.percent(self.confidence)}{mark})"
+        return self._one_line()
 
     def _blocks(self) -> list[display.Block]:
-        value, low, high = display.with_interval(self.value, self.low, self.high)
-        cost = "Free, asked before" if self.charged == 0 else f"Charged {answers_in_words(self.charged)}"
-        blocks: list[display.Block] = [
-            display.Title(self.question + (f"  where {self.where}" if self.where else "")),
-            display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
-            display.Bar(self.value, self.low, self.high, self.bounds),
-            display.Line(self.covers),
-            display.Line(self.missing),
-            display.Line(f"{cost}; {self.left:,} left."),
-        ]
-        return [*simulation_mark(self.simulated), *blocks]
+        title = self.question + (f"  where {self.where}" if self.where else "")
+        return self._lines(title, display.Line(self.covers), display.Line(self.missing))
+
+
+def coverage(simulated: bool, said: str) -> str:
+    """What an interval covers: as is said, or nothing."""
+    return "It covers nothing: the noise came from a seed, so that anyone could subtract it." if simulated else said
+
+
+def cost_line(charged: int, left: int) -> display.Line:
+    """The last line of every result."""
+    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, asked before"
+    return display.Line(f"{cost}; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[display.Block]:
@@ -227,7 +250,7 @@ class Record:
     asked_at: str
     answered_at: str | None
     digest: str
-    """SHA-256 of the canonical question."""
+    """The name of the question: a hash of its canonical form, keyed where it is about predictions."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from afresh import display
-from afresh.answer import Interval
+from afresh.answer import Interval, coverage
 from afresh.comparison import Comparison, Ranking, rank
 from afresh.difference import read_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.guard import Wanted
+from afresh.queries.asked import check_precision
 from afresh.queries.vector import Rows, Values, VectorQuery
 
 if TYPE_CHECKING:
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
     from afresh.reading import Reading
 
 
-def compare(holdout: Holdout, a: Any, b: Any, names: Sequence[str] | None, loss: Loss) -> Comparison:
+def compare(
+    holdout: Holdout, a: Any, b: Any, names: Sequence[str] | None, loss: Loss, precision: float | None
+) -> Comparison:
     """The difference of the mean losses of two models."""
     guard = holdout.guard
+    guard._check_open()
     first, second = holdout._predict([a, b], names, loss)
     scale = loss.bounds[1] - loss.bounds[0]
+    coarseness = coarseness_of(holdout, loss, precision)
     value, interval, charged = 0.0, Interval(0.0, 0.0), 0
-    guard._check_open()
     if first.digest != second.digest:
-        ((value, interval, charged),) = _differences(holdout, [(first, second)], loss)
-    simulated = guard._terms.simulated
+        ((value, interval, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
     return Comparison(
         a=first.name,
         b=second.name,
@@ -41,15 +44,25 @@ def compare(holdout: Holdout, a: Any, b: Any, names: Sequence[str] | None, loss:
         bounds=(-scale, scale),
         confidence=guard.plan.confidence,
         rows=holdout.rows,
-        covers="It covers nothing: the noise came from a seed, so that anyone could subtract it."
-        if simulated
-        else f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
-        f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
+        covers=coverage(
+            guard._terms.simulated,
+            f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
+            f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
+        ),
         method=guard.plan.method,
         charged=charged,
         left=guard._left(),
-        simulated=simulated,
+        simulated=guard._terms.simulated,
     )
+
+
+def coarseness_of(holdout: Holdout, loss: Loss, precision: float | None) -> float:
+    """How many times the plan's noise is enough for a difference, even of models that disagree on every row."""
+    if precision is None:
+        return 1.0
+    low, high = loss.bounds
+    widest = 2 * (high - low)  # a difference lies in [-1, 1] times the scale, an answer in [0, 1]
+    return holdout.guard._coarseness(check_precision(precision) / widest)
 
 
 def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None, loss: Loss) -> Ranking:
@@ -85,7 +98,7 @@ def _scaled(interval: Interval, scale: float) -> Interval:
 
 
 def _differences(
-    holdout: Holdout, pairs: Sequence[tuple[Predicted, Predicted]], loss: Loss
+    holdout: Holdout, pairs: Sequence[tuple[Predicted, Predicted]], loss: Loss, coarseness: float = 1.0
 ) -> list[tuple[float, Interval, int]]:
     """Value, interval and price of the mean of (loss of the first - loss of the second)/scale; 2 answers each."""
     plan = holdout.guard.plan
@@ -98,7 +111,7 @@ def _differences(
             wanted += [_square(holdout, a, b, loss), _shifted(holdout, a, b, loss)]
         else:
             wanted += [_excess(holdout, a, b, loss), _excess(holdout, b, a, loss)]
-    readings = holdout.guard._release([Wanted(query) for query in wanted])
+    readings = holdout.guard._release([Wanted(query, coarseness) for query in wanted])
     paid: set[int] = set()
     found = []
     for place, (a, b) in enumerate(pairs):
@@ -117,57 +130,46 @@ def _count_new(readings: Sequence[Reading], paid: set[int]) -> int:
     return len(new)
 
 
-def _losses(holdout: Holdout, each: Predicted, loss: Loss, rows: Rows) -> Values:
-    return loss.rows(each.values, holdout._labels, rows)
-
-
 def _excess(holdout: Holdout, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """max(loss of A - loss of B, 0)."""
-
-    def values(rows: Rows) -> Values:
-        more, less = _losses(holdout, a, loss, rows), _losses(holdout, b, loss, rows)
-        if loss.binary:
-            return np.greater(more, less)
-        return np.maximum(more - less, 0.0)
-
     low, high = loss.bounds
-    return holdout._query(
-        f"excess of the {loss.words} of {a.name} over that of {b.name}",
-        ["excess", loss.words, a.digest, b.digest],
-        values,
-        binary=loss.binary,
-        bounds=(0.0, high - low),
-    )
+    words = f"excess of the {loss.words} of {a.name} over that of {b.name}"
+    function = np.greater if loss.binary else lambda x, y: np.maximum(x - y, 0.0)
+    return _of_both(holdout, a, b, loss, "excess", words, function, binary=loss.binary, bounds=(0.0, high - low))
 
 
 def _square(holdout: Holdout, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """Phi = (loss of A - loss of B)^2."""
-
-    def values(rows: Rows) -> Values:
-        one, other = _losses(holdout, a, loss, rows), _losses(holdout, b, loss, rows)
-        return one != other if loss.binary else (one - other) ** 2
-
     low, high = loss.bounds
-    return holdout._query(
-        f"squared difference of the {loss.words} of {a.name} and of {b.name}",
-        ["square", loss.words, a.digest, b.digest],
-        values,
-        binary=loss.binary,
-        bounds=(0.0, (high - low) ** 2),
-    )
+    words = f"squared difference of the {loss.words} of {a.name} and of {b.name}"
+    function = np.not_equal if loss.binary else lambda x, y: (x - y) ** 2
+    return _of_both(holdout, a, b, loss, "square", words, function, binary=loss.binary, bounds=(0.0, (high - low) ** 2))
 
 
 def _shifted(holdout: Holdout, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """Psi = (loss of A - loss of B + 1)/2."""
+    low, high = loss.bounds
+    words = f"{loss.words} of {a.name} minus that of {b.name}"
+
+    def function(x: Values, y: Values) -> Values:
+        return (np.subtract(x, y, dtype=np.float64) + 1) / 2
+
+    return _of_both(holdout, a, b, loss, "difference", words, function, bounds=(low - high, high - low))
+
+
+def _of_both(
+    holdout: Holdout,
+    a: Predicted,
+    b: Predicted,
+    loss: Loss,
+    kind: str,
+    words: str,
+    function: Callable[[Any, Any], Values],
+    **more: Any,
+) -> VectorQuery:
+    """A question about a function of both models' losses of a row."""
 
     def values(rows: Rows) -> Values:
-        one, other = (np.asarray(_losses(holdout, each, loss, rows), dtype=np.float64) for each in (a, b))
-        return (one - other + 1) / 2
+        return function(*(loss.rows(each.values, holdout._labels, rows) for each in (a, b)))
 
-    low, high = loss.bounds
-    return holdout._query(
-        f"{loss.words} of {a.name} minus that of {b.name}",
-        ["difference", loss.words, a.digest, b.digest],
-        values,
-        bounds=(low - high, high - low),
-    )
+    return holdout._query(words, [kind, loss.words, a.digest, b.digest], values, **more)

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from afresh import display
-from afresh.answer import Answer, Interval, answers_in_words, simulation_mark
+from afresh.answer import Answer, Interval, Released, cost_line, simulation_mark
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison(display.Shown):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Released):
     """The mean loss of A minus that of B, with its simultaneous interval: above 0, B is better."""
 
     a: str
     b: str
     loss: str
-    value: float
-    interval: Interval
-    bounds: tuple[float, float]
-    confidence: float
     rows: int
-    covers: str
-    method: str
-    charged: int
-    left: int
-    simulated: bool = False
-
-    @property
-    def low(self) -> float:
-        """The interval's lower end."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The interval's upper end."""
-        return self.interval.high
 
     @property
     def better(self) -> str | None:
@@ -74,44 +54,20 @@ class Comparison(display.Shown):
             "loss": self.loss,
             "verdict": self.verdict,
             "better": self.better,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "bounds": list(self.bounds),
-            "confidence": self.confidence,
+            **Released.to_dict(self),
             "rows": self.rows,
             "rows_needed": self.rows_needed,
             "smallest_difference": self.interval.half_width,
-            "covers": self.covers,
-            "method": self.method,
-            "charged": self.charged,
-            "left": self.left,
-            "simulated": self.simulated,
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
     def __repr__(self) -> str:
         """One line."""
-        value, low, high = display.with_interval(self.value, self.low, self.high)
-        mark = ", simulated" if self.simulated else ""
-        return f"Comparison({self.verdict}: {value}, [{low}, {high}] at {display.percent(self.confidence)}{mark})"
+        return self._one_line(f"{self.verdict}: ")
 
     def _blocks(self) -> list[display.Block]:
-        value, low, high = display.with_interval(self.value, self.low, self.high)
-        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free"
-        return [
-            *simulation_mark(self.simulated),
-            display.Title(f"{self.verdict}: {self.loss}, A minus B"),
-            display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
-            display.Bar(self.value, self.low, self.high, self.bounds),
-            display.Facts({"A": self.a, "B": self.b}),
-            display.Line(self._takes()),
-            display.Line(self.covers),
-            display.Line(f"{cost}; {self.left:,} left."),
-        ]
+        models = display.Facts({"A": self.a, "B": self.b})
+        title = f"{self.verdict}: {self.loss}, A minus B"
+        return self._lines(title, models, display.Line(self._takes()), display.Line(self.covers))
 
     def _takes(self) -> str:
         width = self.interval.half_width
@@ -144,7 +100,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(display.Shown):
+class Ranking(display.Told):
     """Models in order of their mean loss, tied where the data cannot separate them. All at one confidence."""
 
     models: tuple[Ranked, ...]
@@ -181,14 +137,9 @@ class Ranking(display.Shown):
             "simulated": self.simulated,
         }
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
     def _blocks(self) -> list[display.Block]:
         best = self.best
         title = f"{best[0]} is the best" if len(best) == 1 else f"{len(best)} may be the best"
-        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free"
         rows = []
         for model in self.models:
             value, low, high = display.with_interval(model.score.value, model.score.low, model.score.high)
@@ -199,7 +150,7 @@ class Ranking(display.Shown):
             display.Title(f"{title}: {self.loss}, {display.percent(self.confidence)}"),
             display.Table(["place", "model", "loss", "interval", "behind the first"], rows),
             display.Line("A model whose places overlap with another's is tied with it: the data cannot separate them."),
-            display.Line(f"{cost}; {self.left:,} left."),
+            cost_line(self.charged, self.left),
         ]
 
 

@@ -50,12 +50,12 @@ def read_difference(plan: Plan, first: Reading, second: Reading) -> tuple[float,
     return min(max(2 * second.value - 1, interval.low), interval.high), interval
 
 
-def resolution(plan: Plan, disagreement: float) -> float:
+def resolution(plan: Plan, disagreement: float, coarseness: float = 1.0) -> float:
     """The half-width on the mean of d for two models with 0/1 losses that differ on this share of rows, equally good.
 
     It needs no data: only the plan.
     """
-    mechanism = plan.mechanism
+    mechanism = plan.at(coarseness)
     if isinstance(mechanism, Calibrated):
         return certified((mechanism, disagreement), (mechanism, 0.5)).half_width
     return 2 * mechanism.half_width(disagreement / 2)

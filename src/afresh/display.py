@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,20 @@ class Shown(ABC):
     def _repr_html_(self) -> str:
         body = "".join(_html(block) for block in self._blocks())
         return f'<div style="font-family:system-ui,sans-serif;line-height:1.45;max-width:60em">{body}</div>'
+
+
+class Told(Shown):
+    """A mixin for results that are JSON as well: say what there is in `to_dict`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:

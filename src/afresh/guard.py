@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from afresh import display, noise
-from afresh.answer import Answer, Budget, Coarser, Interval, Transcript
+from afresh.answer import Answer, Budget, Coarser, Interval, Transcript, coverage
 from afresh.engines.base import sum_moments
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
@@ -216,12 +216,11 @@ class Guard(display.Shown):
         )
 
     def _covers(self, asked: AnyAsked) -> str:
-        if self._terms.simulated:
-            return "It covers nothing: the noise came from a seed, so that anyone could subtract it."
-        return (
+        return coverage(
+            self._terms.simulated,
             f"It covers {asked.about_value}, in the population the {self.rows:,} rows were drawn from. All "
             f"answers of this guard, up to {self.plan.answers:,}, hold at once with probability at least "
-            f"{display.percent(self.plan.confidence)}, however the questions were chosen."
+            f"{display.percent(self.plan.confidence)}, however the questions were chosen.",
         )
 
     def charge(

@@ -24,7 +24,10 @@ def embedded(engine: Engine) -> EmbeddedEngine:
     from afresh.engines.embedded import EmbeddedEngine
 
     if not isinstance(engine, EmbeddedEngine):
-        raise DataError("predictions need rows with an order: open a file or a frame, not a table on a server.")
+        raise DataError(
+            "predictions are matched with rows by their order, and the rows of a table in Postgres or Spark have none; "
+            "write the table to a Parquet file, or read it into a frame, and open that."
+        )
     return engine
 
 

@@ -116,7 +116,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return parts
 
     def _open(self, X: Any, y: Any, values: Any, candidates: list[dict[str, Any]]) -> Holdout:
-        from afresh.holdout import holdout
+        from afresh.opening_holdout import holdout
 
         classifier = is_classifier(self.estimator)
         if not classifier and self.loss is None:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Labels, check_predictions
-from afresh.losses.base import Loss
+from afresh.losses.base import Clipped, Loss
 from afresh.losses.custom import Custom
 from afresh.losses.of_classes import Brier, Cost, Log, ZeroOne
-from afresh.losses.of_numbers import Absolute, Clipped, Pinball, Squared
+from afresh.losses.of_numbers import Absolute, Pinball, Squared
 
 __all__ = ["Absolute", "Brier", "Cost", "Custom", "Log", "Loss", "Pinball", "Squared", "ZeroOne"]
 
@@ -33,7 +33,7 @@ def make_loss(loss: Any) -> Loss:
                 "afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom."
             )
         return _NAMED[loss]()
-    if isinstance(loss, ZeroOne | Clipped | Log | Brier | Cost | Custom):
+    if isinstance(loss, ZeroOne | Clipped | Brier | Cost | Custom):
         return loss
     raise InvalidArgument(f"loss == {loss!r}, must be a name or one of afresh.losses; wrap a function in Custom.")
 

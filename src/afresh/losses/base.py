@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Kind, Labels
+from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
 
 
@@ -41,9 +44,34 @@ class Loss(Protocol):
         ...
 
 
-def check_positive(name: str, value: float) -> float:
-    """A positive number, as a float."""
-    # Not a subnormal number, for 1/value is infinite.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not sys.float_info.min <= value < math.inf:
-        raise InvalidArgument(f"{name} == {value!r}, must be a positive number, chosen without looking at the data.")
-    return float(value)
+@dataclass(frozen=True, slots=True)
+class Clipped(ABC):
+    """A loss without natural bounds, cut at `clip`, in its own units."""
+
+    clip: float
+
+    kind: ClassVar[Kind]
+    binary: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check it."""
+        clip: object = self.clip
+        # Not a subnormal number, for 1/clip is infinite.
+        if isinstance(clip, bool) or not isinstance(clip, int | float) or not sys.float_info.min <= clip < math.inf:
+            raise InvalidArgument(f"clip == {clip!r}, must be a positive number, chosen without looking at the data.")
+        object.__setattr__(self, "clip", float(clip))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From no loss to `clip`."""
+        return 0.0, self.clip
+
+    @property
+    def words(self) -> str:
+        """The name and where it is cut."""
+        return f"{self.name} clipped at {number(self.clip)}"
+
+    @abstractmethod
+    def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
+        """The losses of some rows."""

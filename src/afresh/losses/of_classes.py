@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Kind, Labels
-from afresh.losses.base import check_positive
+from afresh.losses.base import Clipped
 from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
 
@@ -76,27 +76,13 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class Log(Clipped):
     """-ln of the probability that was given to the true class, at most `clip` nats."""
 
     clip: float = 5.0
 
-    kind: ClassVar[Kind] = "probabilities"
-    binary: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check it."""
-        object.__setattr__(self, "clip", check_positive("clip", self.clip))
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """From certainty to `clip`."""
-        return 0.0, self.clip
-
-    @property
-    def words(self) -> str:
-        """With its clip."""
-        return f"log loss clipped at {number(self.clip)}"
+    kind = "probabilities"
+    name = "log loss"
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """-ln p, cut before the logarithm could be infinite."""

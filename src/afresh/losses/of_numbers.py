@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.labels import Kind, Labels
-from afresh.losses.base import check_positive
+from afresh.labels import Labels
+from afresh.losses.base import Clipped
 from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Clipped(ABC):
-    """A loss of numbers, cut at `clip`, in its own units."""
+class _OfNumbers(Clipped):
+    """A loss of what a prediction is off."""
 
-    clip: float
-
-    kind: ClassVar[Kind] = "numbers"
-    binary: ClassVar[bool] = False
-    name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        """Check it."""
-        object.__setattr__(self, "clip", check_positive("clip", self.clip))
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """From no loss to `clip`."""
-        return 0.0, self.clip
-
-    @property
-    def words(self) -> str:
-        """The name and where it is cut."""
-        return f"{self.name} clipped at {number(self.clip)}"
+    __slots__ = ()
+    kind = "numbers"
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """The loss of the residual, cut and rescaled."""
@@ -53,7 +35,7 @@ class Clipped(ABC):
         """The loss of residuals, which it may overwrite, rescaled; infinite for an infinite one."""
 
 
-class Squared(Clipped):
+class Squared(_OfNumbers):
     """The squared error, at most `clip`."""
 
     __slots__ = ()
@@ -65,7 +47,7 @@ class Squared(Clipped):
         return residual
 
 
-class Absolute(Clipped):
+class Absolute(_OfNumbers):
     """The absolute error, at most `clip`."""
 
     __slots__ = ()
@@ -78,7 +60,7 @@ class Absolute(Clipped):
 
 
 @dataclass(frozen=True, slots=True)
-class Pinball(Clipped):
+class Pinball(_OfNumbers):
     """The loss that a quantile minimises, at most `clip`: q for each unit too low, 1 - q for each too high."""
 
     quantile: float = 0.5

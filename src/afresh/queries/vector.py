@@ -56,8 +56,8 @@ class VectorQuery:
     def _sum(self, rows: Rows) -> Moments:
         values = self.values(rows)
         if self.binary:
-            total = int(np.count_nonzero(values))
-            return Moments(len(values), total, total)
+            count = int(np.count_nonzero(values))
+            return Moments(len(values), count, count)
         total = float(values.sum())
         # Not `values @ values`: BLAS would call in threads of its own.
         return Moments(len(values), total, float(np.multiply(values, values, out=values).sum()))

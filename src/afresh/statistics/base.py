@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from afresh import display
-from afresh.answer import Answer, Interval, answers_in_words, simulation_mark
+from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
 from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ class Asker:
             value=min(max(value, interval.low), interval.high),
             interval=interval,
             confidence=plan.confidence,
-            covers="It covers nothing: the noise came from a seed, so that anyone could subtract it."
-            if simulated
-            else covers,
+            covers=coverage(simulated, covers),
             missing=missing,
             method=plan.method,
             charged=sum(answer.charged for answer in self.asked),
@@ -81,7 +78,7 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Measures(display.Shown):
+class Measures(display.Told):
     """Several answers with names, such as the bins of a histogram."""
 
     title: str
@@ -108,23 +105,18 @@ class Measures(display.Shown):
         """JSON-ready."""
         return {"title": self.title, "answers": {name: answer.to_dict() for name, answer in self.answers.items()}}
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
-
     def _blocks(self) -> list[display.Block]:
         last = list(self.answers.values())[-1]
         rows = [
             [name, *display.with_interval(answer.value, answer.low, answer.high)]
             for name, answer in self.answers.items()
         ]
-        cost = f"Charged {answers_in_words(self.charged)}" if self.charged else "Free, asked before"
         return [
             *simulation_mark(last.simulated),
             display.Title(f"{self.title}, {display.percent(last.confidence)}"),
             display.Table(["", "value", "low", "high"], rows),
             display.Line("All intervals hold at once, with all others of this guard."),
-            display.Line(f"{cost}; {last.left:,} left."),
+            cost_line(self.charged, last.left),
         ]
 
 

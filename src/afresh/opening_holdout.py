@@ -1,0 +1,156 @@
+"""`afresh.holdout`: features, labels and a guard put together into a holdout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from afresh.errors import DataError, InvalidArgument
+from afresh.guard import Guard
+from afresh.holdout import Holdout, Recipe
+
+if TYPE_CHECKING:
+    from afresh.ledger import Ledger
+    from afresh.losses import Loss
+
+
+def holdout(
+    data: Any,
+    y: Any = None,
+    *,
+    label: str = "label",
+    loss: Any = "zero-one",
+    classes: Sequence[Any] | None = None,
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    answers: int | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    simulation_seed: int | None = None,
+) -> Holdout:
+    """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
+
+    Features are an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever
+    `afresh.open` takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the
+    guard's, and `holdout.guard.ask("x0 > 3")` spends from the same budget as a score.
+
+    `loss` is what scores average, see `afresh.losses`. `classes` says which classes there are; left out, they are the
+    different labels, which become public by that: leave it out only where they are no secret.
+
+    The guarantee needs models that are functions of one row's features and were not made from these rows in any other
+    way than through answers: predictions that were tuned row by row, or on features of the holdout, have no population
+    to speak of. docs/models.md says what holds then.
+    """
+    from afresh.labels import check_classes
+    from afresh.losses import make_loss
+    from afresh.opening import open as open_guard
+
+    made, declared = make_loss(loss), check_classes(classes)
+    opening = {
+        "questions": questions,
+        "confidence": confidence,
+        "method": method,
+        "answers": answers,
+        "analyst": analyst,
+        "must_exist": must_exist,
+        "simulation_seed": simulation_seed,
+    }
+    if isinstance(data, Guard):
+        if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
+            raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
+        return _hold(data, label, declared, made)
+    features, table = (None, data) if y is None else (data, _with_label(data, y, label))
+    # A wrong label is told before a ledger fixes a plan for the data.
+    guard = open_guard(table, ledger=ledger, _check=lambda schema: _column(label, schema), **opening)  # type: ignore[arg-type]
+    try:
+        recipe = None
+        if (place := _place(ledger)) and simulation_seed is None:
+            told = {"label": label, "loss": made, "classes": classes, "analyst": guard.analyst}
+            recipe = {"data": data, "y": y, "ledger": place, **told}
+        return _hold(guard, label, declared, made, features, recipe)
+    except BaseException:
+        guard.close()
+        raise
+
+
+def _hold(
+    guard: Guard,
+    label: str,
+    declared: tuple[Any, ...] | None,
+    loss: Loss,
+    features: Any = None,
+    recipe: Recipe | None = None,
+) -> Holdout:
+    from afresh.engines.rowwise import order_of, read_column
+    from afresh.labels import Labels
+
+    column = _column(label, guard.columns)
+    labels = Labels(read_column(guard._engine, column), declared)
+    _ = labels.numbers if loss.kind == "numbers" else labels.codes  # a loss that does not suit them is told now
+    return Holdout(guard, column, labels, loss, order_of(guard._engine), features, recipe)
+
+
+def _column(label: str, columns: Iterable[str]) -> str:
+    """The column that is meant, whatever its case."""
+    names = {name.lower(): name for name in columns}
+    if not isinstance(label, str) or label.lower() not in names:
+        raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(names.values())}.")
+    return names[label.lower()]
+
+
+_REOPENED: dict[tuple[str, str], Holdout] = {}  # in another process, for as long as it lives
+
+
+def reopen(recipe: Recipe, fingerprint: str) -> Holdout:
+    """The holdout of another process, on the same ledger; its plan is the one in force."""
+    key = (fingerprint, repr((recipe["ledger"], recipe["label"], recipe["loss"].words, recipe["classes"])))
+    if key not in _REOPENED:
+        _REOPENED[key] = holdout(**recipe, must_exist=True)
+    return _REOPENED[key]
+
+
+def _place(ledger: Any) -> str | None:
+    """Where another process finds the ledger; None if it cannot."""
+    from afresh.ledger import default_place, is_server
+
+    if not isinstance(ledger, str | os.PathLike | None):
+        return None
+    place = default_place() if ledger is None else os.fspath(ledger)
+    if place == ":memory:" or is_server(place):
+        return None if place == ":memory:" else place
+    return os.path.abspath(os.path.expanduser(place))
+
+
+def _with_label(features: Any, y: Any, label: str) -> Any:
+    """Features and labels as one Arrow table."""
+    import pyarrow as pa  # on demand: `import afresh` stays fast
+
+    from afresh.engines.sources import as_arrow
+
+    if hasattr(features, "toarray"):
+        raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
+    try:
+        table = as_arrow(features)
+    except DataError:
+        array = np.asarray(features)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise DataError(
+                f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
+                "or an array of numbers with a row a case."
+            ) from None
+        table = pa.table({f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])})
+    values = np.asarray(y)
+    if values.ndim != 1 or len(values) != table.num_rows:
+        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; each needs one.")
+    if label.lower() in (name.lower() for name in table.column_names):
+        raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
+    try:
+        return table.append_column(label, pa.array(values, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError):
+        pass  # what pyarrow says would quote labels
+    raise DataError("the labels mix values of several types; give them one type before opening them.")
