@@ -90,12 +90,14 @@ class _Cells:
         return self.asker.answer(f"{words} of {self.predicted.name}", value, interval, (0.0, 1.0), _MISSING)
 
 
-def _share(part: Answer, rest: Answer) -> tuple[float, Interval]:
-    """a/(a + b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
-    low = part.low / (part.low + rest.high) if part.low + rest.high > 0 else 0.0
-    high = part.high / (part.high + rest.low) if part.high + rest.low > 0 else 1.0
-    both = part.value + rest.value
-    return (part.value / both if both > 0 else (low + high) / 2), Interval(low, high)
+def _share(part: Answer, rest: Answer, *, weight: float = 1.0) -> tuple[float, Interval]:
+    """a/(a + w b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
+
+    def ratio(a: float, b: float, otherwise: float) -> float:
+        return a / (a + weight * b) if a + weight * b > 0 else otherwise
+
+    low, high = ratio(part.low, rest.high, 0.0), ratio(part.high, rest.low, 1.0)
+    return ratio(part.value, rest.value, (low + high) / 2), Interval(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,7 @@ class F1:
         code = cells.code
         wrong = ("positive in prediction or in truth, not both", lambda p, y: (p == code) != y)
         right, mistakes = cells.ask([_true_positives(code), wrong], True)
-        low = right.low / (right.low + mistakes.high / 2) if right.low + mistakes.high > 0 else 0.0
-        high = right.high / (right.high + mistakes.low / 2) if right.high + mistakes.low > 0 else 1.0
-        both = right.value + mistakes.value / 2
-        return cells.answer("F1", right.value / both if both > 0 else (low + high) / 2, Interval(low, high))
+        return cells.answer("F1", *_share(right, mistakes, weight=0.5))
 
 
 def _true_positives(code: int) -> _Cell:

@@ -93,39 +93,45 @@ class StandardDeviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Covariance:
-    """The covariance of two numbers of a row."""
+class _OfTwo:
+    """A statistic of two numbers of a row."""
 
     x: str
     y: str
     bounds_x: tuple[float, float]
     bounds_y: tuple[float, float]
+
+    def _columns(self, asker: Asker) -> list[_Column]:
+        return _columns(asker, [(self.x, check_bounds(self.bounds_x)), (self.y, check_bounds(self.bounds_y))])
+
+    def _answer(self, asker: Asker, name: str, value: float, interval: Interval, most: float) -> Answer:
+        missing = f"x: {about_missing(check_bounds(self.bounds_x))} y: {about_missing(check_bounds(self.bounds_y))}"
+        return asker.answer(f"{name} of {self.x} and {self.y}", value, interval, (-most, most), missing)
+
+
+class Covariance(_OfTwo):
+    """The covariance of two numbers of a row."""
+
+    __slots__ = ()
     price = 4
 
     def measure(self, asker: Asker) -> Answer:
         """Both means, then the positive and the negative part of the product around them."""
-        bounds = check_bounds(self.bounds_x), check_bounds(self.bounds_y)
-        x, y = _columns(asker, [(self.x, bounds[0]), (self.y, bounds[1])])
-        value, interval = _covariance(asker, x, y)
-        most = math.prod((high - low) / 2 for low, high in bounds)
-        name = f"covariance of {self.x} and {self.y}"
-        return asker.answer(name, value, interval, (-most, most), _missing(bounds))
+        columns = self._columns(asker)
+        value, interval = _covariance(asker, *columns)
+        most = math.prod((column.bounds[1] - column.bounds[0]) / 2 for column in columns)
+        return self._answer(asker, "covariance", value, interval, most)
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
+class Correlation(_OfTwo):
     """The correlation of two numbers of a row."""
 
-    x: str
-    y: str
-    bounds_x: tuple[float, float]
-    bounds_y: tuple[float, float]
+    __slots__ = ()
     price = 6
 
     def measure(self, asker: Asker) -> Answer:
         """The covariance over the root of both variances."""
-        bounds = check_bounds(self.bounds_x), check_bounds(self.bounds_y)
-        x, y = _columns(asker, [(self.x, bounds[0]), (self.y, bounds[1])])
+        x, y = self._columns(asker)
         value, interval = _covariance(asker, x, y)
         squares = asker.ask([x.square, y.square])
         first, second = x.variance(squares[0]), y.variance(squares[1])
@@ -139,9 +145,7 @@ class Correlation:
         if roots[0] == 0:  # no spread at all is possible: then nothing is said
             low, high = -1.0, 1.0
         middle = math.sqrt(squares[0].value * squares[1].value)
-        name = f"correlation of {self.x} and {self.y}"
-        found = value / middle if middle > 0 else 0.0
-        return asker.answer(name, found, Interval(low, high), (-1.0, 1.0), _missing(bounds))
+        return self._answer(asker, "correlation", value / middle if middle > 0 else 0.0, Interval(low, high), 1.0)
 
 
 def _covariance(asker: Asker, x: _Column, y: _Column) -> tuple[float, Interval]:
@@ -155,7 +159,3 @@ def _covariance(asker: Asker, x: _Column, y: _Column) -> tuple[float, Interval]:
     )
     around, slack = of_parts(positive.interval, negative.interval), x.error * y.error
     return positive.value - negative.value, Interval(around.low - slack, around.high + slack)
-
-
-def _missing(bounds: tuple[tuple[float, float], tuple[float, float]]) -> str:
-    return " ".join(f"{name}: {about_missing(each)}" for name, each in zip("xy", bounds, strict=True))
