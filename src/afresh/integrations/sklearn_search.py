@@ -13,7 +13,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, indexable
 
 from afresh.errors import InvalidArgument
 
@@ -73,6 +73,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         if issparse(X):
             raise InvalidArgument("sparse features are not supported; pass an array: X.toarray().")
+        if not hasattr(X, "columns"):  # a frame may hold what only the estimator knows to read
+            X = check_array(X, ensure_all_finite=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
         if is_classifier(self.estimator):
             check_classification_targets(y)
@@ -173,6 +175,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
         tags.regressor_tags, tags.target_tags = inner.regressor_tags, inner.target_tags
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.target_tags.multi_output = False
         return tags
 
 
