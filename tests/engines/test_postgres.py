@@ -88,6 +88,13 @@ def test_what_cannot_be_opened(postgres_url: str, people: Any) -> None:
     assert open_engine(postgres_url, "mine.broken").rows == 600  # only its column fails
 
 
+def test_predictions_need_rows_with_an_order(postgres_url: str, people: Any) -> None:
+    with afresh.open(postgres_url, questions=3, table="mine.people") as guard:
+        with pytest.raises(DataError, match="write the table to a Parquet file"):
+            afresh.holdout(guard, label="churned")
+        assert guard.budget.spent == 0
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [

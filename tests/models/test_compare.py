@@ -1,6 +1,7 @@
 """Is B better than A, paired; and many models in order."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -131,6 +132,45 @@ def test_best_of_with_little_budget_goes_by_scores() -> None:
         with pytest.raises(BudgetExhausted):
             holdout.compare(GOOD, BAD)
         assert holdout.budget.left == 1
+
+
+@pytest.mark.parametrize("method", ["stabilized", "calibrated"])
+def test_a_coarser_comparison_costs_less(method: str) -> None:
+    """Simulated noise: decided once."""
+    target = X @ [1.0, 1.0]
+    a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
+    truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
+    loss, plan = Squared(clip=4), {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4}
+    with afresh.holdout(X, target, loss=loss, **plan) as holdout:
+        full, enough = holdout.resolution(1), 2 * holdout.resolution(1)
+        coarse = holdout.compare(a, b, precision=enough)
+        spent = holdout.budget.spent_information
+        assert coarse.charged == 2
+        assert truth in coarse.interval
+        assert coarse.interval.half_width <= holdout.resolution(1, precision=enough) <= enough
+        assert (
+            holdout.resolution(0.1)
+            < holdout.resolution(0.1, precision=enough)
+            < holdout.resolution(1, precision=enough)
+        )
+        assert holdout.compare(b, a, precision=enough).charged == 0
+        fine = holdout.compare(a, b)
+        assert fine.charged == 2
+        assert spent < (holdout.budget.spent_information - spent) / 2
+        assert truth in fine.interval
+        assert fine.interval.half_width < coarse.interval.half_width
+        assert holdout.compare(a, b, precision=enough) == replace(fine, charged=0)  # the finer answer serves
+        for bad in (0, -1, full / 2, 4, "1", True):
+            with pytest.raises(InvalidArgument, match="precision"):
+                holdout.compare(a, b, precision=bad)  # type: ignore[arg-type]
+        assert verify(holdout.guard.receipt()).passed
+
+
+def test_a_precision_is_refused_where_all_answers_are_alike() -> None:
+    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=4) as holdout:
+        with pytest.raises(InvalidArgument, match="leave it out"):
+            holdout.compare(GOOD, GOOD, precision=0.4)
+        assert holdout.budget.spent == 0
 
 
 def test_resolution_grows_with_disagreement() -> None:

@@ -136,6 +136,14 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
         pickle.dumps(holdout)
 
 
+def test_a_wrong_label_fixes_no_plan(tmp_path: Path) -> None:
+    frame, place = pd.DataFrame({"x": X[:, 0], "sick": Y}), tmp_path / "ledger.sqlite"
+    with pytest.raises(InvalidArgument, match="must be one of the columns x, sick"):
+        afresh.holdout(frame, label="ill", questions=7, ledger=place)
+    with afresh.holdout(frame, label="sick", questions=9, ledger=place) as holdout:
+        assert holdout.budget.questions == 9
+
+
 def test_numbers_and_classes(tmp_path: Path) -> None:
     target = X @ [1.0, 2.0, 3.0]
     with afresh.holdout(X, target, loss=Squared(clip=4), questions=4, simulation_seed=9, answers=8) as holdout:

@@ -1,9 +1,12 @@
 """Losses against scikit-learn's, and what no row may make them say."""
 
+import os
+import signal
 from typing import Any
 
 import numpy as np
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
@@ -138,6 +141,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: make_loss("squared"), "Squared"),
         (lambda: make_loss(lambda p, y: p), "Custom"),
         (lambda: Squared(clip=0), "clip == 0"),
+        (lambda: Squared(clip=5e-324), "clip == 5e-324"),
         (lambda: Log(clip=float("inf")), "positive"),
         (lambda: Pinball(clip=1, quantile=1.0), "between 0 and 1"),
         (lambda: Cost(((1, 2, 3), (1, 2, 3))), "square"),
@@ -164,9 +168,48 @@ def test_encode_finds_places(values: list[int], classes: set[int]) -> None:
     assert encode(np.array(list(map(str, values)), dtype=object), text).tolist() == expected
 
 
+def test_extreme_clips_and_chances() -> None:
+    assert mean(Log(clip=100), np.array([1e-30, 1e-50, 1.0]), np.array([True, True, False])) == pytest.approx(
+        (30 * np.log(10) + 200) / 3
+    )
+    for clip in (2.3e-308, 1.7e308):
+        for loss in (Squared(clip=clip), Absolute(clip=clip), Pinball(clip=clip, quantile=0.01)):
+            values = loss.rows(np.array([0.0, 1e300, 0.0]), Labels(np.array([0.0, -1e300, np.nan])), slice(None))
+            assert values[[0, 2]].tolist() == [0, 1]
+            assert 0 < values[1] <= 1
+
+
+def test_zero_has_no_sign() -> None:
+    for kind in ("numbers", "probabilities"):
+        given = np.array([-0.0, 1.0, 0.5])
+        checked = check_predictions(given, kind, Labels(np.array([0, 1, 1])))  # type: ignore[arg-type]
+        assert not np.signbit(checked).any()
+        assert np.signbit(given[0])
+
+
+def test_digests_are_those_of_a_plain_hash() -> None:
+    """Put together by hand: one message, one thread."""
+    array = np.random.default_rng(0).normal(size=(600_000, 1))  # so long that threads hash it
+    key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v2: names of questions").digest()
+    message = b'["afresh-vector-v2", "a", 1]\n<f8 (600000, 1)\n' + array.tobytes()
+    assert keyed_digest("02" * 32, ["a", 1], [array]) == blake3(message, key=key).hexdigest()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_process_can_hash() -> None:
+    array = np.zeros(600_000)
+    digest = keyed_digest("02" * 32, [], [array])
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # a process that waits for threads it does not have would wait forever
+        os._exit(keyed_digest("02" * 32, [], [array]) != digest)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_digests_are_keyed_and_see_everything() -> None:
     seeds = "00" * 32, "01" * 32
-    array = np.arange(300_000.0)  # more than one leaf
+    array = np.arange(300_000.0)  # so long that threads hash it
     changed = array.copy()
     changed[-1] += 1
     digests = {

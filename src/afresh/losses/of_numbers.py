@@ -77,5 +77,6 @@ class Pinball(_OfNumbers):
         return f"pinball loss of the {number(self.quantile)} quantile clipped at {number(self.clip)}"
 
     def _of(self, residual: Floats) -> Floats:
-        low, high = self.quantile / self.clip, (self.quantile - 1) / self.clip
-        return np.maximum(low * residual, high * residual, out=residual)
+        too_high = residual * ((self.quantile - 1) / self.clip)
+        residual *= self.quantile / self.clip
+        return np.maximum(residual, too_high, out=residual)
