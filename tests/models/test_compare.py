@@ -140,8 +140,8 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
     target = X @ [1.0, 1.0]
     a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
     truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
-    loss, plan = Squared(clip=4), {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4}
-    with afresh.holdout(X, target, loss=loss, **plan) as holdout:
+    plan: dict[str, Any] = {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4}
+    with afresh.holdout(X, target, loss=Squared(clip=4), **plan) as holdout:
         full, enough = holdout.resolution(1), 2 * holdout.resolution(1)
         coarse = holdout.compare(a, b, precision=enough)
         spent = holdout.budget.spent_information

@@ -182,7 +182,7 @@ def test_extreme_clips_and_chances() -> None:
 def test_zero_has_no_sign() -> None:
     for kind in ("numbers", "probabilities"):
         given = np.array([-0.0, 1.0, 0.5])
-        checked = check_predictions(given, kind, Labels(np.array([0, 1, 1])))  # type: ignore[arg-type]
+        checked = check_predictions(given, kind, Labels(np.array([0, 1, 1])))
         assert not np.signbit(checked).any()
         assert np.signbit(given[0])
 
