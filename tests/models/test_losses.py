@@ -17,7 +17,7 @@ from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squ
 from afresh.queries.vector import VectorQuery, keyed_digest
 
 RNG = np.random.default_rng(11)
-N = 40_000  # more rows than are evaluated at once
+N = 80_000  # more rows than are evaluated at once
 CLASSES = np.array(["ant", "bee", "cow"])
 TRUTH = CLASSES[RNG.integers(0, 3, N)]
 GUESS = np.where(RNG.random(N) < 0.6, TRUTH, CLASSES[RNG.integers(0, 3, N)])
