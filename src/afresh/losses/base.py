@@ -40,7 +40,7 @@ class Loss(Protocol):
         ...
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """The losses of some rows, rescaled to [0, 1], in an array of their own; booleans if `binary`."""
+        """The losses of some rows, rescaled to [0, 1]; booleans if `binary`."""
         ...
 
 
