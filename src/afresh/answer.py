@@ -139,7 +139,7 @@ def coverage(simulated: bool, said: str) -> str:
 
 def cost_line(charged: int, left: int) -> display.Line:
     """The last line of every result."""
-    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, asked before"
+    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
     return display.Line(f"{cost}; {left:,} left.")
 
 
