@@ -182,7 +182,10 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
 def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
     if array.ndim != 1:
         raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
-    _check_finite(array)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()  # of finite numbers it is finite too, unless it overflows
+    if not math.isfinite(total):
+        _check_finite(array)
     return _one_zero(array)
 
 
@@ -193,27 +196,26 @@ def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -
             f"predictions have the shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
             f"of the classes {', '.join(map(repr, classes[:10]))}."
         )
-    least, most = _check_finite(array)
-    if least < 0 or most > 1:
+    least, most = float(array.min()), float(array.max())
+    if not (least >= 0 and most <= 1):  # both are NaN where any is
+        _check_finite(array)
         raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is no probability.")
     if array.ndim == 2:
         off = np.abs(sum(array.T) - 1)  # column by column, since numpy is slow to add up many short rows
         if off.max() > _SUM:
             place = int(np.argmax(off))
             raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")
-    return _one_zero(array[:, 1] if array.shape[1:] == (2,) else array)
+    array = np.ascontiguousarray(array[:, 1]) if array.shape[1:] == (2,) else array
+    return array if least > 0 else _one_zero(array)
 
 
-def _check_finite(array: NDArray[np.float64]) -> tuple[float, float]:
-    """The least and the greatest; both are NaN where any is."""
-    least, most = float(array.min()), float(array.max())
-    if not (math.isfinite(least) and math.isfinite(most)):
-        place = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
+def _check_finite(array: NDArray[np.float64]) -> None:
+    finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+    if not finite.all():
+        place = int(np.argmin(finite))
         raise InvalidArgument(f"the prediction of row {place} is {array[place]}; predictions must be finite numbers.")
-    return least, most
 
 
 def _one_zero(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """In one piece, without -0.0, which is the same prediction as 0.0: its bits are those of the least integer."""
-    array = np.ascontiguousarray(array)
+    """Without -0.0, which is the same prediction as 0.0: its bits are those of the least integer."""
     return array + 0.0 if array.view(np.int64).min() == np.iinfo(np.int64).min else array

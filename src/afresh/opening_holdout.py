@@ -50,6 +50,8 @@ def holdout(
     from afresh.losses import make_loss
     from afresh.opening import open as open_guard
 
+    if not isinstance(label, str):
+        raise InvalidArgument(f"label == {label!r}, must be the name of a column.")
     made, declared = make_loss(loss), check_classes(classes)
     opening = {
         "questions": questions,
@@ -98,7 +100,7 @@ def _hold(
 def _column(label: str, columns: Iterable[str]) -> str:
     """The column that is meant, whatever its case."""
     names = {name.lower(): name for name in columns}
-    if not isinstance(label, str) or label.lower() not in names:
+    if label.lower() not in names:
         raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(names.values())}.")
     return names[label.lower()]
 

@@ -120,6 +120,8 @@ def test_missing_labels_have_the_largest_loss() -> None:
         ("classes", [["ant", "bee"]] * 4, "one class for each row"),
         ("numbers", [1, 2, np.nan, 4], "row 2 is nan"),
         ("numbers", [1, 2, np.inf, 4], "finite"),
+        ("numbers", [1, -np.inf, np.inf, 4], "row 1 is -inf"),
+        ("probabilities", [[0.2, 0.3, 0.5]] * 3 + [[0.5, np.nan, 0.5]], "row 3 is"),
         ("numbers", ["a", "b", "c", "d"], "not numbers"),
         ("numbers", np.ones((4, 2)), "one number for each row"),
         ("probabilities", np.ones((4, 2)) / 2, "a probability a class"),
@@ -177,6 +179,11 @@ def test_extreme_clips_and_chances() -> None:
             values = loss.rows(np.array([0.0, 1e300, 0.0]), Labels(np.array([0.0, -1e300, np.nan])), slice(None))
             assert values[[0, 2]].tolist() == [0, 1]
             assert 0 < values[1] <= 1
+
+
+def test_numbers_whose_sum_is_infinite_are_numbers() -> None:
+    given = np.array([1.7e308, 1.7e308, -1.0])
+    assert check_predictions(given, "numbers", Labels(np.zeros(3))) is given
 
 
 def test_zero_has_no_sign() -> None:
