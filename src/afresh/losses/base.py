@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
@@ -42,6 +43,14 @@ class Loss(Protocol):
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """The losses of some rows, rescaled to [0, 1]; booleans if `binary`."""
         ...
+
+
+_ONES = np.ones(1 << 16)
+
+
+def at_most_one(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cut at 1, in place. numpy is twice as fast with an array of ones as with the number."""
+    return np.minimum(losses, _ONES[: len(losses)] if len(losses) <= len(_ONES) else 1.0, out=losses)
 
 
 @dataclass(frozen=True, slots=True)

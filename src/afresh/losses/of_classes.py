@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Kind, Labels
-from afresh.losses.base import Clipped
+from afresh.losses.base import Clipped, at_most_one
 from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
 
@@ -95,7 +95,7 @@ class Log(Clipped):
         losses = np.log(np.maximum(right, math.exp(-self.clip), out=right), out=right)
         np.abs(losses, out=losses)  # an infinite chance has an infinite loss as well, cut like any other
         losses *= 1 / self.clip
-        return np.minimum(losses, 1.0, out=losses)
+        return at_most_one(losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Brier:
             losses = ((chances**2).sum(axis=1) - right**2 + (1 - right) ** 2) / 2
             losses[codes < 0] = 1.0
             np.maximum(losses, 0.0, out=losses)
-        return np.minimum(losses, 1.0, out=losses)
+        return at_most_one(losses)
 
 
 def _of_truth(chances: Floats, codes: NDArray[np.int32]) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Labels
-from afresh.losses.base import Clipped
+from afresh.losses.base import Clipped, at_most_one
 from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
 
@@ -28,7 +28,7 @@ class _OfNumbers(Clipped):
         """The loss of the residual, cut and rescaled."""
         with np.errstate(over="ignore"):
             losses = self._of(labels.numbers[rows] - predictions[rows])
-        return np.minimum(losses, 1.0, out=losses)
+        return at_most_one(losses)
 
     @abstractmethod
     def _of(self, residual: Floats) -> Floats:
