@@ -31,6 +31,7 @@ def open(  # the name a newcomer expects: afresh.open
     method: str | None = None,
     *,
     answers: int | None = None,
+    guesser: str | None = None,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -44,7 +45,8 @@ def open(  # the name a newcomer expects: afresh.open
 
     The first opening fixes the plan for good: `questions` (default 100), `confidence` (default 0.95), `method`
     (default: the narrowest) and `answers`, how many answers there may be if some are asked with a coarser `precision`
-    (default: as many as questions). Later openings of the same content, under whatever name or encoding, find
+    (default: as many as questions). With method="guess-and-check", `guesser` is the mechanism that guesses,
+    "stabilized" (default) or "calibrated". Later openings of the same content, under whatever name or encoding, find
     it in the ledger; they may leave these out, and are refused if they say otherwise.
 
     The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
@@ -59,7 +61,7 @@ def open(  # the name a newcomer expects: afresh.open
     """
     from afresh.engines.opening import open_engine  # on demand: `import afresh` stays fast
 
-    wanted = check_wishes(questions, confidence, method, answers, METHODS)
+    wanted = check_wishes(questions, confidence, method, answers, guesser, METHODS)
     who = _check_analyst(analyst)
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     engine = open_engine(data, table)
@@ -139,6 +141,7 @@ def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simu
             DEFAULT_CONFIDENCE if wanted.confidence is None else wanted.confidence,
             answers=wanted.answers,
             method=wanted.method,
+            guesser=wanted.guesser,
         )
         terms = book.open(
             fingerprint,

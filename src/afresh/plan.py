@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from afresh import display
@@ -20,7 +20,7 @@ from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.plan_search import Planner, fewest_rows, most_questions
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
-from afresh.wishes import check_confidence, check_count, check_method, complement
+from afresh.wishes import check_confidence, check_count, check_guesser, check_method, complement
 
 # The methods that carry a certificate, with the section of docs/guarantees.md that proves it.
 PLANNERS: Mapping[str, Planner] = {
@@ -39,8 +39,8 @@ def _equal(planner: Callable[[int, int, float], Mechanism]) -> Planner:
     return plan
 
 
-# These are certified too, but used only if asked for by name: the first promises no width in advance, and the others
-# are wider than the ones above.
+# These are certified too and stand in every comparison, but are used only if asked for by name: the first promises no
+# width in advance, and the others are wider than one of the above whatever the rows and questions (tests/test_plan.py).
 _BY_NAME: Mapping[str, Planner] = {
     "guess-and-check": _equal(plan_guess_and_check),
     "fixed-gaussian": _equal(plan_fixed_gaussian),
@@ -98,6 +98,11 @@ class Plan(display.Shown):
         return self.mechanism.method
 
     @property
+    def guesser(self) -> str | None:
+        """The mechanism that guesses, with guess and check; None otherwise."""
+        return self.mechanism.guesser if isinstance(self.mechanism, GuessAndCheck) else None
+
+    @property
     def rows(self) -> int:
         """n, the number of rows."""
         return self.mechanism.rows
@@ -153,8 +158,6 @@ class Plan(display.Shown):
         n, k, failure, answers = self.rows, self.questions, self.mechanism.failure, self.answers
         lines = {}
         for name, planner in METHODS.items():
-            if name not in (*PLANNERS, "guess-and-check", self.method):
-                continue  # wider than the others, and not asked for
             mechanism = self.mechanism if name == self.method else planner(n, k, failure, answers)
             widths = None if mechanism is None else _widths(mechanism.half_width)
             about = _ABOUT[name] if widths else _UNAVAILABLE[name]
@@ -171,6 +174,7 @@ class Plan(display.Shown):
         """JSON-ready, with the comparison."""
         return {
             "method": self.method,
+            "guesser": self.guesser,
             "rows": self.rows,
             "questions": self.questions,
             "answers": self.answers,
@@ -214,6 +218,16 @@ class Plan(display.Shown):
             )
         return words
 
+    @property
+    def _accounted(self) -> str:
+        if self.information is not None:
+            return f"{self.information:.4g} nats, {self.charge:.4g} an answer"
+        if isinstance(m := self.mechanism, GuessAndCheck):
+            return (
+                f"not accounted for: {m.guess_rows:,} rows guess, and validity rests on the {m.check_rows:,} that check"
+            )
+        return "not accounted for: every question has rows of its own"
+
     def _blocks(self) -> list[display.Block]:
         widths = [f"±{display.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
         return [
@@ -222,14 +236,14 @@ class Plan(display.Shown):
             ),
             display.Facts(
                 {
-                    "method": self.method,
-                    "half-width": ", ".join(widths) + " (share of rows)",
-                    "information": "not accounted for: every question has rows of its own"
-                    if self.information is None
-                    else f"{self.information:.4g} nats, {self.charge:.4g} an answer",
+                    "method": self.method + ("" if self.guesser is None else f", with guesses by {self.guesser}"),
+                    "half-width": ", ".join(widths)
+                    + " (share of rows)"
+                    + ("" if self.guesser is None else ", if checks pass"),
+                    "information": self._accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
-                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in ("rows", "questions", "failure")
+                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE
                     )
                     or "none",
                 }
@@ -250,6 +264,7 @@ class Plan(display.Shown):
         ]
 
 
+_SAID_ELSEWHERE = ("rows", "questions", "failure", "calibrated")
 _ABOUT = {
     "stabilized": "fixed noise on a variance-stabilised mean",
     "calibrated": "noise calibrated to the variance (the paper's mechanism)",
@@ -279,16 +294,21 @@ def plan(
     width: float | None = None,
     mean: float = 0.5,
     method: str | None = None,
+    guesser: str | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
     `width` is a half-width for an answer that reads `mean`. Without it, the method is the one with the smallest
     geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
     rows or allows the most questions. `method` forces one. `answers`, if more than `questions`, is how many answers
-    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
+    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider. `guesser`, with
+    method="guess-and-check" only, is the mechanism that guesses, "stabilized" (default) or "calibrated".
     """
     failure = complement(check_confidence(confidence))
     planners = PLANNERS if method is None else {method: METHODS[check_method(method, METHODS)]}
+    if guesser is not None:
+        guessing = partial(plan_guess_and_check, guesser=check_guesser(guesser, method))
+        planners = {GuessAndCheck.method: _equal(guessing)}
     if rows is not None:
         rows = check_count("rows", rows, FEWEST_ROWS)
     if questions is not None:

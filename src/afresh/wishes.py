@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, SupportsFloat
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms.guess_and_check import GUESSERS, GuessAndCheck
 
 if TYPE_CHECKING:
     from afresh.plan import Plan
@@ -30,6 +31,7 @@ class Wishes:
     confidence: float | None
     method: str | None
     answers: int | None
+    guesser: str | None
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -39,6 +41,7 @@ class Wishes:
             ("confidence", self.confidence, failure, plan.mechanism.failure),
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
+            ("guesser", self.guesser, self.guesser, plan.guesser),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
         if not said:
@@ -46,6 +49,8 @@ class Wishes:
         kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
         if plan.answers != plan.questions:
             kept += f", answers={plan.answers}"
+        if plan.guesser is not None:
+            kept += f", guesser={plan.guesser!r}"
         return f"These data were first opened with {kept}, and now with {', '.join(said)}."
 
 
@@ -54,6 +59,7 @@ def check_wishes(
     confidence: float | None,
     method: str | None,
     answers: int | None,
+    guesser: str | None,
     methods: Collection[str],
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
@@ -62,6 +68,7 @@ def check_wishes(
         None if confidence is None else check_confidence(confidence),
         None if method is None else check_method(method, methods),
         None if answers is None else check_count("answers", answers, questions or 1),
+        None if guesser is None else check_guesser(guesser, GuessAndCheck.method if method is None else method),
     )
 
 
@@ -82,6 +89,17 @@ def check_method(method: str, methods: Collection[str]) -> str:
     if not isinstance(method, str) or method not in methods:
         raise InvalidArgument(f"method == {method!r}, must be one of {', '.join(methods)}.")
     return method
+
+
+def check_guesser(guesser: str, method: str | None) -> str:
+    """One of the mechanisms that can guess, where there is something to guess."""
+    if not isinstance(guesser, str) or guesser not in GUESSERS:
+        raise InvalidArgument(f"guesser == {guesser!r}, must be one of {', '.join(GUESSERS)}.")
+    if method != GuessAndCheck.method:
+        raise InvalidArgument(
+            f"guesser == {guesser!r} goes with method={GuessAndCheck.method!r} only; say so, or leave it out."
+        )
+    return guesser
 
 
 def check_count(name: str, value: int, fewest: int) -> int:

@@ -17,6 +17,7 @@ from afresh.cli.options import (
     EXIT_ERROR,
     Analyst,
     Data,
+    Guesser,
     Json,
     LedgerPlace,
     Method,
@@ -89,6 +90,7 @@ def plan(
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
     method: Method = None,
+    guesser: Guesser = None,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
@@ -99,7 +101,10 @@ def plan(
     """
     from afresh.plan import plan as make_plan
 
-    show(make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method), as_json)
+    made = make_plan(
+        rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, guesser=guesser
+    )
+    show(made, as_json)
 
 
 @app.command(epilog=EPILOG)
@@ -150,6 +155,7 @@ def ask(
         ),
     ] = None,
     method: Method = None,
+    guesser: Guesser = None,
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
@@ -168,7 +174,7 @@ def ask(
     def checked(schema: Any) -> None:  # a mistake must not fix a plan
         check(expression, schema, bounds, where, missing, precision)
 
-    options = {"answers": answers, "table": table, "analyst": analyst, "_check": checked}
+    options = {"answers": answers, "guesser": guesser, "table": table, "analyst": analyst, "_check": checked}
     with opened(data, questions, confidence, ledger, method, **options) as guard:
         show(guard.ask(expression, bounds=bounds, where=where, missing=missing, precision=precision), as_json)
 
@@ -221,11 +227,11 @@ def pvalue(
         raise errors.InvalidArgument("give either --information or --data.")
     if data is not None:
         with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
-            information = guard.plan.information
+            information, method = guard.plan.information, guard.plan.method
         if information is None:
             raise errors.InvalidArgument(
-                "these data are split, and the exact means of some rows bound no information about all of them; "
-                "test on the rows of a question of its own."
+                f"these data were opened with method={method!r}, whose answers bound no information about all rows; "
+                "test on rows that no question has used."
             )
     assert information is not None
     corrected = correct_pvalue(value, information)

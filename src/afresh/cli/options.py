@@ -51,6 +51,12 @@ Method = Annotated[
         help="stabilized, calibrated, split or guess-and-check. Default: the narrowest promise.", metavar="METHOD"
     ),
 ]
+Guesser = Annotated[
+    str | None,
+    typer.Option(
+        help="With --method guess-and-check, what guesses: stabilized (default) or calibrated.", metavar="METHOD"
+    ),
+]
 
 
 @contextmanager

@@ -25,6 +25,7 @@ CERTIFIED = (
     "fixed-laplace",
     "split",
     "guess-and-check",
+    "guess-and-check-calibrated",
 )
 
 

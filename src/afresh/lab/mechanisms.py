@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from afresh.errors import InvalidArgument
 from afresh.lab.certified import Certified
@@ -43,6 +44,7 @@ MECHANISMS: dict[str, Make] = {
     "fixed-laplace": _certified("fixed-laplace", plan_fixed_laplace),
     "split": _certified("split", plan_split),
     "guess-and-check": plan_guess_and_check,
+    "guess-and-check-calibrated": partial(plan_guess_and_check, guesser="calibrated"),
     "empirical": Empirical,
     "thresholdout": Thresholdout,
     "ladder": Ladder,

@@ -18,6 +18,19 @@ from afresh.theory.search import minimize_simplex
 from afresh.theory.stability import calibrated_charge
 
 
+def noisy_mean(moments: Moments, noise: float, t: float, T: float) -> float:
+    """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)) on the public grid, within [0, 1].
+
+    The floor 1/T is part of the proof, also where sigma = 0.
+    """
+    scale = math.sqrt(max(moments.variance / t, 1 / T))
+    return min(max(round_to_grid(moments.mean + noise * scale, _grid(T)), 0.0), 1.0)
+
+
+def _grid(T: float) -> float:
+    return grid_step(1 / math.sqrt(T))
+
+
 @dataclass(frozen=True)
 class Calibrated(FromAllRows):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
@@ -76,12 +89,11 @@ class Calibrated(FromAllRows):
     @cached_property
     def grid(self) -> float:
         """The step of the public grid on which v lies."""
-        return grid_step(1 / math.sqrt(self.T))
+        return _grid(self.T)
 
     def release(self, moments: Moments, noise: float) -> float:
-        """v on the public grid, within [0, 1]. The floor 1/T is part of the proof, also where sigma = 0."""
-        scale = math.sqrt(max(moments.variance / self.t, 1 / self.T))
-        return min(max(round_to_grid(moments.mean + noise * scale, self.grid), 0.0), 1.0)
+        """v on the public grid, within [0, 1]."""
+        return noisy_mean(moments, noise, self.t, self.T)
 
     def value(self, released: float) -> float:
         """v itself."""

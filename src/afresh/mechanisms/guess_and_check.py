@@ -13,8 +13,10 @@ from scipy.special import ndtri
 
 from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import EqualAnswers, grid_step, round_to_grid
+from afresh.mechanisms.base import EqualAnswers
+from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.session import Answers, Values, means, moments
+from afresh.mechanisms.stabilized import noisy_transform
 from afresh.theory.guess_and_check import (
     History,
     Record,
@@ -27,6 +29,8 @@ from afresh.theory.guess_and_check import (
 )
 from afresh.theory.transform import Transform
 
+GUESSERS = ("stabilized", "calibrated")
+DEFAULT_GUESSER = GUESSERS[0]
 _MOST_GROWTH = 4.0
 
 
@@ -53,6 +57,11 @@ class GuessAndCheck(EqualAnswers):
     reach: float
     growth: float
     calibrated: bool = False
+
+    @property
+    def guesser(self) -> str:
+        """The mechanism that guesses, one of `GUESSERS`."""
+        return "calibrated" if self.calibrated else "stabilized"
 
     @property
     def guess_rows(self) -> int:
@@ -90,12 +99,9 @@ class GuessAndCheck(EqualAnswers):
     def guess(self, moments: Moments, noise: float) -> float:
         """A guess from the guess part's moments and one standard normal number, on a public grid in [0, 1]."""
         if self.calibrated:
-            scale = 2 * self.s * math.sqrt(max(moments.variance, self.v0))
-            step = grid_step(2 * self.s * math.sqrt(self.v0))
-            return min(max(round_to_grid(moments.mean + noise * scale, step), 0.0), 1.0)
-        transformed = float(self._transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
-        y = round_to_grid(transformed + self.s * noise, grid_step(self.s))
-        return self._transform.inverse_at(min(max(y, 0.0), self._transform.top))
+            t = 1 / (4 * self.s**2)
+            return noisy_mean(moments, noise, t, t / self.v0)
+        return self._transform.inverse_at(noisy_transform(self._transform, moments, noise, self.s))
 
     def claim(self, guess: float, history: History) -> tuple[float, float, int]:
         """Low and high end of the claim that goes with a guess, and the number of bins should it fail.
@@ -235,9 +241,9 @@ def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
 _NOISE, _EXPECTED_FAILURES, _GROWTH = 0.22, 0.15, 0.05
 
 
-def plan_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
+def plan_guess_and_check(rows: int, questions: int, failure: float, guesser: str = DEFAULT_GUESSER) -> GuessAndCheck:
     """Constants that did well against the lab's attacks: noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
     reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)
-    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH)
+    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH, guesser == "calibrated")

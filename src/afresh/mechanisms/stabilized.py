@@ -29,6 +29,12 @@ FLOORS = (
 MOST_ROWS = 10**10  # beyond, the cells of e_+ would fill the memory
 
 
+def noisy_transform(transform: Transform, moments: Moments, noise: float, s: float) -> float:
+    """Section 10: y = clip(round(Theta(mu) + s xi)), on the public grid, within [0, Theta(1)]."""
+    transformed = float(transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
+    return min(max(round_to_grid(transformed + s * noise, grid_step(s)), 0.0), transform.top)
+
+
 @dataclass(frozen=True)
 class Stabilized(FromAllRows):
     """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
@@ -95,9 +101,7 @@ class Stabilized(FromAllRows):
 
     def release(self, moments: Moments, noise: float) -> float:
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
-        transformed = float(self._transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
-        y = round_to_grid(transformed + self.s * noise, self.grid)
-        return min(max(y, 0.0), self._transform.top)
+        return noisy_transform(self._transform, moments, noise, self.s)
 
     def value(self, released: float) -> float:
         """v = Theta^{-1}(y)."""

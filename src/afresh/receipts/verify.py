@@ -109,7 +109,8 @@ def verify(receipt: object) -> Verification:
     def constants() -> str:
         nonlocal plan
         plan = _plan(account)
-        words = f"{plan.method} for {plan.questions:,} questions to {plan.rows:,} rows"
+        method = plan.method if plan.guesser is None else f"{plan.method} (guesses by {plan.guesser})"
+        words = f"{method} for {plan.questions:,} questions to {plan.rows:,} rows"
         return f"{words} at {display.percent(plan.confidence)}"
 
     if check("chain", lambda: _chain(account, receipt)) and check("plan", constants):
