@@ -47,6 +47,9 @@ def test_plan() -> None:
     assert {"stabilized", "calibrated", "split", "jung", "paper"} <= set(told["methods"])
     forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "split", "--json").stdout)
     assert forced["method"] == "split"
+    guessing = ["--method", "guess-and-check", "--guesser", "calibrated"]
+    assert "with guesses by calibrated" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
+    assert afresh("plan", "--rows", 5000, "--questions", 20, *guessing[2:]).returncode == 2
     assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
     more = json.loads(afresh("plan", "--rows", 5000, "--questions", 20, "--answers", 60, "--json").stdout)
     assert (more["questions"], more["answers"]) == (20, 60)

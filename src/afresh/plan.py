@@ -13,9 +13,10 @@ from afresh import display
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.fixed import FixedGaussian, FixedLaplace, plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.calibrated_laplace import CalibratedLaplace, plan_calibrated_laplace
+from afresh.mechanisms.fixed_gaussian import FixedGaussian, plan_fixed_gaussian
+from afresh.mechanisms.fixed_laplace import FixedLaplace, plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
-from afresh.mechanisms.laplace import CalibratedLaplace, plan_calibrated_laplace
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.plan_search import Planner, fewest_rows, most_questions

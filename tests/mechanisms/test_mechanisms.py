@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from afresh.engines.base import Moments
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
-from afresh.mechanisms.laplace import plan_calibrated_laplace
+from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
+from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
+from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from oracle import calibrated as calibrated_oracle

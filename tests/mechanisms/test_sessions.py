@@ -12,10 +12,13 @@ from afresh.engines.base import Moments
 from afresh.lab.certified import InwardTable
 from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS, Bit, evaluate
-from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.calibrated_laplace import CalibratedLaplace, plan_calibrated_laplace
+from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
+from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack, plan_guess_and_check
-from afresh.mechanisms.ladder import Ladder, ParameterFreeLadder
-from afresh.mechanisms.laplace import CalibratedLaplace, laplace_from_normal, laplace_quantile, plan_calibrated_laplace
+from afresh.mechanisms.ladder import Ladder
+from afresh.mechanisms.ladder_free import ParameterFreeLadder
+from afresh.mechanisms.laplace import laplace_from_normal, laplace_quantile
 from afresh.mechanisms.median import StableMedian
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.mechanisms.subsampling import Subsampling

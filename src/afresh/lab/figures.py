@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from afresh.lab.mechanisms import Make
 from afresh.lab.population import BitSample, bits, evaluate
 from afresh.mechanisms.empirical import Empirical
-from afresh.mechanisms.ladder import Ladder, ParameterFreeLadder
+from afresh.mechanisms.ladder import Ladder
+from afresh.mechanisms.ladder_free import ParameterFreeLadder
 from afresh.mechanisms.session import Interactive, means
 from afresh.mechanisms.thresholdout import Thresholdout
 from afresh.theory.extremes import quantile

@@ -9,11 +9,13 @@ from afresh.errors import InvalidArgument
 from afresh.lab.certified import Certified
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import plan_calibrated
+from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
 from afresh.mechanisms.empirical import Empirical
-from afresh.mechanisms.fixed import plan_fixed_gaussian, plan_fixed_laplace
+from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
+from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.ladder import Ladder, ParameterFreeLadder
-from afresh.mechanisms.laplace import plan_calibrated_laplace
+from afresh.mechanisms.ladder import Ladder
+from afresh.mechanisms.ladder_free import ParameterFreeLadder
 from afresh.mechanisms.median import StableMedian
 from afresh.mechanisms.session import Interactive
 from afresh.mechanisms.split import plan_split

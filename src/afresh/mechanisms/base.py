@@ -106,45 +106,6 @@ class Mechanism(Protocol):
         ...
 
 
-class FromAllRows:
-    """For mechanisms whose every answer is made from all rows."""
-
-    @property
-    def dealt(self) -> int:
-        """0: rows are not dealt."""
-        return 0
-
-    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """None."""
-        return ()
-
-
-class EqualAnswers:
-    """For mechanisms whose answers all have the same noise, and one account."""
-
-    method: ClassVar[str]
-    questions: int
-
-    @property
-    def answers(self) -> int:
-        """As many as questions."""
-        return self.questions
-
-    @property
-    def row_charge(self) -> float:
-        """0: there is no such account."""
-        return 0.0
-
-    @property
-    def row_share(self) -> None:
-        """None: there is no such account."""
-        return None
-
-    def coarser(self, coarseness: float) -> Self:
-        """Refused."""
-        raise InvalidArgument(f"precision cannot be chosen with method={self.method!r}; leave it out.")
-
-
 def grid_step(noise_scale: float) -> float:
     """A power of two at most noise_scale / 1024: low-order bits of a float sum could betray the mean."""
     return 2.0 ** math.floor(math.log2(noise_scale) - 10)

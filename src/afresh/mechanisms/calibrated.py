@@ -10,7 +10,8 @@ from typing import ClassVar, Self, TypeVar
 
 from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import FromAllRows, geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.parts import FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
@@ -32,7 +33,7 @@ def _grid(T: float) -> float:
 
 
 @dataclass(frozen=True)
-class Calibrated(FromAllRows):
+class Calibrated(FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
 
     method: ClassVar[str] = "calibrated"
@@ -63,16 +64,6 @@ class Calibrated(FromAllRows):
         """I: the cap on the information of all answers together."""
         return self.cap or self.questions * self.charge
 
-    @property
-    def row_charge(self) -> float:
-        """0: the certificate has one account."""
-        return 0.0
-
-    @property
-    def row_share(self) -> None:
-        """None: the certificate has one account."""
-        return None
-
     @cached_property
     def _log_threshold(self) -> float:
         return log_threshold(self.failure - self.noise_failure, self.information)
@@ -80,11 +71,6 @@ class Calibrated(FromAllRows):
     @cached_property
     def _quantile(self) -> float:
         return quantile(self.answers, self.noise_failure)
-
-    @property
-    def failure_use(self) -> dict[str, float]:
-        """Sample and noise each have their share."""
-        return {"sample": self.failure - self.noise_failure, "noise": self.noise_failure}
 
     @cached_property
     def grid(self) -> float:
@@ -94,10 +80,6 @@ class Calibrated(FromAllRows):
     def release(self, moments: Moments, noise: float) -> float:
         """v on the public grid, within [0, 1]."""
         return noisy_mean(moments, noise, self.t, self.T)
-
-    def value(self, released: float) -> float:
-        """v itself."""
-        return released
 
     def sample_mean_range(self, v: float) -> tuple[float, float]:
         """Step 1: where the sample mean lies, unless a noise exceeded its quantile.
@@ -120,11 +102,6 @@ class Calibrated(FromAllRows):
         low, high = self.sample_mean_range(released)
         bound = self._log_threshold / self.rows
         return kl_lower(low, bound), kl_upper(high, bound)
-
-    def half_width(self, mean: float) -> float:
-        """Half the interval's length around an answer that reads `mean`."""
-        low, high = self.interval(mean)
-        return (high - low) / 2
 
     def coarser(self, coarseness: float) -> Self:
         """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3)."""

@@ -13,8 +13,8 @@ from scipy.special import ndtri
 
 from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import EqualAnswers
 from afresh.mechanisms.calibrated import noisy_mean
+from afresh.mechanisms.parts import EqualAnswers, NoInformation
 from afresh.mechanisms.session import Answers, Values, means, moments
 from afresh.mechanisms.stabilized import noisy_transform
 from afresh.theory.guess_and_check import (
@@ -35,10 +35,11 @@ _MOST_GROWTH = 4.0
 
 
 @dataclass(frozen=True)
-class GuessAndCheck(EqualAnswers):
+class GuessAndCheck(EqualAnswers, NoInformation):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
-    Validity rests on the check part alone; the guesser's noise s (on the scale of Theta), its variance floor v0, and
+    Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
+    that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and
     `reach`, how many deviations of guess and check means a claim allows for, only decide how wide answers are. Each
     failure widens the claims that follow by the share `growth`, up to fourfold: failures cost more than width.
     `stabilized` guesses add noise to Theta(mu); `calibrated` ones are Figure 1's with t = 1/(4 s^2), T = t/v0.
@@ -76,16 +77,6 @@ class GuessAndCheck(EqualAnswers):
     def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
         """Those that guess, and those that check."""
         return ((0, 1, 2), (3, 4))
-
-    @property
-    def charge(self) -> float:
-        """0: what an answer costs is in the level of the checks that follow it."""
-        return 0.0
-
-    @property
-    def information(self) -> None:
-        """None: validity rests on a union over what the check part may say, not on information."""
-        return None
 
     @property
     def failure_use(self) -> dict[str, float]:

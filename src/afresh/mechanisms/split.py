@@ -9,13 +9,16 @@ from typing import ClassVar
 from scipy.special import betaincinv
 
 from afresh.engines.base import Moments
-from afresh.mechanisms.base import EqualAnswers
+from afresh.mechanisms.parts import EqualAnswers, NoInformation, ReleasesMean
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split(EqualAnswers):
-    """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11)."""
+class Split(EqualAnswers, NoInformation, ReleasesMean):
+    """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
+
+    An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
+    """
 
     method: ClassVar[str] = "split"
 
@@ -27,16 +30,6 @@ class Split(EqualAnswers):
     def block(self) -> int:
         """How many rows one question gets."""
         return self.rows // self.questions
-
-    @property
-    def charge(self) -> float:
-        """0: an answer spends its own rows, and is counted by them."""
-        return 0.0
-
-    @property
-    def information(self) -> None:
-        """None: exact means tell much about their own rows, and nothing about the rows of later questions."""
-        return None
 
     @property
     def dealt(self) -> int:
@@ -56,10 +49,6 @@ class Split(EqualAnswers):
         """The mean of the question's own rows; no noise is needed."""
         return min(max(moments.mean, 0.0), 1.0)
 
-    def value(self, released: float) -> float:
-        """The mean itself."""
-        return released
-
     def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
         """Exact binomial for 0/1 queries, Chernoff's bound for the others."""
         side = self.failure / (2 * self.questions)
@@ -71,11 +60,6 @@ class Split(EqualAnswers):
             return max(float(low) * (1 - 1e-12), 0.0), min(float(high) * (1 + 1e-12), 1.0)
         bound = -math.log(side) / self.block
         return kl_lower(released, bound), kl_upper(released, bound)
-
-    def half_width(self, mean: float) -> float:
-        """Half the length of the interval that holds for every query, not only 0/1."""
-        low, high = self.interval(mean)
-        return (high - low) / 2
 
 
 def plan_split(rows: int, questions: int, failure: float, answers: int | None = None) -> Split | None:

@@ -1,0 +1,94 @@
+"""What several mechanisms have in common, a small class for each trait; a mechanism inherits those that it has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+from afresh.errors import InvalidArgument
+
+
+class FromAllRows:
+    """Every answer is made from all rows."""
+
+    @property
+    def dealt(self) -> int:
+        """0: rows are not dealt."""
+        return 0
+
+    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """None."""
+        return ()
+
+
+class NoRowAccount:
+    """No account is kept of what all answers may depend on one row."""
+
+    @property
+    def row_charge(self) -> float:
+        """0: there is no such account."""
+        return 0.0
+
+    @property
+    def row_share(self) -> None:
+        """None: there is no such account."""
+        return None
+
+
+class NoInformation:
+    """Validity rests on rows that are kept apart, not on a bound on information."""
+
+    @property
+    def charge(self) -> float:
+        """0: an answer is paid in another way."""
+        return 0.0
+
+    @property
+    def information(self) -> None:
+        """None: what was released may tell much about the rows that it came from."""
+        return None
+
+
+class EqualAnswers(NoRowAccount):
+    """All answers have the same noise."""
+
+    method: ClassVar[str]
+    questions: int
+
+    @property
+    def answers(self) -> int:
+        """As many as questions."""
+        return self.questions
+
+    def coarser(self, coarseness: float) -> Self:
+        """Refused."""
+        raise InvalidArgument(f"precision cannot be chosen with method={self.method!r}; leave it out.")
+
+
+class ReleasesMean(ABC):
+    """What is released is on the scale of the mean."""
+
+    def value(self, released: float) -> float:
+        """The released number itself."""
+        return released
+
+    @abstractmethod
+    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+        """Each mechanism's own."""
+
+    def half_width(self, mean: float) -> float:
+        """Half the length, around an answer that reads `mean`, of the interval that holds for every query."""
+        low, high = self.interval(mean)
+        return (high - low) / 2
+
+
+class SampleAndNoise:
+    """The failure probability is split between the sample and the noise."""
+
+    failure: float
+    noise_failure: float
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """Sample and noise each have their share."""
+        return {"sample": self.failure - self.noise_failure, "noise": self.noise_failure}
