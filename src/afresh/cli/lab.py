@@ -46,7 +46,7 @@ def coverage(
     processes: Processes = 0,
     as_json: Json = False,
 ) -> None:
-    """How often all intervals held at once, by mechanism, analyst and population.
+    """How often all intervals held at once: a line a mechanism, then every mechanism, analyst and population.
 
     Parts that are done are kept in FOLDER as Parquet, so an interrupted run goes on where it stopped.
 
@@ -73,6 +73,8 @@ def coverage(
     if as_json:
         print(json.dumps([cell.to_dict() for cell in cells]))
     else:
+        print(table.markdown(table.SUMMARY, table.summary(cells)))
+        print()
         print(table.markdown(table.HEADER, table.lines(cells)))
 
 

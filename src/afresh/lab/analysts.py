@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.lab.population import Bit, Function, Question, Universe
+from afresh.lab.population import Bit, Bits, Function, Question, Universe
 from afresh.lab.scientist import Scientist
 
 Floats = NDArray[np.float64]
@@ -245,9 +245,9 @@ class Reconstructing:
         self._likely = np.zeros(world.population.size)
 
     @staticmethod
-    def own_population(n: int) -> Universe:
+    def own_population(n: int, like: Bits) -> Universe:
         """As many rows to tell apart as there are drawn."""
-        return Universe("list of rows", n)
+        return Universe("list of rows", n).shaded(like)
 
     def ask(self) -> Sequence[Question]:
         """Random sets, then the likely half."""
@@ -260,8 +260,9 @@ class Reconstructing:
     def hear(self, answers: Floats) -> None:
         """Ridge regression of the answers on the sets: how often each row was drawn."""
         if self._phase == 0:
-            design = self._sets - 0.5
-            excess = answers - self._sets.mean(axis=1)
+            shown = self.world.population.seen(self._sets)
+            design = shown - self.world.population.seen(np.array(0.5))
+            excess = answers - shown.mean(axis=1)
             size = self._sets.shape[1]
             self._likely = np.linalg.solve(design.T @ design + 0.02 * size * np.eye(size), design.T @ excess)
         self._phase += 1

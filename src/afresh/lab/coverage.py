@@ -15,8 +15,6 @@ from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS
 from afresh.lab.simulation import Columns, Trial, simulate
 
-# Analysts who bring a population of their own are met once, not once per population.
-_OWN = tuple(name for name, start in ANALYSTS.items() if hasattr(start, "own_population"))
 CERTIFIED = (
     "stabilized",
     "calibrated",
@@ -51,6 +49,11 @@ class Cell:
         """The share of repeats in which every interval held."""
         return 1 - self.missed / self.repeats
 
+    @property
+    def used(self) -> float:
+        """The worst error as a share of the half-width: how much of what is promised an analyst could use up."""
+        return self.worst_error / self.half_width
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return asdict(self) | {"coverage": self.coverage}
@@ -75,16 +78,23 @@ def trials(
     failure: float = 0.05,
     seed: int = 2018,
 ) -> list[Trial]:
-    """All combinations that make sense: splitting needs a row a question, reconstructing fewer rows than questions."""
+    """All combinations that make sense: splitting needs a row a question, reconstructing fewer rows than questions.
+
+    An analyst who brings a population of its own makes the same of several of ours, and meets each once.
+    """
     populations = tuple(populations)
-    return [
+    possible = (
         Trial(mechanism, analyst, population, n, k, failure, seed)
         for mechanism in mechanisms
         if mechanism != "split" or n >= k
         for analyst in analysts
         if analyst != "reconstructing" or n < k
-        for population in (populations[:1] if analyst in _OWN else populations)
-    ]
+        for population in populations
+    )
+    distinct: dict[tuple[str, ...], Trial] = {}
+    for trial in possible:
+        distinct.setdefault(tuple(trial.names.values()), trial)
+    return list(distinct.values())
 
 
 def cell(trial: Trial, columns: Columns) -> Cell:
@@ -143,6 +153,27 @@ def lines(cells: Iterable[Cell]) -> list[tuple[str, ...]]:
         )
         for c in cells
     ]
+
+
+SUMMARY = ("mechanism", "cells", "conversations", "with a miss", "coverage at least", "worst error / ±", "worst cell")
+
+
+def summary(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """A line a mechanism, over all its cells; the worst cell has the most misses, or else uses up most of its width."""
+    rows: list[tuple[str, ...]] = []
+    for name in dict.fromkeys(c.mechanism for c in cells):
+        own = [c for c in cells if c.mechanism == name]
+        held, missed = sum(c.repeats - c.missed for c in own), sum(c.missed for c in own)
+        worst = max(own, key=lambda c: (c.missed / c.repeats, c.used))
+        place = f"{worst.analyst}, {worst.population}, n={worst.n:,}, k={worst.k:,}"
+        rows.append(
+            (
+                *(name, f"{len(own):,}", f"{held + missed:,}", f"{missed:,}"),
+                *(f"{clopper_pearson(held, held + missed)[0]:.4f}", f"{max(c.used for c in own):.2f}"),
+                f"{place}: held {worst.repeats - worst.missed}/{worst.repeats}",
+            )
+        )
+    return rows
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,9 +7,9 @@ drawn with replacement: every function of a row can be asked, and its truth is i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,15 +197,45 @@ def _threshold(ups: int, downs: int, p: float) -> int:
 
 @dataclass(frozen=True)
 class Universe:
-    """`size` rows, from which samples are drawn with replacement; what a row is, only its questions know."""
+    """`size` rows, from which samples are drawn with replacement; what a row is, only its questions know.
+
+    With `like`, questions are seen through weights of the rows as in `Bits`: rare events, small differences.
+    """
 
     name: str
     size: int
     rows: Any = field(default=None, compare=False, repr=False)
+    like: Bits | None = None
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def shaded(self, like: Bits) -> Universe:
+        """The same rows with that population's weights; itself where every row has its full say."""
+        plain = {weight for weight, _ in like.weights} == {1.0}
+        return self if plain else replace(self, name=f"{self.name}, {like.name}", like=like)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Drawn:
         """The sample, as positions in the list."""
-        return rng.integers(0, self.size, size=n)
+        return Drawn(self, rng.integers(0, self.size, size=n))
+
+    def seen(self, table: Values) -> Values:
+        """The values on all rows of the list (its last axis), as their weights show them."""
+        if self.like is None:
+            return table
+        shown: Floats = self.like.centre + self._weight * (table - self.like.centre)
+        return shown
+
+    @cached_property
+    def _weight(self) -> Floats:
+        assert self.like is not None
+        weights, shares = zip(*self.like.weights, strict=True)
+        of_rows: Floats = np.repeat(weights, np.diff(np.round(np.cumsum([0.0, *shares]) * self.size).astype(int)))
+        return of_rows
+
+
+class Drawn(NamedTuple):
+    """A sample of a `Universe`."""
+
+    universe: Universe
+    positions: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,18 +244,14 @@ class Function:
 
     table: Values
 
-    def values(self, sample: NDArray[np.int64]) -> Values:
+    def values(self, sample: Drawn) -> Values:
         """Looked up."""
-        looked_up: Values = self.table[sample]
+        looked_up: Values = sample.universe.seen(self.table)[sample.positions]
         return looked_up.view(np.uint8) if looked_up.dtype == np.bool_ else looked_up
 
     def truth(self, population: Universe) -> float:
         """The mean over the whole list."""
-        return self._mean
-
-    @cached_property
-    def _mean(self) -> float:
-        return float(self.table.mean(dtype=np.float64))
+        return float(population.seen(self.table).mean(dtype=np.float64))
 
 
 def evaluate(questions: Sequence[Question], sample: Any) -> Values:

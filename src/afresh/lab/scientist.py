@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import MissingExtra
-from afresh.lab.population import Floats, Function, Question, Universe
+from afresh.lab.population import Bits, Floats, Function, Question, Universe
 
 _SIZE, _TRAINING, _FEATURES = 40_000, 600, 15
 
@@ -42,9 +42,9 @@ class Scientist:
         self._tried = self._best
 
     @staticmethod
-    def own_population(n: int) -> Universe:
+    def own_population(n: int, like: Bits) -> Universe:
         """The scientist's trade needs features and labels."""
-        return customers()
+        return customers().shaded(like)
 
     def ask(self) -> Sequence[Question]:
         """Fit with the settings to try; is it right?"""

@@ -50,8 +50,8 @@ class Trial:
     @property
     def _population(self) -> Population:
         own = getattr(_choose("analyst", self.analyst, ANALYSTS), "own_population", None)
-        chosen: Population = _choose("population", self.population, POPULATIONS) if own is None else own(self.n)
-        return chosen
+        chosen: Population = _choose("population", self.population, POPULATIONS)
+        return chosen if own is None else own(self.n, chosen)
 
     def resolved(self) -> tuple[Interactive, Start, Population]:
         """The three themselves; an analyst who needs a population of its own brings it along."""
