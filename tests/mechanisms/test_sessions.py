@@ -35,6 +35,12 @@ def sample(name: str, seed: int = 3) -> NDArray[np.float64]:
     return evaluate([Bit(j) for j in range(K)], population.draw(N, np.random.default_rng(seed)))
 
 
+def test_every_mechanism_has_a_file_of_its_own() -> None:
+    made = [MECHANISMS[name](N, K, FAILURE) for name in MECHANISMS]
+    kinds = {type(getattr(m, "mechanism", m)) for m in made}
+    assert len({kind.__module__ for kind in kinds}) == len(kinds) == len(MECHANISMS) - 1  # one guesses in two ways
+
+
 @each
 @pytest.mark.parametrize("population", ["fair", "p=0.01", "differences"])
 def test_values_lie_in_their_intervals_and_fixed_questions_are_covered(name: str, population: str) -> None:

@@ -17,11 +17,11 @@ from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.parts import EqualAnswers, NoInformation
 from afresh.mechanisms.session import Answers, Values, means, moments
 from afresh.mechanisms.stabilized import noisy_transform
+from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.guess_and_check import (
     History,
     Record,
     check,
-    check_interval,
     check_level,
     released_interval,
     released_value,
@@ -100,9 +100,8 @@ class GuessAndCheck(EqualAnswers, NoInformation):
         The claim holds the check interval of every mean within `reach` deviations of the guess.
         """
         margin = self._margin(guess) * min((1 + self.growth) ** history.failures, _MOST_GROWTH)
-        level = check_level(self.questions, self.failure, history)
-        low, _ = check_interval(max(guess - margin, 0.0), self.check_rows, level)
-        _, high = check_interval(min(guess + margin, 1.0), self.check_rows, level)
+        bound = check_level(self.questions, self.failure, history) / self.check_rows
+        low, high = kl_lower(max(guess - margin, 0.0), bound), kl_upper(min(guess + margin, 1.0), bound)
         return low, high, math.ceil(1 / min(margin, 1.0))
 
     def _margin(self, guess: float) -> float:

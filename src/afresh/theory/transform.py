@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,18 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transform:
     """Theta(m) = integral_0^m dm' / (2 sqrt(max(m'(1-m'), v0))), with variance floor v0 in (0, 1/4]."""
 
     v0: float
 
-    @property
+    @cached_property
     def floor_mean(self) -> float:
         """p0 = 1/2 - sqrt(1/4 - v0): below it, and above 1 - p0, the floor is in force."""
         return self.v0 / (0.5 + math.sqrt(0.25 - self.v0))
 
-    @property
+    @cached_property
     def top(self) -> float:
         """Theta(1)."""
         return 2 * float(self(np.array(0.5)))

@@ -1,0 +1,56 @@
+"""The coverage table in the docs: complete, and summed up rightly."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from afresh.lab.analysts import ANALYSTS
+from afresh.lab.coverage import CERTIFIED, HEADER, SUMMARY, Cell, clopper_pearson, markdown, summary, trials
+
+PAGE = (Path(__file__).parents[2] / "docs" / "lab-coverage.md").read_text()
+AT_95, AT_50 = PAGE.split("## At 50 % confidence")
+
+
+def cells(text: str) -> list[Cell]:
+    found = []
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.strip("|").split("|")]
+        if len(parts) == len(HEADER) and re.fullmatch(r"\d+/\d+", parts[5]):
+            held, repeats = map(int, parts[5].split("/"))
+            n, k = (int(part.replace(",", "")) for part in parts[3:5])
+            worst, rms, width = map(float, parts[7:])
+            low, high = clopper_pearson(held, repeats)
+            assert parts[6] == f"{low:.3f}"
+            mechanism, analyst, population = parts[:3]
+            missed = repeats - held
+            found.append(Cell(mechanism, analyst, population, n, k, repeats, missed, low, high, worst, rms, width))
+    return found
+
+
+def test_the_summaries_are_those_of_the_tables() -> None:
+    for text in (AT_95, AT_50):
+        assert markdown(SUMMARY, summary(cells(text))) in text
+
+
+@pytest.mark.parametrize(("n", "k"), [(2000, 200), (10_000, 1000)])
+def test_the_table_is_complete(n: int, k: int) -> None:
+    """Every certified method and the plain mean, every analyst for whom the size makes sense, every population."""
+    usual = [name for name in ANALYSTS if name != "scientist"]
+    wanted = {tuple(t.names.values()) for t in trials(n, k, [*CERTIFIED, "empirical"], usual)}
+    assert wanted <= {(c.mechanism, c.analyst, c.population) for c in cells(AT_95) if (c.n, c.k) == (n, k)}
+
+
+@pytest.mark.parametrize(("analyst", "n", "k"), [("scientist", 4000, 100), ("reconstructing", 500, 1000)])
+def test_analysts_with_their_own_rows_are_in_the_table(analyst: str, n: int, k: int) -> None:
+    wanted = {tuple(t.names.values()) for t in trials(n, k, [*CERTIFIED, "empirical"], [analyst])}
+    assert wanted <= {(c.mechanism, c.analyst, c.population) for c in cells(AT_95) if (c.n, c.k) == (n, k)}
+
+
+def test_no_certified_method_falls_below_its_confidence_and_the_plain_mean_does() -> None:
+    for text, confidence in ((AT_95, 0.95), (AT_50, 0.5)):
+        for cell in cells(text):
+            if cell.mechanism in CERTIFIED:
+                assert cell.coverage >= confidence, cell
+    failed = [c for c in cells(AT_95) if c.mechanism == "empirical" and c.high < 0.95]
+    assert {c.analyst for c in failed} >= {"selection", "last", "squares", "every-10", "gambling", "reconstructing"}
