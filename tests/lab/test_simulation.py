@@ -79,6 +79,7 @@ def test_unknown_names_are_refused_with_the_known_ones(field: str) -> None:
         ("last", 1000, 200, 0.10),
         ("squares", 1000, 200, 0.10),
         ("every-10", 1000, 200, 0.10),
+        ("every-50", 1000, 200, 0.10),
         ("boosting", 1000, 200, 0.07),
         ("gambling", 1000, 200, 0.06),
         ("stopping", 1000, 200, 0.03),

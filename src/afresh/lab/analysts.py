@@ -8,18 +8,21 @@ what it hears.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.errors import InvalidArgument
 from afresh.lab.population import Bit, Bits, Function, Question, Universe
 from afresh.lab.scientist import Scientist
 
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -282,3 +285,17 @@ ANALYSTS: dict[str, Start] = {
     "reconstructing": Reconstructing,
     "scientist": Scientist,
 }
+
+
+def find_analyst(name: str) -> Start:
+    """The analyst of that name; `every-M`, for any M, attacks at every M-th question."""
+    if match := re.fullmatch(r"every-([1-9]\d{0,8})", name):
+        return partial(Aggregation, at=partial(at_every, int(match[1])))
+    return find("analyst", name, ANALYSTS)
+
+
+def find(kind: str, name: str, known: dict[str, Found]) -> Found:
+    """What has that name, or an error that lists all names."""
+    if name not in known:
+        raise InvalidArgument(f"{kind} == {name!r}, must be one of {', '.join(known)}.")
+    return known[name]

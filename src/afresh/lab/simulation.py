@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from afresh.errors import InvalidArgument, MissingExtra
-from afresh.lab.analysts import ANALYSTS, Start, World
+from afresh.lab.analysts import Start, World, find, find_analyst
 from afresh.lab.mechanisms import MECHANISMS, Make
 from afresh.lab.population import POPULATIONS, Population, Question, evaluate
 from afresh.mechanisms.session import Answers, Floats, Interactive
@@ -48,28 +48,24 @@ class Trial:
         return {"mechanism": _name(self.mechanism), "analyst": _name(self.analyst), "population": self._population.name}
 
     @property
+    def _start(self) -> Start:
+        return find_analyst(self.analyst) if isinstance(self.analyst, str) else self.analyst
+
+    @property
     def _population(self) -> Population:
-        own = getattr(_choose("analyst", self.analyst, ANALYSTS), "own_population", None)
-        chosen: Population = _choose("population", self.population, POPULATIONS)
+        wanted = self.population
+        chosen = find("population", wanted, POPULATIONS) if isinstance(wanted, str) else wanted
+        own: Callable[[int, Population], Population] | None = getattr(self._start, "own_population", None)
         return chosen if own is None else own(self.n, chosen)
 
     def resolved(self) -> tuple[Interactive, Start, Population]:
         """The three themselves; an analyst who needs a population of its own brings it along."""
-        make: Make = _choose("mechanism", self.mechanism, MECHANISMS)
-        start: Start = _choose("analyst", self.analyst, ANALYSTS)
-        return make(self.n, self.k, self.failure), start, self._population
+        make = find("mechanism", self.mechanism, MECHANISMS) if isinstance(self.mechanism, str) else self.mechanism
+        return make(self.n, self.k, self.failure), self._start, self._population
 
 
 def _name(thing: Any) -> str:
     return thing if isinstance(thing, str) else getattr(thing, "__name__", type(thing).__name__)
-
-
-def _choose(kind: str, wanted: Any, known: dict[str, Any]) -> Any:
-    if not isinstance(wanted, str):
-        return wanted
-    if wanted not in known:
-        raise InvalidArgument(f"{kind} == {wanted!r}, must be one of {', '.join(known)}.")
-    return known[wanted]
 
 
 def run(trial: Trial, repeats: Iterable[int]) -> Columns:
