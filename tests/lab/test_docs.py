@@ -13,7 +13,8 @@ AT_95, AT_50 = PAGE.split("## At 50 % confidence")
 
 
 def cells(text: str) -> list[Cell]:
-    found = []
+    """A cell that stands in two tables counts once, with the more conversations."""
+    found: dict[tuple[str, ...], Cell] = {}
     for line in text.splitlines():
         parts = [part.strip() for part in line.strip("|").split("|")]
         if len(parts) == len(HEADER) and re.fullmatch(r"\d+/\d+", parts[5]):
@@ -23,9 +24,11 @@ def cells(text: str) -> list[Cell]:
             low, high = clopper_pearson(held, repeats)
             assert parts[6] == f"{low:.3f}"
             mechanism, analyst, population = parts[:3]
-            missed = repeats - held
-            found.append(Cell(mechanism, analyst, population, n, k, repeats, missed, low, high, worst, rms, width))
-    return found
+            cell = Cell(mechanism, analyst, population, n, k, repeats, repeats - held, low, high, worst, rms, width)
+            before = found.setdefault(tuple(parts[:5]), cell)
+            if before.repeats < repeats:
+                found[tuple(parts[:5])] = cell
+    return list(found.values())
 
 
 def test_the_summaries_are_those_of_the_tables() -> None:
