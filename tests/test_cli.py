@@ -59,6 +59,14 @@ def test_plan() -> None:
     )
 
 
+def test_a_guess_of_ones_own_never_fixes_a_plan_that_cannot_check_it(data: Path) -> None:
+    guess = ("ask", data, "churned", "--guess", 0.3, 0.1)
+    assert "never opened" in afresh(*guess).stderr
+    assert afresh(*guess, "--method", "split").returncode == 2
+    told = json.loads(afresh(*guess, "--method", "guess-and-check", "--guesser", "calibrated", "--json").stdout)
+    assert (told["value"], told["method"], told["left"]) == (0.3, "guess-and-check", 99)
+
+
 def test_ask_budget_log(data: Path) -> None:
     first = afresh("ask", data, "churned AND tenure < 3", "--questions", 50, "--json")
     assert first.returncode == 0

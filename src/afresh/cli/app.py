@@ -146,6 +146,12 @@ def ask(
         float | None,
         typer.Option(help="A half-width that is enough: more noise, a lower charge.", metavar="W"),
     ] = None,
+    guess: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="With --method guess-and-check, a value and a half-width of your own, to be checked.", metavar="V W"
+        ),
+    ] = None,
     answers: Annotated[
         int | None,
         typer.Option(
@@ -172,11 +178,15 @@ def ask(
     from afresh.queries.asked import ask as check
 
     def checked(schema: Any) -> None:  # a mistake must not fix a plan
-        check(expression, schema, bounds, where, missing, precision)
+        check(expression, schema, bounds, where, missing, precision, guess)
 
+    if guess is not None and method not in (None, "guess-and-check"):
+        raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
     options = {"answers": answers, "guesser": guesser, "table": table, "analyst": analyst, "_check": checked}
+    options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, **options) as guard:
-        show(guard.ask(expression, bounds=bounds, where=where, missing=missing, precision=precision), as_json)
+        asked = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        show(guard.ask_many([{"expression": expression, **asked}])[0], as_json)
 
 
 @app.command(epilog=EPILOG)
