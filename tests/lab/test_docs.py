@@ -57,3 +57,14 @@ def test_no_certified_method_falls_below_its_confidence_and_the_plain_mean_does(
                 assert cell.coverage >= confidence, cell
     failed = [c for c in cells(AT_95) if c.mechanism == "empirical" and c.high < 0.95]
     assert {c.analyst for c in failed} >= {"selection", "last", "squares", "every-10", "gambling", "reconstructing"}
+
+
+def test_guess_and_check_is_as_narrow_as_asked_for() -> None:
+    """Against every analyst of its tables: .045 at (10^5, 1000) and .135 at (10^4, 1000), with either guesser."""
+    most = {(100_000, 1000): 0.045, (10_000, 1000): 0.135}
+    attacks = {name for name in ANALYSTS if name not in ("scientist", "reconstructing")}
+    for size, width in most.items():
+        for guesser in ("", "-calibrated"):
+            own = [c for c in cells(AT_95) if c.mechanism == f"guess-and-check{guesser}" and (c.n, c.k) == size]
+            assert {c.analyst for c in own} == attacks
+            assert max(c.half_width for c in own) <= width
