@@ -39,10 +39,10 @@ class GuessAndCheck(EqualAnswers, NoInformation):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
-    that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and
-    `reach`, how many deviations of guess and check means a claim allows for, only decide how wide answers are. Each
-    failure widens the claims that follow by the share `growth`, up to fourfold: failures cost more than width.
-    `stabilized` guesses add noise to Theta(mu); `calibrated` ones are Figure 1's with t = 1/(4 s^2), T = t/v0.
+    that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and `reach`, how many
+    deviations of guess and check means a claim allows for, only decide how wide answers are. Each failure widens the
+    claims that follow by the share `growth`, up to fourfold: failures cost more than width. `stabilized` guesses add
+    noise to Theta(mu); `calibrated` ones are Figure 1's with t = 1/(4 s^2), T = t/v0.
     """
 
     method: ClassVar[str] = "guess-and-check"
