@@ -8,7 +8,8 @@ import pytest
 from afresh.lab.analysts import ANALYSTS
 from afresh.lab.coverage import CERTIFIED, HEADER, SUMMARY, Cell, clopper_pearson, markdown, summary, trials
 
-PAGE = (Path(__file__).parents[2] / "docs" / "lab-coverage.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "lab-coverage.md").read_text()
 AT_95, AT_50 = PAGE.split("## At 50 % confidence")
 
 
@@ -34,6 +35,7 @@ def cells(text: str) -> list[Cell]:
 def test_the_summaries_are_those_of_the_tables() -> None:
     for text in (AT_95, AT_50):
         assert markdown(SUMMARY, summary(cells(text))) in text
+    assert markdown(SUMMARY, summary(cells(AT_95))) in (DOCS / "lab.md").read_text()
 
 
 @pytest.mark.parametrize(("n", "k"), [(2000, 200), (10_000, 1000)])
