@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -18,8 +22,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engines.content import batch_rows, fingerprint, select_cells, total_rows
+from afresh.engines.content import batch_rows, fingerprint, held_cells, select_cells, total_rows
 from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.sources import _held
 from engines import nasty
 from engines.reference_fingerprint import fingerprint as reference
 
@@ -60,7 +65,16 @@ def _direct(table: pa.Table) -> str:
     CONNECTION.register("incoming", table)
     columns = {row[0]: row[1] for row in CONNECTION.execute("DESCRIBE incoming").fetchall()}
     cells = CONNECTION.sql(select_cells("incoming", columns))
-    return fingerprint(columns, total_rows(cells.to_arrow_reader(batch_rows(columns)), columns))
+    return fingerprint(columns, total_rows(cells.to_arrow_reader(batch_rows(columns)), columns, 2))
+
+
+def _in_memory(table: pa.Table, part: slice = slice(None)) -> str:
+    """Of rows that are held as Arrow arrays, without DuckDB."""
+    source = _held(CONNECTION, table)
+    assert source is not None
+    cells = held_cells(source.held[part], source.columns)
+    assert cells is not None
+    return fingerprint(source.columns, total_rows(cells, source.columns))
 
 
 def _print(**columns: object) -> str:
@@ -130,6 +144,33 @@ def test_more_rows_than_a_batch() -> None:
     assert _fingerprint(some) == reference(rows[:600], small)
 
 
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_become_doubles(kind: str) -> None:
+    """The nearest ones, ties to even, whoever converts them."""
+    low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    values = [low, low + 1, 0, 1, high - 1, high, None, *(2**53 + i for i in range(8) if high > 2**54)]
+    table = pa.table({"a": pa.array(values, kind)})
+    assert reference(table.to_pylist(), {"a": "number"}) == _direct(table) == _in_memory(table)
+
+
+def test_an_interruption_ends_all_threads() -> None:
+    batch = FRAME.select(["int"]).to_batches()[0]
+    given = itertools.count()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while (i := next(given)) < 20_000:
+            if i == 5:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            yield batch
+
+    with pytest.raises(KeyboardInterrupt):
+        total_rows(batches(), {"int": "BIGINT"}, 2)
+    assert next(given) < 20_000
+
+
 CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "number": (pa.float64(), st.floats() | st.integers(-5, 5).map(float)),
     "boolean": (pa.bool_(), st.booleans()),
@@ -163,7 +204,9 @@ def test_order_does_not_matter_and_everything_else_does(
 ) -> None:
     kinds, rows = made
     found = _direct(_table(kinds, rows))
-    assert found == reference(rows, kinds)
+    assert found == reference(rows, kinds) == _in_memory(_table(kinds, rows))
+    start = data.draw(st.integers(0, len(rows) - 1))
+    assert _in_memory(_table(kinds, rows), slice(start, None)) == reference(rows[start:], kinds)
     names = data.draw(st.permutations(list(kinds)))
     assert found == _direct(_table({name: kinds[name] for name in names}, data.draw(st.permutations(rows))))
     i, name = data.draw(st.integers(0, len(rows) - 1)), names[0]

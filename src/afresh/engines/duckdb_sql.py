@@ -51,13 +51,21 @@ def leaf(name: str, physical: str) -> str:
     return this
 
 
+def exact(name: str, physical: str) -> str:
+    """A column as questions see it, but integers of their own type; other numbers may still be non-finite."""
+    return column(name) if _is_small(physical) else leaf(name, physical)
+
+
 def clean(name: str, physical: str) -> str:
-    """A column as questions see it; an integer of its own type, as any double it becomes is finite."""
-    this = leaf(name, physical)
-    if type_of(physical) is not Type.NUMBER:
-        return this
-    small = physical in _INTEGERS and not physical.endswith("HUGEINT")
-    return column(name) if small else f"CASE WHEN isfinite({this}) THEN {this} END"
+    """A column as questions see it, but integers of their own type; other numbers are finite or NULL."""
+    this = exact(name, physical)
+    wild = type_of(physical) is Type.NUMBER and not _is_small(physical)
+    return f"CASE WHEN isfinite({this}) THEN {this} END" if wild else this
+
+
+def _is_small(physical: str) -> bool:
+    """Whether it is a type of integers of at most 64 bits, so that any double they become is finite."""
+    return physical in _INTEGERS and not physical.endswith("HUGEINT")
 
 
 def column(name: str) -> str:

@@ -20,6 +20,7 @@ from afresh.engines.content import (
     deal_rows,
     digest_order,
     fingerprint,
+    held_cells,
     select_cells,
     total_rows,
 )
@@ -159,10 +160,14 @@ class EmbeddedEngine(SqlEngine):
     def _total(self, cursor: duckdb.DuckDBPyConnection) -> Totals | None:
         import pyarrow as pa  # on demand, as nothing else here needs it
 
-        # a relation, because the rows of `execute` would all be in memory at once
-        cells = cursor.sql(select_cells(self._source.relation, self._columns))
+        columns, source = self._columns, self._source
+        ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
         with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
-            return total_rows(cells.to_arrow_reader(batch_rows(self._columns)), self._columns)
+            if source.held is not None and (cells := held_cells(source.held, columns)) is not None:
+                return total_rows(cells, columns, threads)
+            # a relation, because the rows of `execute` would all be in memory at once
+            selected = cursor.sql(select_cells(source.relation, columns))
+            return total_rows(selected.to_arrow_reader(batch_rows(columns)), columns, threads)
         return None
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
