@@ -415,14 +415,24 @@ def test_scratch_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_scratch_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    old, recent = (tmp_path / f"afresh-{ended.pid}-{name}" for name in "xy")
-    ours = tmp_path / f"afresh-{os.getpid()}-z"
-    for path in (old, recent, ours, tmp_path / "afresh-notes"):
-        path.mkdir()
-        (path / "spilled").touch()
-    for path in (old, ours, tmp_path / "afresh-notes"):
-        os.utime(path, (0, 0))
+    ours = EmbeddedEngine(ROWS)
+    before = set(tmp_path.iterdir())
+    program = "import sys; from afresh.engines.scratch import Scratch; Scratch(); print(flush=True); sys.stdin.read()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        (theirs,) = set(tmp_path.iterdir()) - before
+        (theirs / "spilled").touch()
+        notes = tmp_path / "afresh-notes"
+        notes.mkdir()
+        for path in tmp_path.iterdir():
+            os.utime(path, (0, 0))
+        EmbeddedEngine(ROWS).close()
+        assert set(tmp_path.iterdir()) == {*before, theirs, notes}  # nothing of a process that lives
+        other.kill()
     EmbeddedEngine(ROWS).close()
-    assert set(tmp_path.iterdir()) == {recent, ours, tmp_path / "afresh-notes"}
+    assert set(tmp_path.iterdir()) == {*before, notes}
+    ours.close()
+    assert set(tmp_path.iterdir()) == {notes}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +25,7 @@ from afresh.engines.content import (
 )
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
-from afresh.engines.scratch import make_scratch
+from afresh.engines.scratch import Scratch
 from afresh.engines.sources import Source, open_source
 from afresh.engines.sql_engine import SqlEngine, failed
 from afresh.engines.watchdog import Watchdog
@@ -56,10 +55,10 @@ class EmbeddedEngine(SqlEngine):
         A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
         """
         self._time_limit, self._watchdog = time_limit, Watchdog(time_limit)
-        scratch = make_scratch()
+        scratch = Scratch()
         self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
-            self._connection, self._source = open_source(data, table, memory_limit, scratch)
+            self._connection, self._source = open_source(data, table, memory_limit, scratch.path)
             try:
                 self._opened(self._source.columns, int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0]))
             except BaseException:
@@ -217,10 +216,10 @@ class EmbeddedEngine(SqlEngine):
         return result
 
 
-def _clean_up(watchdog: Watchdog, scratch: str, process: int) -> None:
+def _clean_up(watchdog: Watchdog, scratch: Scratch, process: int) -> None:
     if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
         watchdog.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.remove()
 
 
 def _bytes(size: str) -> float:
