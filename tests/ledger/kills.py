@@ -175,6 +175,7 @@ class Harness:
         child = os.fork()
         if not child:
             os.close(out)
+            tempfile.tempdir = str(Path(self.data).parent)  # what the killed one leaves behind goes with the rest
             try:
                 asker(self.data, self.place, first, step, lambda said: _say(into, said), seed)
             except BaseException:

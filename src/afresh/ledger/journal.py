@@ -7,27 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NamedTuple, Protocol
 
 from afresh.errors import LedgerError
-
-
-def raise_alone(error: LedgerError) -> NoReturn:
-    """Without the error that led to it, which may quote a number that is not released yet, or a password."""
-    try:
-        raise error
-    except LedgerError:
-        error.__context__ = None
-        raise
-
-
-def refuse_nested(busy: bool, name: str) -> None:
-    """Refuse a transaction within another of the same thread, which only a signal handler can ask for."""
-    if busy:
-        raise LedgerError(
-            f"the ledger {name} cannot be used: a signal interrupted a transaction of this thread, which has not "
-            "ended. Ask when it has; if it was abandoned, restart the process. Nothing was released."
-        )
 
 
 class Sealed(NamedTuple):

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from afresh.errors import BrokenChain, LedgerError
+from afresh.errors import LedgerError
 from afresh.ledger.account import Account, entry_of
 from afresh.ledger.base import (
     Entry,
@@ -27,8 +26,9 @@ from afresh.ledger.base import (
     check_text,
     plain,
 )
-from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.records import Answered, Charged, Divided, Opened, Record, Released, Reserved, encode, seal
+from afresh.ledger.books import Books, sealed
+from afresh.ledger.journal import Journal, Sealed
+from afresh.ledger.records import Answered, Charged, Divided, Opened, Released, Reserved
 
 Settle = Callable[[Sequence[Released]], Released]
 
@@ -42,8 +42,7 @@ class Ledger:
 
     def __init__(self, journal: Journal, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """A ledger over a journal; see `open_ledger`."""
-        self._journal, self._clock = journal, clock
-        self._accounts: dict[tuple[str, bool], Account] = {}  # used within transactions only, so by one thread
+        self._journal, self._books, self._clock = journal, Books(journal), clock
 
     def terms(self, fingerprint: str, *, simulated: bool = False) -> Terms | None:
         """The terms under which these data were first opened, if they ever were. The whole chain is verified."""
@@ -51,7 +50,7 @@ class Ledger:
             chain = transaction.find(fingerprint, simulated=simulated)
             if chain is None:
                 return None
-            _, account = self._verified(transaction, chain, fingerprint, simulated)
+            _, account = self._books.verify(transaction, chain, fingerprint, simulated)
             return account.terms(chain.seed)
 
     def open(
@@ -100,7 +99,7 @@ class Ledger:
                     row_share=None if row_share is None else float(row_share),
                     seed_digest=hashlib.sha256(chain.seed.encode()).hexdigest(),
                 )
-                transaction.append(chain, _sealed(chain.head, [opened]))
+                transaction.append(chain, sealed(chain.head, [opened]))
         made = self.terms(fingerprint, simulated=simulated)
         assert made is not None  # chains are never removed
         return made
@@ -112,7 +111,7 @@ class Ledger:
                 if ":" not in fingerprint:
                     chain = transaction.find(fingerprint, simulated=False)
                     assert chain is not None
-                    opened = self._read(transaction, chain, fingerprint, False).opened
+                    opened = self._books.read(transaction, chain, fingerprint, False).opened
                     if opened is not None and opened.rows == rows:
                         return True
         return False
@@ -125,7 +124,7 @@ class Ledger:
         caps, `BudgetExhausted` is raised and nothing is written.
         """
         check_text("analyst", analyst)
-        with self._writing(terms) as (account, write):
+        with self._books.writing(terms) as (account, write):
             found: dict[str, Entry] = {}
             new: dict[str, Question] = {}
             # The finest of equal questions first: it serves the coarser ones.
@@ -173,7 +172,7 @@ class Ledger:
         if not released:
             return []
         stored: dict[int, Entry] = {}
-        with self._writing(terms) as (account, write):
+        with self._books.writing(terms) as (account, write):
             now, records, earlier = self._now(account), [], list(account.released)
             for entry, value in released:
                 place = entry.number - 1
@@ -199,7 +198,7 @@ class Ledger:
         Says whether it was charged now.
         """
         check_text("analyst", analyst)
-        with self._writing(terms) as (account, write):
+        with self._books.writing(terms) as (account, write):
             same = (outside.text, dict(outside.basis), outside.charge, outside.answers)
             if any((c.text, c.basis, c.charge, c.answers) == same for c in account.charged):
                 return False
@@ -223,85 +222,33 @@ class Ledger:
         """Say how many full-price answers each named analyst may have in all. Later divisions replace earlier ones."""
         for name in (*shares, analyst):
             check_text("analyst", name)
-        with self._writing(terms) as (account, write):
+        with self._books.writing(terms) as (account, write):
             account.check_shares(shares)
             if dict(shares) != account.shares:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
-        with self._reading(terms) as account:
+        with self._books.reading(terms) as account:
             return list(account.entries)
 
     def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
         """What was paid for, by all or from what one analyst may use, and the caps."""
-        with self._reading(terms) as account:
+        with self._books.reading(terms) as account:
             return account.spent(analyst)
 
     def shares(self, terms: Terms) -> dict[str, int]:
         """The division in force; empty if the budget is not divided."""
-        with self._reading(terms) as account:
+        with self._books.reading(terms) as account:
             return dict(account.shares)
 
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified, as receipts carry it."""
-        with self._journal.transaction(write=False) as transaction:
-            chain = self._find(transaction, terms)
-            records, _ = self._verified(transaction, chain, terms.fingerprint, terms.simulated)
-            return records
+        return self._books.chain(terms)
 
     def close(self) -> None:
         """Free what the ledger holds. Idempotent."""
         self._journal.close()
-
-    @contextmanager
-    def _reading(self, terms: Terms) -> Iterator[Account]:
-        with self._journal.transaction(write=False) as transaction:
-            chain = self._find(transaction, terms)
-            yield self._read(transaction, chain, terms.fingerprint, terms.simulated)
-
-    @contextmanager
-    def _writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
-        """The account, up to date, and a way to append to its chain.
-
-        The account itself takes in new records when it next reads them back, once they are durable.
-        """
-        with self._journal.transaction(write=True) as transaction:
-            chain = self._find(transaction, terms)
-            account = self._read(transaction, chain, terms.fingerprint, terms.simulated)
-
-            def write(records: Sequence[Record]) -> None:
-                if records:
-                    transaction.append(chain, _sealed(account.head, records))
-
-            yield account, write
-
-    def _find(self, transaction: Transaction, terms: Terms) -> Chain:
-        """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
-        chain = transaction.find(terms.fingerprint, simulated=terms.simulated)
-        if chain is None or chain.seed != terms.seed:
-            raise LedgerError("these terms were not opened in this ledger; open the data again")
-        return chain
-
-    def _read(self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool) -> Account:
-        """The account after every record of the chain; those read earlier are known, and not looked at again.
-
-        What was verified stays in memory even if the storage no longer agrees with it, so that a ledger that has
-        noticed a change goes on refusing.
-        """
-        account = self._accounts.setdefault((fingerprint, simulated), Account())
-        _fold(account, transaction.since(chain, account.length), chain, fingerprint, simulated)
-        return account
-
-    def _verified(
-        self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool
-    ) -> tuple[list[Sealed], Account]:
-        """All records of the chain, read again from the first, and the account after them."""
-        known = self._read(transaction, chain, fingerprint, simulated)
-        records, account = list(transaction.since(chain, 0)), Account()
-        _fold(account, records, chain, fingerprint, simulated)
-        assert account.head == known.head  # both were compared with the chain's
-        return records, account
 
     def _now(self, account: Account) -> datetime:
         """The time of the next record, never before the last one's."""
@@ -315,31 +262,3 @@ class Ledger:
                 f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
             )
         return latest
-
-
-def _fold(account: Account, records: Sequence[Sealed], chain: Chain, fingerprint: str, simulated: bool) -> None:
-    """Take the records into the account, or raise `BrokenChain`."""
-    try:
-        if (found := account.length + len(records)) != chain.length:
-            raise BrokenChain(f"there are {found} records, but {chain.length} were written")
-        for sealed in records:
-            account.read(*sealed)
-        if account.head != chain.head:
-            raise BrokenChain("its last record is not the one that was written last")
-        opened = account.opened
-        if opened is not None and (opened.fingerprint, opened.simulated) != (fingerprint, simulated):
-            raise BrokenChain("the chain belongs to other data")
-    except BrokenChain as error:
-        raise BrokenChain(
-            f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
-            "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
-        ) from None
-
-
-def _sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
-    sealed = []
-    for record in records:
-        text = encode(record)
-        head = seal(head, text)
-        sealed.append(Sealed(text, head))
-    return sealed

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 
-from afresh.errors import AfreshError, InvalidArgument, LedgerError, MissingExtra
-from afresh.ledger import forking
-from afresh.ledger.journal import Chain, Sealed, raise_alone, refuse_nested
+from afresh.errors import InvalidArgument, LedgerError, MissingExtra
+from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
+from afresh.ledger.journal import Chain, Sealed, Transaction
 
 try:
     import psycopg
@@ -16,7 +14,6 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-BUSY_SECONDS = 30.0  # a healthy writer holds a guard for milliseconds
 LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout; 1 never was in PostgreSQL
 _CREATING = 0x61667268  # the advisory lock of whoever creates the tables
 
@@ -107,7 +104,7 @@ class _Statements:
             )
 
 
-class PostgresJournal:
+class PostgresJournal(ConnectedJournal[psycopg.Connection]):
     """A `Journal` in the tables `afresh_*` of a PostgreSQL database, made when they are not there.
 
     One connection a process, behind one lock. A writer locks the row of its guard, so guards do not wait for each
@@ -115,71 +112,36 @@ class PostgresJournal:
     says that nothing was released, and asking again finds what was stored.
     """
 
+    failures = (psycopg.Error,)
+
     def __init__(self, address: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Connect to `postgresql://user:password@host/database`; wait up to `busy_seconds` for other writers."""
-        self.lock = threading.RLock()
-        self._address, self._busy_seconds, self._name = address, busy_seconds, _name(address)
-        self._connection: psycopg.Connection | None = None
-        self._closed = self._busy = False
-        forking.register(self)
-        with self.transaction(write=False):
-            pass  # an address that cannot work should fail here, before a guard is built on it
+        self._address = address
+        super().__init__(_name(address), busy_seconds)
 
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[_Statements]:
-        """One transaction: committed durably on leaving, rolled back on any exception."""
-        with self.lock:
-            refuse_nested(self._busy, self._name)
-            try:
-                self._busy = True
-                connection = self._connected()
-                # A reader needs one view of head and records; a writer the newest, once it has the guard's lock.
-                connection.execute(
-                    "BEGIN ISOLATION LEVEL READ COMMITTED"
-                    if write
-                    else "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-                )
-                yield _Statements(connection, lock=write)
-                connection.execute("COMMIT")
-            except psycopg.Error as error:
-                self.drop()
-                raise_alone(self._explain(error))
-            except AfreshError:
-                self._roll_back()
-                raise
-            except BaseException:  # an interrupt may have come anywhere
-                self.drop()
-                raise
-            finally:
-                self._busy = False
+    def begin(self, connection: psycopg.Connection, *, write: bool) -> Transaction:
+        """A reader needs one view of head and records; a writer the newest, once it has the guard's lock."""
+        connection.execute(
+            "BEGIN ISOLATION LEVEL READ COMMITTED" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        )
+        return _Statements(connection, lock=write)
 
-    def close(self) -> None:
-        """Close the connection for good."""
-        with self.lock:
-            self._closed = True
-            self.drop()
+    def connect(self) -> psycopg.Connection:
+        """Log in, and make the tables unless they are there."""
+        connection = self._log_in()
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    def drop(self) -> None:
-        """Close the connection; the next transaction makes another."""
-        if self._connection is not None:
-            with suppress(psycopg.Error):
-                self._connection.close()
-            self._connection = None
+    def remedy(self, error: Exception) -> str:
+        """By what kind of error it is."""
+        remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
+        return remedy.format(seconds=self.busy_seconds)
 
-    def _connected(self) -> psycopg.Connection:
-        if self._closed:
-            raise LedgerError(f"the ledger {self._name} was closed; open it again")
-        if self._connection is None:
-            connection = self._connect()
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
-
-    def _connect(self) -> psycopg.Connection:
+    def _log_in(self) -> psycopg.Connection:
         try:
             return psycopg.connect(
                 self._address,
@@ -191,10 +153,10 @@ class PostgresJournal:
         except psycopg.OperationalError as error:
             # What libpq says about connecting, for example that there is no such database, names no password.
             said = str(error).strip().splitlines()[-1]
-        raise LedgerError(f"the ledger {self._name} cannot be reached: {said}. Nothing was released.")
+        raise LedgerError(f"the ledger {self.name} cannot be reached: {said}. Nothing was released.")
 
     def _prepare(self, connection: psycopg.Connection) -> None:
-        milliseconds = round(self._busy_seconds * 1000)
+        milliseconds = round(self.busy_seconds * 1000)
         for setting in (
             "synchronous_commit = on",  # whatever the server's default: a commit that can be lost is none
             f"lock_timeout = {milliseconds}",
@@ -216,24 +178,10 @@ class PostgresJournal:
         found = int(row[0]) if row else 0
         if found != LAYOUT:
             raise LedgerError(
-                f"the ledger {self._name} has layout {found}, but this afresh knows layout {LAYOUT}; "
+                f"the ledger {self.name} has layout {found}, but this afresh knows layout {LAYOUT}; "
                 "upgrade afresh: it was written by a newer one"
             )
         return found
-
-    def _roll_back(self) -> None:
-        if self._connection is not None:
-            try:
-                self._connection.execute("ROLLBACK")
-            except BaseException as error:  # an interrupt must not leave the guard locked
-                self.drop()
-                if not isinstance(error, psycopg.Error):
-                    raise
-
-    def _explain(self, error: psycopg.Error) -> LedgerError:
-        remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
-        remedy = remedy.format(seconds=self._busy_seconds)
-        return LedgerError(f"the ledger {self._name} cannot be used: {remedy}. Nothing was released.")
 
 
 def _name(address: str) -> str:

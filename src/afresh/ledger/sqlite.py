@@ -7,15 +7,14 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from afresh.errors import AfreshError, LedgerError
-from afresh.ledger import forking, layout
-from afresh.ledger.journal import Chain, Sealed, raise_alone, refuse_nested
-
-BUSY_SECONDS = 30.0  # a healthy writer holds the file for milliseconds
+from afresh.errors import LedgerError
+from afresh.ledger import layout
+from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
+from afresh.ledger.journal import Chain, Sealed, Transaction
 
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another process has kept it locked for {seconds:g} s; end that one or try again",
@@ -71,73 +70,38 @@ class _Statements:
         )
 
 
-class SqliteJournal:
+class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
     """A `Journal` in an SQLite file on a local disk.
 
     There is one connection, behind one lock: SQLite admits one writer at a time anyway, and waiting for a
     lock is cheaper than SQLite's polling. SQLite forbids a connection to cross a fork (the child would
-    believe it held the parent's locks), so it is dropped before one; see `forking`.
+    believe it held the parent's locks), so it is dropped before one.
     A network file system is not a local disk: machines that share a budget need a ledger on a server.
     """
+
+    failures = (sqlite3.Error, OSError)
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Open the file, or create it with its directory; wait up to `busy_seconds` for other processes."""
         self._path = Path(path).expanduser().absolute()
-        self._busy_seconds = busy_seconds
-        self.lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        self._closed = self._busy = False
-        forking.register(self)
-        with self.transaction(write=False):
-            pass  # a path that cannot work should fail here, before a guard is built on it
+        super().__init__(str(self._path), busy_seconds)
 
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[_Statements]:
-        """One transaction: committed durably on leaving, rolled back on any exception.
+    def begin(self, connection: sqlite3.Connection, *, write: bool) -> Transaction:
+        """A writing one has the file for itself from the start, so what it reads stays true."""
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        return _Statements(connection)
 
-        A writing one has the file for itself from the start (BEGIN IMMEDIATE), so what it reads stays true.
-        """
-        with self.lock:
-            refuse_nested(self._busy, str(self._path))
-            try:
-                self._busy = True
-                connection = self._connected()
-                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                yield _Statements(connection)
-                connection.execute("COMMIT")
-            except (sqlite3.Error, OSError) as error:
-                self.drop()
-                raise_alone(self._explain(error))
-            except AfreshError:
-                self._roll_back()
-                raise
-            except BaseException:  # an interrupt may have come anywhere
-                self.drop()
-                raise
-            finally:
-                self._busy = False
-
-    def close(self) -> None:
-        """Close the connection for good."""
-        with self.lock:
-            self._closed = True
-            self.drop()
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._closed:
-            raise LedgerError(f"the ledger {self._path} was closed; open it again")
+    def check_place(self) -> None:
+        """A removed file can be written on, unseen and soon forgotten."""
         if self._identity is not None and self._identity != _identity(self._path):
-            # A removed file can be written on, unseen and soon forgotten.
             raise LedgerError(
                 f"the ledger {self._path} was removed or replaced while it was open; put it back and "
                 "restart. A new ledger would forget what was spent"
             )
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
+        """The file is made if there never was one, by us: SQLite itself would let a lost ledger come back empty."""
         identity = self._identity
         if identity is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -146,11 +110,11 @@ class SqliteJournal:
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             identity = _identity(self._path)
         connection = sqlite3.connect(
-            self._path.as_uri() + "?mode=rw",  # SQLite itself must never make a file, or a lost ledger comes back empty
+            self._path.as_uri() + "?mode=rw",
             uri=True,
             isolation_level=None,  # the driver must begin nothing by itself: `transaction` says when and how
             check_same_thread=False,
-            timeout=self._busy_seconds,
+            timeout=self.busy_seconds,
         )
         try:
             self._prepare(connection)
@@ -160,31 +124,36 @@ class SqliteJournal:
         self._identity = identity
         return connection
 
+    def remedy(self, error: Exception) -> str:
+        """By SQLite's code, or the system's."""
+        what = getattr(error, "sqlite_errorname", None) or getattr(error, "strerror", None) or type(error).__name__
+        known = _REMEDIES.get(_code(error), f"{what}; check the path, its permissions and the disk")
+        return known.format(seconds=self.busy_seconds)
+
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        name = str(self._path)
         connection.execute("BEGIN")  # one view of a file that another process may be creating
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         # SQLite takes a file of a few bytes for an empty one, and would write over them.
         if not pages and self._path.stat().st_size:
-            raise LedgerError(f"{name} is not a ledger, and was left as it is; choose another path")
-        current = layout.version(connection, name) == layout.VERSION
+            raise LedgerError(f"{self.name} is not a ledger, and was left as it is; choose another path")
+        current = layout.version(connection, self.name) == layout.VERSION
         connection.execute("COMMIT")
         mode = self._write_ahead(connection)
         if mode != "wal":
             raise LedgerError(
-                f"the file system of {name} cannot hold a ledger (SQLite's journal mode is {mode!r}, not 'wal'); "
+                f"the file system of {self.name} cannot hold a ledger (SQLite's journal mode is {mode!r}, not 'wal'); "
                 "choose a path on a local disk"
             )
         for pragma in ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
         if not current:
             connection.execute("BEGIN IMMEDIATE")
-            layout.bring_up_to_date(connection, name)  # unless another process was faster
+            layout.bring_up_to_date(connection, self.name)  # unless another process was faster
             connection.execute("COMMIT")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
         # The one statement for which SQLite does not wait when another process is at it too.
-        deadline = time.monotonic() + self._busy_seconds
+        deadline = time.monotonic() + self.busy_seconds
         while True:
             try:
                 return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -192,29 +161,6 @@ class SqliteJournal:
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.005)
-
-    def _roll_back(self) -> None:
-        if self._connection is not None and self._connection.in_transaction:
-            try:
-                self._connection.execute("ROLLBACK")
-            except BaseException as error:  # an interrupt must not leave the file locked
-                self.drop()
-                if not isinstance(error, sqlite3.Error):
-                    raise
-
-    def drop(self) -> None:
-        """Close the connection; the next transaction makes another."""
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
-
-    def _explain(self, error: sqlite3.Error | OSError) -> LedgerError:
-        remedy = _REMEDIES.get(_code(error), "").format(seconds=self._busy_seconds)
-        # Not SQLite's own words, which may quote what was being written: a number that is not released yet.
-        what = getattr(error, "sqlite_errorname", None) or getattr(error, "strerror", None) or type(error).__name__
-        remedy = remedy or f"{what}; check the path, its permissions and the disk"
-        return LedgerError(f"the ledger {self._path} cannot be used: {remedy}. Nothing was released.")
 
 
 def _code(error: Exception) -> int:

@@ -1,0 +1,108 @@
+"""The accounts of a journal's chains: everything that is read is verified, and what was verified stays known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from afresh.errors import BrokenChain, LedgerError
+from afresh.ledger.account import Account
+from afresh.ledger.base import Terms
+from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
+from afresh.ledger.records import Record, encode, seal
+
+
+class Books:
+    """One account for each chain, brought up to date by every transaction."""
+
+    def __init__(self, journal: Journal) -> None:
+        """The books of a journal, of which nothing has been read yet."""
+        self._journal = journal
+        self._accounts: dict[tuple[str, bool], Account] = {}  # used within transactions only, so by one thread
+
+    @contextmanager
+    def reading(self, terms: Terms) -> Iterator[Account]:
+        """The account, up to date."""
+        with self._journal.transaction(write=False) as transaction:
+            chain = _find(transaction, terms)
+            yield self.read(transaction, chain, terms.fingerprint, terms.simulated)
+
+    @contextmanager
+    def writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
+        """The account, up to date, and a way to append to its chain.
+
+        The account itself takes in new records when it next reads them back, once they are durable.
+        """
+        with self._journal.transaction(write=True) as transaction:
+            chain = _find(transaction, terms)
+            account = self.read(transaction, chain, terms.fingerprint, terms.simulated)
+
+            def write(records: Sequence[Record]) -> None:
+                if records:
+                    transaction.append(chain, sealed(account.head, records))
+
+            yield account, write
+
+    def chain(self, terms: Terms) -> list[Sealed]:
+        """The whole chain, verified."""
+        with self._journal.transaction(write=False) as transaction:
+            chain = _find(transaction, terms)
+            records, _ = self.verify(transaction, chain, terms.fingerprint, terms.simulated)
+            return records
+
+    def read(self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool) -> Account:
+        """The account after every record of the chain; those read earlier are known, and not looked at again.
+
+        What was verified stays in memory even if the storage no longer agrees with it, so that a ledger that has
+        noticed a change goes on refusing.
+        """
+        account = self._accounts.setdefault((fingerprint, simulated), Account())
+        _fold(account, transaction.since(chain, account.length), chain, fingerprint, simulated)
+        return account
+
+    def verify(
+        self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool
+    ) -> tuple[list[Sealed], Account]:
+        """All records of the chain, read again from the first, and the account after them."""
+        known = self.read(transaction, chain, fingerprint, simulated)
+        records, account = list(transaction.since(chain, 0)), Account()
+        _fold(account, records, chain, fingerprint, simulated)
+        assert account.head == known.head  # both were compared with the chain's
+        return records, account
+
+
+def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
+    """The records as they follow a head."""
+    found = []
+    for record in records:
+        text = encode(record)
+        head = seal(head, text)
+        found.append(Sealed(text, head))
+    return found
+
+
+def _find(transaction: Transaction, terms: Terms) -> Chain:
+    """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
+    chain = transaction.find(terms.fingerprint, simulated=terms.simulated)
+    if chain is None or chain.seed != terms.seed:
+        raise LedgerError("these terms were not opened in this ledger; open the data again")
+    return chain
+
+
+def _fold(account: Account, records: Sequence[Sealed], chain: Chain, fingerprint: str, simulated: bool) -> None:
+    """Take the records into the account, or raise `BrokenChain`."""
+    try:
+        if (found := account.length + len(records)) != chain.length:
+            raise BrokenChain(f"there are {found} records, but {chain.length} were written")
+        for record in records:
+            account.read(*record)
+        if account.head != chain.head:
+            raise BrokenChain("its last record is not the one that was written last")
+        opened = account.opened
+        if opened is not None and (opened.fingerprint, opened.simulated) != (fingerprint, simulated):
+            raise BrokenChain("the chain belongs to other data")
+    except BrokenChain as error:
+        raise BrokenChain(
+            f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
+            "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
+        ) from None
