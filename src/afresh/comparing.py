@@ -12,9 +12,9 @@ from afresh.answer import Interval, coverage
 from afresh.comparison import Comparison, Ranking, rank
 from afresh.difference import read_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
-from afresh.guard import Wanted
 from afresh.queries.asked import check_precision
 from afresh.queries.vector import Rows, Values, VectorQuery
+from afresh.releasing import Wanted
 
 if TYPE_CHECKING:
     from afresh.holdout import Holdout

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from afresh import display, noise
 from afresh.answer import Answer, Budget, Coarser, Interval, Transcript, coverage
-from afresh.engines.base import sum_moments
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
 from afresh.outside import convert, spent_by
 from afresh.plan import Plan
-from afresh.reading import Reading, read, record_of, rescaled
+from afresh.reading import Reading, record_of, rescaled
+from afresh.releasing import Release, Wanted
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
-    from afresh.evaluation import AnyAsked, AnyQuery
-    from afresh.ledger import Entry, Ledger, Question, Spent, Terms
+    from afresh.evaluation import AnyAsked
+    from afresh.ledger import Entry, Ledger, Spent, Terms
     from afresh.statistics.base import Measures, Statistic
 
 
 _COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
-
-
-class Wanted(NamedTuple):
-    """A query, how many times the plan's noise is enough, and a guess of the analyst's own."""
-
-    query: AnyQuery
-    coarseness: float = 1.0
-    guess: tuple[float, float] | None = None
 
 
 class Guard(display.Shown):
@@ -140,59 +129,8 @@ class Guard(display.Shown):
         return guess
 
     def _release(self, wanted: Sequence[Wanted]) -> list[Reading]:
-        """The path of every answer: reserve, evaluate in one scan, add noise, record; read only what is recorded."""
-        self._engine.check_unchanged()
-        entries = self._ledger.reserve(self._terms, [self._question(one) for one in wanted], self.analyst)
-        asked = {entry.number: one for entry, one in zip(entries, wanted, strict=True)}
-        if pending := {entry.number: entry for entry in entries if entry.released is None}:
-            # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
-            recorded = {entry.number: entry for entry in self._answer(list(pending.values()), asked)}
-            entries = [replace(recorded.get(entry.number, entry), new=entry.new) for entry in entries]
-        return [read(self.plan, entry) for entry in entries]
-
-    def _question(self, wanted: Wanted) -> Question:
-        from afresh.ledger import Question
-
-        query, mechanism = wanted.query, self.plan.at(wanted.coarseness)
-        detail: dict[str, Any] = {"bounds": query.bounds, "missing": query.missing, "binary": query.binary}
-        digest = query.digest
-        if wanted.guess is not None:  # another guess is another question
-            detail["guess"] = wanted.guess
-            digest = hashlib.sha256(f"{digest} {wanted.guess!r}".encode()).hexdigest()
-        return Question(
-            digest,
-            query.text,
-            json.dumps(detail),
-            mechanism.charge,
-            mechanism.row_charge,
-            mechanism.method,
-            wanted.coarseness,
-        )
-
-    def _answer(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Entry]:
-        """Evaluate in one scan, add noise, record. Only what the ledger returns may be released."""
-        released = []
-        for entry, moments in zip(pending, self._moments(pending, asked), strict=True):
-            guess = asked[entry.number].guess
-            options = {} if guess is None else {"guess": guess}
-            release = self.plan.at(entry.coarseness).release(moments, self._draw(entry.number), **options)
-            released.append((entry, release))
-        return self._ledger.record_many(self._terms, released)
-
-    def _moments(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Any]:
-        """Of every entry the moments of all rows, or of each group of blocks its mechanism wants."""
-        from afresh.evaluation import evaluate  # on demand: `import afresh` stays fast
-
-        queries = [asked[entry.number].query for entry in pending]
-        groups = [self.plan.mechanism.blocks(entry.number) for entry in pending]
-        if not any(groups):
-            return list(evaluate(self._engine, queries))
-        wanted = [
-            (query, block) for query, parts in zip(queries, groups, strict=True) for part in parts for block in part
-        ]
-        found = iter(evaluate(self._engine, [query for query, _ in wanted], [block for _, block in wanted]))
-        summed = [[sum_moments([next(found) for _ in part]) for part in parts] for parts in groups]
-        return [parts[0] if len(parts) == 1 else tuple(parts) for parts in summed]
+        release = Release(self._engine, self.plan, self._ledger, self._terms, self._draw)
+        return release(wanted, self.analyst)
 
     def _build(self, asked: AnyAsked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
         _, value, interval = readings[0]
