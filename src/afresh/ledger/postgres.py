@@ -152,8 +152,10 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             )
         except psycopg.OperationalError as error:
             # What libpq says about connecting, for example that there is no such database, names no password.
-            said = str(error).strip().splitlines()[-1]
-        raise LedgerError(f"the ledger {self.name} cannot be reached: {said}. Nothing was released.")
+            said = ([line for line in str(error).splitlines() if line[:1].strip()] or ["no reason is known"])[-1]
+        raise LedgerError(
+            f"the ledger {self.name} cannot be reached: {said}; check the address and the server. Nothing was released."
+        )
 
     def _prepare(self, connection: psycopg.Connection) -> None:
         milliseconds = round(self.busy_seconds * 1000)
