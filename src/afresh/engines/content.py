@@ -108,7 +108,7 @@ def total_rows(batches: Iterable[RecordBatch], columns: Mapping[str, str], threa
         with lock:
             return next(left, None)
 
-    hashers = [RowHasher(visible(columns)) for _ in range(min(threads, _MOST_THREADS))]
+    hashers = [RowHasher(visible(columns)) for _ in range(min(max(threads, 1), _MOST_THREADS))]
     with ThreadPoolExecutor(len(hashers)) as pool:
         try:
             return sum(pool.map(work, hashers), Totals(0, 0, 0))

@@ -166,7 +166,8 @@ class EmbeddedEngine(SqlEngine):
                 return total_rows(cells, columns, threads)
             # a relation, because the rows of `execute` would all be in memory at once
             selected = cursor.sql(select_cells(source.relation, columns))
-            return total_rows(selected.to_arrow_reader(batch_rows(columns)), columns, threads)
+            reader = selected.to_arrow_reader(batch_rows(columns))
+            return total_rows(reader, columns, threads // 2)  # the others read for it meanwhile
         return None
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
