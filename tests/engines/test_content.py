@@ -7,6 +7,7 @@ import math
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -164,6 +165,7 @@ def test_an_interruption_ends_all_threads() -> None:
         while (i := next(given)) < 20_000:
             if i == 5:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.001)  # so that 20 seconds would be left to notice it
             yield batch
 
     with pytest.raises(KeyboardInterrupt):

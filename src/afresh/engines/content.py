@@ -108,13 +108,14 @@ def total_rows(batches: Iterable[RecordBatch], columns: Mapping[str, str], threa
         with lock:
             return next(left, None)
 
-    hashers = [RowHasher(visible(columns)) for _ in range(min(max(threads, 1), _MOST_THREADS))]
-    with ThreadPoolExecutor(len(hashers)) as pool:
+    with ThreadPoolExecutor(_MOST_THREADS) as pool:
         try:
-            return sum(pool.map(work, hashers), Totals(0, 0, 0))
+            others = [pool.submit(work, RowHasher(visible(columns))) for _ in range(min(threads, _MOST_THREADS) - 1)]
+            # This one works too: one that only waited might not notice an interruption, once Polars is imported.
+            totals = work(RowHasher(visible(columns)))
+            return sum((other.result() for other in others), totals)
         finally:
-            with lock:
-                left = iter(())  # after an error or an interruption nobody goes on
+            left = iter(())  # after an error or an interruption nobody goes on
 
 
 def fingerprint(columns: Mapping[str, str], totals: Totals) -> str:
