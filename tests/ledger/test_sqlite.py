@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -294,3 +295,12 @@ class TestFailure:
             ask(ledger)
         assert ask(ledger).number == 1
         ledger.close()
+
+    def test_forgetting_to_close_it_closes_it(self, path: Path) -> None:
+        journal = SqliteJournal(path)
+        connection = journal._connection
+        assert connection is not None
+        del journal
+        gc.collect()
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")

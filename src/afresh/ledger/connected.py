@@ -38,12 +38,12 @@ class ConnectedJournal(ABC, Generic[Connected]):
 
     failures: ClassVar[tuple[type[Exception], ...]]
     """What the driver raises."""
+    _connection: Connected | None = None
 
     def __init__(self, name: str, busy_seconds: float) -> None:
         """The name is for messages, so it has no password."""
         self.name, self.busy_seconds = name, busy_seconds
         self.lock = threading.RLock()
-        self._connection: Connected | None = None
         self._closed = self._busy = False
         forking.register(self)
         with self.transaction(write=False):
@@ -96,6 +96,10 @@ class ConnectedJournal(ABC, Generic[Connected]):
         with self.lock:
             self._closed = True
             self.drop()
+
+    def __del__(self) -> None:
+        """Whoever forgets to close a guard loses nothing, so the driver need not warn of it."""
+        self.drop()
 
     def drop(self) -> None:
         """Close the connection; the next transaction makes another."""
