@@ -83,7 +83,8 @@ def held_cells(table: Table, columns: Mapping[str, str]) -> list[RecordBatch] | 
             cells.append(sizes)
         cells.append(table[name])
     named = pa.table(cells, names=[f"c{i}" for i in range(len(cells))])
-    return list(named.to_batches(batch_rows(columns)))
+    # They lie in memory already, so long batches cost little, and threads seldom wait for Python's lock.
+    return list(named.to_batches(8 * batch_rows(columns)))
 
 
 def batch_rows(columns: Mapping[str, str]) -> int:
