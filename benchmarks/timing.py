@@ -9,11 +9,11 @@ def side_by_side(
 ) -> dict[str, float]:
     """The shortest time of each, after a round that does not count.
 
-    There are this many rounds, or up to ten times as many if they take less than half a second.
+    There are this many rounds, or up to ten times as many if they take less than three seconds.
     In a round each has two goes, as the first finds what another left in the processor's caches.
     """
     best, turn, begun = dict.fromkeys(ways, float("inf")), 0, time.perf_counter()
-    while turn <= rounds or (turn <= 10 * rounds and time.perf_counter() - begun < 0.5):
+    while turn <= rounds or (turn <= 10 * rounds and time.perf_counter() - begun < 3):
         for name in (name for name in ways for _ in range(2)):
             start = clock()
             ways[name]()

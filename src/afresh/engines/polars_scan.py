@@ -16,8 +16,6 @@ from afresh.queries.tree import Type
 
 _SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they bring
-# of rows in memory little else can be spared, and looking for it takes a tenth of a millisecond
-_SHARING = pl.QueryOptFlags.none().update(comm_subexpr_elim=True)
 # DuckDB's types and the Polars types that hold the very same values
 _SAME: dict[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
@@ -48,7 +46,6 @@ class PolarsScan:
         }
         self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held)
         self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
-        self._optimizations = _SHARING if held else pl.QueryOptFlags()
 
     @classmethod
     def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
@@ -89,7 +86,7 @@ class PolarsScan:
                     return None
                 rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
                 part = rows.select(values).select(outputs)
-                parts.append(part.collect(engine=self._engine, optimizations=self._optimizations).row(0))
+                parts.append(part.collect(engine=self._engine).row(0))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows

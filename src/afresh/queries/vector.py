@@ -28,7 +28,7 @@ VERSION = "afresh-vector-v2"  # part of every digest; changes when the meaning o
 Rows = slice | NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 
-_AT_ONCE = 1 << 16  # rows evaluated at once: few enough to stay in the processor's cache
+_AT_ONCE = 1 << 17  # rows evaluated at once: few enough to stay in the processor's cache
 _PIECE = 1 << 13
 _LONG = 1 << 21  # bytes from which starting threads to hash them pays
 # Not blake3.AUTO: the threads of that pool are missing in a forked process, which would wait for them forever.
