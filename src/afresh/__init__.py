@@ -4,7 +4,9 @@ The error bars still hold: `plan` says what can be promised before any data are 
 before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by.
 """
 
-from afresh import errors, losses, statistics
+from typing import TYPE_CHECKING, Any
+
+from afresh import errors
 from afresh.answer import Answer, Budget, Interval, Transcript
 from afresh.guard import Guard
 from afresh.holdout import Holdout
@@ -12,6 +14,9 @@ from afresh.opening import open
 from afresh.opening_holdout import holdout
 from afresh.plan import Plan, plan
 from afresh.theory.information import correct_pvalue
+
+if TYPE_CHECKING:
+    from afresh import losses, statistics
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,3 +35,12 @@ __all__ = [
     "plan",
     "statistics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`afresh.losses` and `afresh.statistics` are imported when they are used, as many never use them."""
+    if name in ("losses", "statistics"):
+        from importlib import import_module
+
+        return import_module(f"afresh.{name}")
+    raise AttributeError(f"module 'afresh' has no attribute {name!r}")
