@@ -91,8 +91,6 @@ def _row(question: Question, guard: afresh.Guard, source: str, database: Any, fr
     works: dict[str, Callable[[], object]] = {"moments": lambda: engine.moments([query])}
     if question.bounds is not None:  # a condition has no constant to vary
         works["ask"] = ask
-    if question.bounds is not None:
-        works["ask"] = ask
     for i, sql in enumerate(question.duckdb(source)):
         works[f"duckdb {i}"] = lambda sql=sql: database.execute(sql).fetchall()  # type: ignore[misc]
     for i, lazy in enumerate(question.lazy(frame)):

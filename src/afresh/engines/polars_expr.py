@@ -121,7 +121,8 @@ class Translator:
             return self._of_literals(node)
         if node.op is Op.CASE:
             return self._case(node)
-        if node.op not in _SIMPLE | _COMPARE or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
+        known = node.op in _SIMPLE or node.op in _COMPARE
+        if not known or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
             raise NotTranslated
         args = [
             self._piece(arg) if passes(node.op, RULES[node.op], place, len(node.args)) else self._clean(arg)
