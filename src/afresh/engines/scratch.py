@@ -41,6 +41,8 @@ class Scratch:
 
 
 def _remove_if_abandoned(path: Path) -> None:
+    if fcntl is None:
+        return
     status = path.lstat()
     # one that has only just been made may not be locked yet
     if status.st_uid != os.getuid() or time.time() - status.st_mtime < _MINUTE:
