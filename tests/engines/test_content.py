@@ -168,8 +168,13 @@ def test_an_interruption_ends_all_threads() -> None:
             time.sleep(0.001)  # so that 20 seconds would be left to notice it
             yield batch
 
-    with pytest.raises(KeyboardInterrupt):
-        total_rows(batches(), {"int": "BIGINT"}, 2)
+    # a shell may have started the tests with the signal ignored, or a library handle it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            total_rows(batches(), {"int": "BIGINT"}, 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert next(given) < 20_000
 
 
