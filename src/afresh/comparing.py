@@ -168,8 +168,10 @@ def _of_both(
     **more: Any,
 ) -> VectorQuery:
     """A question about a function of both models' losses of a row."""
+    from afresh.losses import Custom
 
     def values(rows: Rows) -> Values:
         return function(*(loss.rows(each.values, holdout._labels, rows) for each in (a, b)))
 
-    return holdout._query(words, [kind, loss.words, a.digest, b.digest], values, **more)
+    parts = [kind, loss.words, a.digest, b.digest]
+    return holdout._query(words, parts, values, one_thread=isinstance(loss, Custom), **more)

@@ -130,11 +130,14 @@ class Holdout(display.Shown):
         return self.loss if loss is None else make_loss(loss)
 
     def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
+        from afresh.losses import Custom
+
         labels, values = self._labels, predicted.values
         return self._query(
             f"{loss.words} of {predicted.name}",
             ["loss", loss.words, predicted.digest],
             lambda rows: loss.rows(values, labels, rows),
+            one_thread=isinstance(loss, Custom),
             binary=loss.binary,
             bounds=loss.bounds,
         )

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
+from afresh.threads import for_all, slices
 
 Kind = Literal["classes", "probabilities", "numbers"]
+_AT_ONCE = 1 << 18  # predictions checked at once
 _FEW = 8  # classes up to which comparing with each is faster than searching
 _SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
 
@@ -182,11 +184,10 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
 def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
     if array.ndim != 1:
         raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()  # of finite numbers it is finite too, unless it overflows
-    if not math.isfinite(total):
+    if not all(for_all(lambda part: _is_plain(array[part]), slices(len(array), _AT_ONCE))):
         _check_finite(array)
-    return _one_zero(array)
+        array = array + 0.0
+    return array
 
 
 def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
@@ -206,7 +207,7 @@ def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -
             place = int(np.argmax(off))
             raise InvalidArgument(f"the probabilities of row {place} add up to {array[place].sum():.6g}, not to 1.")
     array = np.ascontiguousarray(array[:, 1]) if array.shape[1:] == (2,) else array
-    return array if least > 0 else _one_zero(array)
+    return array + 0.0 if least == 0 and _has_negative_zero(array) else array
 
 
 def _check_finite(array: NDArray[np.float64]) -> None:
@@ -216,6 +217,12 @@ def _check_finite(array: NDArray[np.float64]) -> None:
         raise InvalidArgument(f"the prediction of row {place} is {array[place]}; predictions must be finite numbers.")
 
 
-def _one_zero(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Without -0.0, which is the same prediction as 0.0: its bits are those of the least integer."""
-    return array + 0.0 if array.view(np.int64).min() == np.iinfo(np.int64).min else array
+def _is_plain(array: NDArray[np.float64]) -> bool:
+    """Whether all are finite and none is -0.0, which is the same prediction as 0.0; False also if the sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(array.sum()) and not _has_negative_zero(array)
+
+
+def _has_negative_zero(array: NDArray[np.float64]) -> bool:
+    """Its bits are those of the least integer."""
+    return bool(array.view(np.int64).min() == np.iinfo(np.int64).min)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,20 @@ def test_numbers_and_classes(tmp_path: Path) -> None:
         assert holdout.classes == (0, 1, 2)
         model = LogisticRegression().fit(X, Y)  # has never seen class 2
         assert holdout.score(model, loss="brier").value < 0.3
+
+
+def test_somebody_elses_loss_meets_one_thread() -> None:
+    callers = set()
+
+    def loss(p: Any, y: Any) -> Any:
+        callers.add(threading.get_ident())
+        return np.abs(p - y)
+
+    rows = 600_000  # so many that our own losses are computed by several threads
+    with afresh.holdout(np.zeros((rows, 1)), np.ones(rows), loss=Custom(loss, "off"), simulation_seed=9) as holdout:
+        assert holdout.score(np.ones(rows)).value < 0.1
+        assert holdout.compare(np.ones(rows), np.zeros(rows)).value < -0.9
+    assert callers == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("method", ["stabilized", "split"])

@@ -1,5 +1,6 @@
 """Losses against scikit-learn's, and what no row may make them say."""
 
+import math
 import os
 import signal
 from typing import Any
@@ -17,7 +18,7 @@ from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squ
 from afresh.queries.vector import VectorQuery, keyed_digest
 
 RNG = np.random.default_rng(11)
-N = 80_000  # more rows than are evaluated at once
+N = 600_000  # more rows than two threads evaluate at once
 CLASSES = np.array(["ant", "bee", "cow"])
 TRUTH = CLASSES[RNG.integers(0, 3, N)]
 GUESS = np.where(RNG.random(N) < 0.6, TRUTH, CLASSES[RNG.integers(0, 3, N)])
@@ -183,7 +184,18 @@ def test_extreme_clips_and_chances() -> None:
 
 def test_numbers_whose_sum_is_infinite_are_numbers() -> None:
     given = np.array([1.7e308, 1.7e308, -1.0])
-    assert check_predictions(given, "numbers", Labels(np.zeros(3))) is given
+    assert (check_predictions(given, "numbers", Labels(np.zeros(3))) == given).all()
+
+
+def test_every_prediction_is_looked_at() -> None:
+    for place in (0, 1, 262_143, 262_144, N - 1):
+        for bad in (np.nan, np.inf, -np.inf):
+            given = np.ones(N)
+            given[place] = bad
+            with pytest.raises(InvalidArgument, match=f"the prediction of row {place} is {bad}"):
+                check_predictions(given, "numbers", Labels(np.zeros(N)))
+        given[place] = -0.0
+        assert not np.signbit(check_predictions(given, "numbers", Labels(np.zeros(N)))).any()
 
 
 def test_zero_has_no_sign() -> None:
@@ -194,11 +206,36 @@ def test_zero_has_no_sign() -> None:
         assert np.signbit(given[0])
 
 
-def test_digests_are_those_of_a_plain_hash() -> None:
-    """Put together by hand: one message, one thread."""
-    array = np.random.default_rng(0).normal(size=(600_000, 1))  # so long that threads hash it
-    key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v2: names of questions").digest()
-    message = b'["afresh-vector-v2", "a", 1]\n<f8 (600000, 1)\n' + array.tobytes()
+def test_threads_change_nothing() -> None:
+    """Every row is seen once, the sums are the same to the last bit, and what fails in a thread is told in this one."""
+    values = RNG.random(N)
+    rows = RNG.permutation(N)
+    for chosen in (None, rows, rows[:300_000], rows[:10]):
+        several, one = (
+            VectorQuery("", "", values.__getitem__, one_thread=alone).moments(N, chosen) for alone in (False, True)
+        )
+        seen = values if chosen is None else values[chosen]
+        assert several == one
+        assert one.n == len(seen)
+        assert one.total == pytest.approx(math.fsum(seen), rel=1e-14)
+        assert one.squares == pytest.approx(math.fsum(seen**2), rel=1e-13)
+
+    def fails(rows: Any) -> Any:
+        if rows.start:
+            raise MemoryError("no room")
+        return values[rows]
+
+    with pytest.raises(MemoryError, match="no room"):
+        VectorQuery("", "", fails).moments(N)
+
+
+def test_digests_are_those_of_plain_hashes() -> None:
+    """Put together by hand, in one thread."""
+    array = np.random.default_rng(0).normal(size=(600_000, 1))
+    key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v3: names of questions").digest()
+    data, size = array.tobytes(), 2 * 1024 * 1024
+    message = b'["afresh-vector-v3", "a", 1]\n<f8 (600000, 1)\n'
+    message += b"".join(blake3(data[at : at + size], key=key).digest() for at in range(0, len(data), size))
     assert keyed_digest("02" * 32, ["a", 1], [array]) == blake3(message, key=key).hexdigest()
 
 

@@ -45,7 +45,7 @@ class Loss(Protocol):
         ...
 
 
-_ONES = np.ones(1 << 17)
+_ONES = np.ones(1 << 18)
 
 
 def at_most_one(losses: NDArray[np.float64]) -> NDArray[np.float64]:

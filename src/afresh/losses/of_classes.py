@@ -112,7 +112,7 @@ class Brier:
         chances = predictions[rows]
         if chances.ndim == 1:
             losses: Floats = labels.ones[rows] - chances
-            losses *= losses
+            np.square(losses, out=losses)
         else:
             codes = labels.codes[rows]
             right = _of_truth(chances, codes)

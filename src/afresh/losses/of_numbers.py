@@ -42,7 +42,7 @@ class Squared(_OfNumbers):
     name = "squared loss"
 
     def _of(self, residual: Floats) -> Floats:
-        residual *= residual
+        np.square(residual, out=residual)
         residual *= 1 / self.clip
         return residual
 

@@ -6,14 +6,13 @@ plain hash of per-row losses would be an oracle: whoever guesses the labels coul
 digest is a keyed hash (BLAKE3, the key is derived from the guard's secret seed) of what the analyst passed
 (predictions, the name and parameters of the loss) and of the rows' order; never of losses or labels.
 
-Version 1 hashed with HMAC-SHA256. Its digests stay in ledgers and receipts, which read them as names; the same
-predictions have another name now, so they are charged once more.
+Version 1 hashed with HMAC-SHA256, version 2 an array as a whole. Their digests stay in ledgers and receipts, which
+read them as names; the same predictions have another name now, so they are charged once more.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,16 +22,15 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from afresh.engines.base import Moments, sum_moments
+from afresh.threads import for_all, slices
 
-VERSION = "afresh-vector-v2"  # part of every digest; changes when the meaning of a question does
+VERSION = "afresh-vector-v3"  # part of every digest; changes when the meaning of a question does
 Rows = slice | NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 
-_AT_ONCE = 1 << 17  # rows evaluated at once: few enough to stay in the processor's cache
+_AT_ONCE = 1 << 18  # rows evaluated at once: few for the processor's cache, many for threads that share Python's lock
 _PIECE = 1 << 13
-_LONG = 1 << 21  # bytes from which starting threads to hash them pays
-# Not blake3.AUTO: the threads of that pool are missing in a forked process, which would wait for them forever.
-_THREADS = min(4, os.cpu_count() or 1)
+_HASHED = 1 << 21  # bytes hashed at once
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,12 +45,16 @@ class VectorQuery:
     bounds: tuple[float, float] = (0.0, 1.0)
     """The scale on which its answer is told."""
     missing: float | None = None
+    one_thread: bool = False
+    """Whether `values` is somebody else's function, which may not expect threads."""
 
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""
-        size = count if rows is None else len(rows)
-        parts = [slice(start, min(start + _AT_ONCE, size)) for start in range(0, size, _AT_ONCE)]
-        return sum_moments([self._sum(part if rows is None else rows[part]) for part in parts])
+        parts = slices(count if rows is None else len(rows), _AT_ONCE)
+        chosen = parts if rows is None else [rows[part] for part in parts]
+        if self.one_thread or self.binary:  # booleans are counted sooner than threads wake up
+            return sum_moments([self._sum(part) for part in chosen])
+        return sum_moments(for_all(self._sum, chosen))
 
     def _sum(self, rows: Rows) -> Moments:
         values = self.values(rows)
@@ -70,11 +72,16 @@ def _sum_of_squares(values: NDArray[Any]) -> float:
 
 
 def keyed_digest(seed: str, parts: Sequence[Any], arrays: Sequence[NDArray[Any]] = ()) -> str:
-    """The name of a question: a keyed hash of JSON-ready parts and of arrays, each with its type and shape."""
-    threads = _THREADS if sum(array.nbytes for array in arrays) >= _LONG else 1
+    """The name of a question: a keyed hash of JSON-ready parts and of arrays, each with its type and shape.
+
+    Of an array the keyed hashes of its pieces are hashed, so that threads can share the work.
+    """
     key = blake3(bytes.fromhex(seed), derive_key_context=f"{VERSION}: names of questions").digest()
-    mac = blake3(json.dumps([VERSION, *parts]).encode(), key=key, max_threads=threads)
+    mac = blake3(json.dumps([VERSION, *parts]).encode(), key=key)
     for array in arrays:
         mac.update(f"\n{array.dtype.str} {array.shape}\n".encode())
-        mac.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pieces = [data[part].data for part in slices(len(data), _HASHED)]
+        for digest in for_all(lambda piece: blake3(piece, key=key).digest(), pieces):
+            mac.update(digest)
     return mac.hexdigest()

@@ -1,0 +1,36 @@
+"""Work on large arrays shared between a few threads: numpy and BLAKE3 leave Python's lock while they compute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+_MOST = min(4, os.cpu_count() or 1)  # more would wait for Python's lock
+
+
+@cache
+def _helpers(process: int) -> ThreadPoolExecutor:
+    """Threads that stay, as starting them takes as long as their work. A forked process has none and gets its own."""
+    return ThreadPoolExecutor(_MOST - 1, thread_name_prefix=f"afresh-{process}")
+
+
+def for_all(work: Callable[[Any], Any], parts: Sequence[Any], threads: int = _MOST) -> list[Any]:
+    """What `work` gives for each part."""
+    threads = min(threads, len(parts))
+
+    def share(first: int) -> list[Any]:
+        return [work(part) for part in parts[first::threads]]
+
+    if threads < 2:
+        return share(0) if threads else []
+    others = [_helpers(os.getpid()).submit(share, first) for first in range(1, threads)]
+    shares = [share(0), *(other.result() for other in others)]
+    return [shares[place % threads][place // threads] for place in range(len(parts))]
+
+
+def slices(length: int, size: int) -> list[slice]:
+    """The parts of an array of this length, each of `size` items but the last."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]

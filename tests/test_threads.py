@@ -1,0 +1,39 @@
+"""Shared work gives what a loop gives."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.threads import for_all, slices
+
+
+@given(st.lists(st.integers(), max_size=20), st.integers(1, 4))
+def test_all_parts_in_their_order(parts: list[int], threads: int) -> None:
+    assert for_all(lambda part: part * 2, parts, threads) == [part * 2 for part in parts]
+
+
+@given(st.integers(0, 100), st.integers(1, 30))
+def test_slices_cover_everything_once(length: int, size: int) -> None:
+    items = list(range(length))
+    parts = slices(length, size)
+    assert [item for part in parts for item in items[part]] == items
+    assert all(part.stop - part.start == size for part in parts[:-1])
+
+
+@pytest.mark.parametrize("bad", range(4))
+def test_an_error_in_any_thread_is_told(bad: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        for_all(lambda part: 1 / (part - bad), range(4), 2)
+    assert for_all(abs, [-1, -2], 2) == [1, 2]  # and the threads go on
+
+
+def test_several_callers_at_once() -> None:
+    found: list[list[int]] = []
+    callers = [threading.Thread(target=lambda: found.append(for_all(abs, range(-50, 0), 4))) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == [list(range(50, 0, -1))] * 8
