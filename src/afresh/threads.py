@@ -14,7 +14,7 @@ _MOST = min(4, os.cpu_count() or 1)  # more would wait for Python's lock
 @cache
 def _helpers(process: int) -> ThreadPoolExecutor:
     """Threads that stay, as starting them takes as long as their work. A forked process has none and gets its own."""
-    return ThreadPoolExecutor(_MOST - 1, thread_name_prefix=f"afresh-{process}")
+    return ThreadPoolExecutor(max(1, _MOST - 1), thread_name_prefix=f"afresh-{process}")
 
 
 def for_all(work: Callable[[Any], Any], parts: Sequence[Any], threads: int = _MOST) -> list[Any]:
