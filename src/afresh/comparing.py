@@ -74,9 +74,9 @@ def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
     scores = holdout._scores(predicted, loss)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
-    others = [place for place in range(len(scores)) if place != leader]
-    to_leader: list[Interval | None] = [None] * len(scores)
-    to_leader[leader] = Interval(0.0, 0.0)
+    best = predicted[leader].digest  # of the same predictions nothing needs to be asked
+    others = [place for place, each in enumerate(predicted) if each.digest != best]
+    to_leader = [Interval(0.0, 0.0) if each.digest == best else None for each in predicted]
     charged, scale = sum(score.charged for score in scores), loss.bounds[1] - loss.bounds[0]
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]

@@ -137,9 +137,17 @@ class Ranking(display.Told):
             "simulated": self.simulated,
         }
 
-    def _blocks(self) -> list[display.Block]:
+    @property
+    def _verdict(self) -> str:
         best = self.best
-        title = f"{best[0]} is the best" if len(best) == 1 else f"{len(best)} may be the best"
+        return f"{best[0]} is the best" if len(best) == 1 else f"{len(best)} may be the best"
+
+    def __repr__(self) -> str:
+        """One line."""
+        mark = ", simulated" if self.simulated else ""
+        return f"Ranking({self._verdict} of {len(self.models)} at {display.percent(self.confidence)}{mark})"
+
+    def _blocks(self) -> list[display.Block]:
         rows = []
         for model in self.models:
             value, low, high = display.with_interval(model.score.value, model.score.low, model.score.high)
@@ -147,7 +155,7 @@ class Ranking(display.Told):
             rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
         return [
             *simulation_mark(self.simulated),
-            display.Title(f"{title}: {self.loss}, {display.percent(self.confidence)}"),
+            display.Title(f"{self._verdict}: {self.loss}, {display.percent(self.confidence)}"),
             display.Table(["place", "model", "loss", "interval", "behind the first"], rows),
             display.Line("A model whose places overlap with another's is tied with it: the data cannot separate them."),
             cost_line(self.charged, self.left),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import afresh
+from afresh.answer import Interval
 from afresh.difference import resolution
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.losses import Squared
@@ -121,6 +122,16 @@ def test_best_of(method: str) -> None:
             holdout.best_of([GOOD, GOOD])
         with pytest.raises(InvalidArgument, match="takes two"):
             holdout.best_of([GOOD])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
+    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
+        ranking = holdout.best_of([GOOD, GOOD.copy()], names=["first", "second"])
+        assert ranking.charged == 1
+        assert [(model.places, model.to_leader) for model in ranking.models] == [((1, 2), Interval(0, 0))] * 2
+        assert repr(ranking) == "Ranking(2 may be the best of 2 at 95 %, simulated)"
+        assert repr(holdout.best_of([GOOD, 1 - GOOD, GOOD.copy()], names=list("abc"))).startswith("Ranking(2 may be")
 
 
 def test_best_of_with_little_budget_goes_by_scores() -> None:
