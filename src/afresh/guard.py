@@ -112,7 +112,7 @@ class Guard(display.Shown):
         from afresh.statistics.base import Asker
 
         self._check_open()
-        if not callable(getattr(statistic, "measure", None)):
+        if isinstance(statistic, type) or not callable(getattr(statistic, "measure", None)):
             raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs no model.")
         return statistic.measure(Asker(self))
 

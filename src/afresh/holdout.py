@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from afresh import display
@@ -109,7 +110,7 @@ class Holdout(display.Shown):
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers."""
-        if not callable(getattr(statistic, "measure_model", None)):
+        if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
             raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs a model.")
         return statistic.measure_model(self, model, name)
 
@@ -118,7 +119,7 @@ class Holdout(display.Shown):
         from afresh.comparing import coarseness_of
         from afresh.difference import resolution
 
-        if not 0 <= disagreement <= 1:
+        if not (isinstance(disagreement, Real) and 0 <= disagreement <= 1):
             raise InvalidArgument(f"disagreement == {disagreement!r}, must be a share of rows, from 0 to 1.")
         low, high = self.loss.bounds
         coarseness = coarseness_of(self, self.loss, precision)
@@ -156,12 +157,18 @@ class Holdout(display.Shown):
         from afresh.predicting import Predicted, is_model, run
         from afresh.queries.vector import keyed_digest
 
+        for what, given in {"models": models, "names": () if names is None else names}.items():
+            if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+                raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
+        models = list(models)
         if names is not None and len(names) != len(models):
             raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
         classes = () if loss.kind == "numbers" else self._labels.classes
         found = []
         for place, model in enumerate(models):
             kind, predictions = "predictions", model
+            if isinstance(model, type):
+                raise InvalidArgument(f"{model.__name__} is a class; pass a model that was made from it and fitted.")
             if is_model(model):
                 kind, predictions = run(model, loss, classes, self.features if features is None else features)
             values = prepare(loss, predictions, self._labels)
@@ -209,6 +216,10 @@ class Holdout(display.Shown):
         from afresh.opening_holdout import reopen
 
         return reopen, (self._recipe, self.guard._terms.fingerprint)
+
+    def __deepcopy__(self, memo: object) -> Holdout:
+        """A copy, such as scikit-learn's `clone` makes of parameters, spends from the same guard."""
+        return self
 
     def _blocks(self) -> list[display.Block]:
         facts = {"label": self.label, "loss": self.loss.words}

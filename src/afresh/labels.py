@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -114,9 +114,13 @@ def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray):
         raise InvalidArgument(f"classes == {classes!r}, must be a list of the labels' classes.")
     found = tuple(_python(value) for value in classes)
-    if len(found) < 2 or len(set(found)) < len(found):
-        raise InvalidArgument(f"classes == {list(found)!r}, must be at least two, all different.")
+    if len(found) < 2 or not all(map(_is_scalar, found)) or len(set(found)) < len(found):
+        raise InvalidArgument(f"classes == {list(found)!r}, must be at least two values, all different.")
     return found
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, Hashable) and not isinstance(value, tuple)
 
 
 def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
@@ -147,9 +151,10 @@ def _place(places: dict[Any, int], value: Any) -> int:
 def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[Any]:
     """Predictions in the one form that is hashed and scored, or an error that quotes nothing but them."""
     array = _as_array(predictions)
-    if array.ndim == 0 or len(array) != labels.rows:
-        size = "a single value" if array.ndim == 0 else f"{len(array):,}"
-        raise InvalidArgument(f"there are {labels.rows:,} rows and {size} predictions; there must be one for each row.")
+    if len(array) != labels.rows:
+        raise InvalidArgument(
+            f"there are {labels.rows:,} rows and {len(array):,} predictions; there must be one for each row."
+        )
     if kind == "classes":
         return _check_codes(array, labels.classes)
     if array.dtype.kind not in "biuf":
@@ -161,8 +166,13 @@ def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[A
 def _as_array(predictions: Any) -> NDArray[Any]:
     try:
         array = np.asarray(predictions)
-    except (ValueError, TypeError):
-        raise InvalidArgument(f"predictions == {type(predictions)}, must be an array with one item a row.") from None
+    except (ValueError, TypeError):  # lists of several lengths, say
+        array = np.asarray(None)
+    if array.ndim == 0:
+        kind = type(predictions).__name__
+        raise InvalidArgument(
+            f"predictions of type {kind} are no array; pass an array or a list with one for each row."
+        )
     return array
 
 

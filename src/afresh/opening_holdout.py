@@ -68,6 +68,10 @@ def holdout(
         if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
         return _hold(data, label, declared, made)
+    if y is not None and isinstance(data, str | os.PathLike):
+        raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
+    if isinstance(y, str):
+        raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
     features, table = (None, data) if y is None else (data, _with_label(data, y, label))
     # A wrong label is told before a ledger fixes a plan for the data.
     guard = open_guard(table, ledger=ledger, _check=lambda schema: _column(label, schema), **opening)  # type: ignore[arg-type]
@@ -150,7 +154,7 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
         table = pa.table({f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])})
     values = np.asarray(y)
     if values.ndim != 1 or len(values) != table.num_rows:
-        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; each needs one.")
+        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; a row needs one.")
     if label.lower() in (name.lower() for name in table.column_names):
         raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
     try:

@@ -1,5 +1,6 @@
 """Scores on a guarded holdout: one budget, one ledger, receipts, and labels that stay hidden."""
 
+import copy
 import json
 import pickle
 import threading
@@ -135,6 +136,43 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
         afresh.holdout(afresh.open(pd.DataFrame({"y": Y}), simulation_seed=1), label="y", questions=3)
     with pytest.raises(TypeError, match="share one budget"):
         pickle.dumps(holdout)
+
+
+def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        for bad, words in (
+            ((each for each in GUESS), "generator are no array"),
+            ({"a": 1}, "dict are no array"),
+            ([[1]] * (N - 1) + [[1, 2]], "list are no array"),
+            (LogisticRegression, "is a class"),
+        ):
+            with pytest.raises(InvalidArgument, match=words):
+                holdout.score(bad)
+        for models, names, words in (
+            (LogisticRegression(), None, "models of type LogisticRegression"),
+            ({"a": GUESS, "b": 1 - GUESS}, None, "models of type dict"),
+            ([GUESS, 1 - GUESS], "ab", "names of type str"),
+            ([GUESS, 1 - GUESS], 3, "names of type int"),
+        ):
+            with pytest.raises(InvalidArgument, match=words):
+                holdout.best_of(models, names=names)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="disagreement == 'few'"):
+            holdout.resolution("few")  # type: ignore[arg-type]
+        assert holdout.budget.spent == 0
+        assert len(holdout.score_many((each for each in (GUESS, 1 - GUESS)), names=["a", "b"])) == 2  # type: ignore[arg-type]
+    for arguments, words in (
+        (("data.parquet", Y), "name the column with label="),
+        ((pd.DataFrame({"sick": Y}), "sick"), "label='sick'"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            afresh.holdout(*arguments)
+    with pytest.raises(InvalidArgument, match="at least two values"):
+        afresh.holdout(X, Y, classes=[[0], [1]])
+
+
+def test_a_copy_spends_from_the_same_guard() -> None:
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        assert copy.deepcopy(holdout) is holdout
 
 
 def test_a_wrong_label_fixes_no_plan(tmp_path: Path) -> None:

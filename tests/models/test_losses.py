@@ -114,7 +114,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
     ("kind", "predictions", "said"),
     [
         ("classes", ["ant"] * 3, "4 rows and 3 predictions"),
-        ("classes", "ant", "a single value"),
+        ("classes", "ant", "str are no array"),
         ("classes", ["ant", "bee", "dog", "ant"], "row 2 is 'dog'"),
         ("classes", [0, 1, 2, 3], "none of the classes 'ant', 'bee', 'cow'"),
         ("classes", ["ant", None, "bee", "ant"], "row 1 is None"),
@@ -148,7 +148,10 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Log(clip=float("inf")), "positive"),
         (lambda: Pinball(clip=1, quantile=1.0), "between 0 and 1"),
         (lambda: Cost(((1, 2, 3), (1, 2, 3))), "square"),
+        (lambda: Pinball(clip=1, quantile="high"), "between 0 and 1"),  # type: ignore[arg-type]
         (lambda: Cost(((1, 1), (1, 1))), "all the same"),
+        (lambda: Cost("ab"), "square"),  # type: ignore[arg-type]
+        (lambda: Cost([[0, 1], [1]]), "square"),  # type: ignore[arg-type]
         (lambda: prepare(Cost(((0, 1), (1, 0))), GUESS, Labels(TRUTH)), "3 classes and 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "words"),
@@ -169,6 +172,10 @@ def test_encode_finds_places(values: list[int], classes: set[int]) -> None:
     text = tuple(map(str, listed))
     assert encode(np.array(list(map(str, values))), text).tolist() == expected
     assert encode(np.array(list(map(str, values)), dtype=object), text).tolist() == expected
+
+
+def test_a_number_of_numpy_is_a_clip() -> None:
+    assert Squared(clip=np.int64(9)) == Squared(clip=np.float32(9)) == Squared(clip=9)  # type: ignore[arg-type]
 
 
 def test_extreme_clips_and_chances() -> None:

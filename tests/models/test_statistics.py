@@ -112,6 +112,11 @@ def test_a_short_budget_ends_a_search_early() -> None:
         (lambda: s.GroupMeans("u", "c", []), "categories"),
         (lambda: s.AUC(thresholds=(0.5, 0.5)), "thresholds"),
         (lambda: s.CalibrationError(edges=(0.0, 0.5)), "edges"),
+        (lambda: s.Quantile("u", "half", (0, 1)), "level"),  # type: ignore[arg-type]
+        (lambda: s.Histogram("u", ["low", "high"]), "edges"),  # type: ignore[list-item]
+        (lambda: s.Histogram("u", 10), "edges"),  # type: ignore[arg-type]
+        (lambda: s.GroupMeans("u", "c", 3), "categories"),  # type: ignore[arg-type]
+        (lambda: s.AUC(thresholds=0.5), "thresholds"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_statistics(make: Any, said: str) -> None:
@@ -121,7 +126,14 @@ def test_bad_statistics(make: Any, said: str) -> None:
 
 def test_bad_statistics_are_free() -> None:
     with afresh.open(FRAME, questions=9, simulation_seed=6) as guard:
-        for bad in (s.Variance("u", (1, 0)), s.Variance(3, (0, 1)), s.GroupMeans("u", "c", [None], (0, 1)), 7, s.AUC()):  # type: ignore[arg-type]
+        for bad in (
+            s.Variance("u", (1, 0)),
+            s.Variance(3, (0, 1)),  # type: ignore[arg-type]
+            s.GroupMeans("u", "c", [None], (0, 1)),
+            7,
+            s.AUC(),
+            s.Variance,
+        ):
             with pytest.raises(InvalidArgument):
                 guard.measure(bad)  # type: ignore[arg-type]
         assert guard.budget.spent == 0

@@ -6,6 +6,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -67,7 +68,7 @@ class Clipped(ABC):
         """Check it."""
         clip: object = self.clip
         # Not a subnormal number, for 1/clip is infinite.
-        if isinstance(clip, bool) or not isinstance(clip, int | float) or not sys.float_info.min <= clip < math.inf:
+        if isinstance(clip, bool) or not isinstance(clip, Real) or not sys.float_info.min <= float(clip) < math.inf:
             raise InvalidArgument(f"clip == {clip!r}, must be a positive number, chosen without looking at the data.")
         object.__setattr__(self, "clip", float(clip))
 

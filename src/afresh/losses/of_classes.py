@@ -43,7 +43,10 @@ class Cost:
 
     def __post_init__(self) -> None:
         """Check that it is a square of numbers."""
-        table = np.asarray(self.costs, dtype=np.float64)
+        try:
+            table = np.asarray(self.costs, dtype=np.float64)
+        except (ValueError, TypeError):  # no numbers, or rows of several lengths
+            table = np.empty(0)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not np.isfinite(table).all():
             raise InvalidArgument(f"costs == {self.costs!r}, must be a square of finite numbers, one row a true class.")
         if table.min() == table.max():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Pinball(_OfNumbers):
     def __post_init__(self) -> None:
         """Check both."""
         Clipped.__post_init__(self)
-        if not 0 < self.quantile < 1:
+        if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
             raise InvalidArgument(f"quantile == {self.quantile!r}, must be between 0 and 1.")
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ class GroupMeans:
 
     def __post_init__(self) -> None:
         """Check that they are a list of texts or numbers."""
-        if isinstance(self.categories, str) or not list(self.categories):
+        if isinstance(self.categories, str) or not isinstance(self.categories, Iterable) or not list(self.categories):
             raise InvalidArgument(f"categories == {self.categories!r}, must be a list of at least one.")
 
     @property
@@ -67,7 +67,10 @@ class Histogram:
 
     def __post_init__(self) -> None:
         """Check that edges rise."""
-        edges = [float(edge) for edge in self.edges]
+        try:
+            edges = [float(edge) for edge in self.edges]
+        except (TypeError, ValueError):
+            edges = []
         if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
             raise InvalidArgument(f"edges == {self.edges!r}, must be at least two numbers that rise.")
         check_bounds((edges[0], edges[-1]))

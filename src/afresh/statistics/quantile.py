@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 
 from afresh.answer import Answer, Interval
 from afresh.errors import BudgetExhausted, InvalidArgument
@@ -25,7 +26,7 @@ class Quantile:
 
     def __post_init__(self) -> None:
         """Check what needs no data."""
-        if not 0 < self.level < 1:
+        if not (isinstance(self.level, Real) and 0 < self.level < 1):
             raise InvalidArgument(f"level == {self.level!r}, must be between 0 and 1.")
         if isinstance(self.answers, bool) or not isinstance(self.answers, int) or self.answers < 1:
             raise InvalidArgument(f"answers == {self.answers!r}, must be a whole number, at least 1.")

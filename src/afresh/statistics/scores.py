@@ -261,6 +261,9 @@ def _area(true: Sequence[tuple[float, Interval]], false: Sequence[tuple[float, I
 
 
 def _check_cuts(name: str, cuts: tuple[float, ...]) -> None:
-    inside = [0.0, *cuts, 1.0]
-    if not cuts or not all(a < b for a, b in itertools.pairwise(inside)):
+    try:
+        inside = [0.0, *map(float, cuts), 1.0]
+    except (TypeError, ValueError):
+        inside = []
+    if len(inside) < 3 or not all(a < b for a, b in itertools.pairwise(inside)):
         raise InvalidArgument(f"{name} == {cuts!r}, must be numbers that rise, between 0 and 1.")
