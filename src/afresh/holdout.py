@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 Recipe = dict[str, Any]
 
 
+def check_holdout(holdout: object) -> Holdout:
+    """What `afresh.holdout` makes, or an error."""
+    if not isinstance(holdout, Holdout):
+        raise InvalidArgument(f"holdout is a {type(holdout).__name__}, must be what afresh.holdout(X, y) makes.")
+    return holdout
+
+
 class Holdout(display.Shown):
     """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 

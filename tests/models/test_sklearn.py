@@ -8,23 +8,26 @@ from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_regression
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import afresh
-from afresh.errors import InvalidArgument
+from afresh.errors import BudgetExhausted, InvalidArgument, PlanMismatch
 from afresh.integrations.sklearn import GuardedSearchCV, scorer, with_holdout
 from afresh.losses import Squared
 
@@ -124,6 +127,48 @@ def test_a_scorer_travels(tmp_path: Path) -> None:
         pickle.dumps(scorer(holdout))
 
 
+def test_other_things_than_rows_are_refused_in_words(tmp_path: Path) -> None:
+    with held(tmp_path) as holdout:
+        tree = DecisionTreeClassifier(random_state=0).fit(X_TRAIN, Y_TRAIN)
+        for other in (None, 3, csr_matrix(X_HELD)):
+            with pytest.raises(InvalidArgument, match="not the guarded holdout"):
+                scorer(holdout)(tree, other)
+        with pytest.raises(TypeError, match="sample_weight"):  # not silently left out
+            scorer(holdout)(tree, X_HELD, sample_weight=np.ones(len(X_HELD)))  # type: ignore[call-arg]
+        for X, y, words in (
+            (X_TRAIN, Y_TRAIN[:-1], "a row needs one"),
+            (X_TRAIN, Y_TRAIN.to_frame(), "a row needs one"),
+            (X_TRAIN[X_TRAIN.columns[::-1]], Y_TRAIN, "in the same order"),
+            (X_TRAIN.iloc[:, 1:], Y_TRAIN, "30 features"),
+            (X_TRAIN.to_numpy()[:, 0], Y_TRAIN, "30 features"),
+            (csr_matrix(X_TRAIN), Y_TRAIN, "toarray"),
+        ):
+            with pytest.raises(InvalidArgument, match=words):
+                with_holdout(X, y, holdout)
+        assert holdout.budget.spent == 0
+        for wrong in (lambda: scorer(holdout.guard), lambda: with_holdout(X_TRAIN, Y_TRAIN, holdout.guard)):  # type: ignore[arg-type]
+            with pytest.raises(InvalidArgument, match="holdout is a Guard"):
+                wrong()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_stay_frames(kind: str) -> None:
+    """Columns have their names and types where a pipeline asks for them, and may miss values."""
+    frame = CANCER.data[["mean area", "mean texture"]].assign(size=np.where(CANCER.data["mean area"] > 600, "l", "s"))
+    if kind == "pandas":
+        frame = frame.astype({"mean texture": "Float64"})
+        frame.loc[::7, "mean texture"] = pd.NA
+    table: Any = frame if kind == "pandas" else pl.from_pandas(frame)
+    columns = make_column_transformer((OneHotEncoder(sparse_output=False), ["size"]), remainder="passthrough")
+    columns.set_output(transform=kind)
+    model = make_pipeline(columns, HistGradientBoostingClassifier(max_iter=5))
+    with afresh.holdout(table[300:], CANCER.target[300:], questions=20, ledger=":memory:") as holdout:
+        X, y, cv = with_holdout(table[:300], CANCER.target[:300], holdout)
+        assert isinstance(X, type(table))
+        found = cross_validate(model, X, y, cv=cv, scoring=scorer(holdout), error_score="raise")
+        assert found["test_score"][0] > 0.5
+
+
 def test_text_labels_and_arrays(tmp_path: Path) -> None:
     data = load_digits()
     names = np.array([f"digit {i}" for i in range(10)])[data.target]
@@ -184,6 +229,49 @@ def test_guarded_search_with_a_holdout_and_random_parameters() -> None:
         GuardedSearchCV(Ridge(), [{"alpha": [1]}], n_iter=1).fit(X, y)
 
 
+def test_a_search_goes_on_with_the_plan_in_force(tmp_path: Path) -> None:
+    X, y = make_classification(2000, 5, random_state=0)
+
+    def search(depths: list[int], **more: Any) -> GuardedSearchCV:
+        grid = {"max_depth": depths, "random_state": [0]}
+        return GuardedSearchCV(DecisionTreeClassifier(), grid, ledger=tmp_path / "ledger.sqlite", **more).fit(X, y)
+
+    first = search([1, 2, 4, 8])
+    assert search([1, 2, 4, 8]).best_answer_.charged == 0  # the same rows are guarded again
+    again = search([2, 4])  # fewer candidates; they need not be named a mistake in the plan
+    assert again.best_answer_.charged == 0
+    assert again.best_answer_.left == first.best_answer_.left
+    with pytest.raises(BudgetExhausted):
+        search([3, 5, 6, 7, 9])
+    with pytest.raises(PlanMismatch, match="questions=3"):
+        search([1], questions=3)
+
+
+def test_equal_candidates_share_their_rank_and_weights_are_split() -> None:
+    X, y = make_classification(2000, 5, random_state=0)
+    weights = np.where(y == 1, 1e-9, 1.0)
+    grid = {"strategy": ["prior", "most_frequent"]}
+    search = GuardedSearchCV(DummyClassifier(), grid, ledger=":memory:")
+    assert search.fit(X, y, sample_weight=weights).cv_results_["rank_test_score"].tolist() == [1, 1]
+    assert not search.predict(X).any()  # the weights of the rows that train, not of others
+
+
+def test_mistakes_of_a_search() -> None:
+    X, y = make_classification(2000, 5, random_state=0)
+    with afresh.holdout(X[1000:], y[1000:], questions=5, ledger=":memory:") as holdout:
+        for arguments, words in (
+            ({"holdout": holdout, "questions": 7}, "leave out questions="),
+            ({"holdout": (X, y)}, "holdout is a tuple"),
+            ({"n_iter": 0}, "nothing to try"),
+            ({"validation": "half"}, "validation == 'half'"),
+        ):
+            with pytest.raises(InvalidArgument, match=words):
+                GuardedSearchCV(DecisionTreeClassifier(), GRID, **arguments).fit(X[:1000], y[:1000])
+        assert holdout.budget.spent == 0
+        copied = clone(GuardedSearchCV(DecisionTreeClassifier(), GRID, holdout=holdout))
+        assert copied.holdout is holdout
+
+
 class Repeated(GuardedSearchCV):
     """Sees every row of scikit-learn's checks many times: most have fewer rows than a guard needs."""
 
@@ -199,8 +287,12 @@ class Repeated(GuardedSearchCV):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("estimator", "grid", "loss"),
-    [(LogisticRegression(), {"C": [1.0]}, None), (Ridge(), {"alpha": [1.0]}, Squared(clip=100.0))],
-    ids=["classifier", "regressor"],
+    [
+        (LogisticRegression(), {"C": [1.0]}, None),
+        (Ridge(), {"alpha": [1.0]}, Squared(clip=100.0)),
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [9]}, None),  # of several labels, which a search is not
+    ],
+    ids=["classifier", "regressor", "tree"],
 )
 def test_scikit_learn_finds_nothing_wrong(estimator: Any, grid: Any, loss: Any) -> None:
     search = Repeated(estimator, grid, loss=loss, validation=0.5, random_state=0, ledger=":memory:")

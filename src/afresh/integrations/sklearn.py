@@ -18,14 +18,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument, MissingExtra
+from afresh.holdout import check_holdout
 from afresh.losses import ZeroOne
 
 try:
     import sklearn  # noqa: F401
 except ImportError:
     raise MissingExtra("scikit-learn", "sklearn") from None
+
+from scipy.sparse import issparse
 
 from afresh.integrations.sklearn_search import GuardedSearchCV
 
@@ -39,10 +43,10 @@ __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
 def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> GuardedScorer:
     """A scorer for scikit-learn: greater is better, which is the accuracy for zero-one loss, else minus the loss.
 
-    With `intervals` it gives the keys score, low and high, for searches with several metrics (refit="score"). It can be
-    pickled if the holdout's ledger is a file or a server: with n_jobs, processes share one budget.
+    With `intervals` it gives the keys score, low and high, which a search takes for three metrics. It can be pickled if
+    the holdout was made of data and its ledger is a file or a server: with n_jobs, processes share one budget.
     """
-    return GuardedScorer(holdout, holdout._loss(loss), intervals)
+    return GuardedScorer(check_holdout(holdout), holdout._loss(loss), intervals)
 
 
 def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
@@ -58,11 +62,11 @@ class GuardedScorer:
         """Not for users: see `scorer`."""
         self.holdout, self.loss, self.intervals = holdout, loss, intervals
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, **_: Any) -> float | dict[str, float]:
+    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float | dict[str, float]:
         """Score a fitted estimator."""
         if not same_rows(X, self.holdout.features):
             raise InvalidArgument(
-                f"the scorer was handed {len(X):,} rows that are not the guarded holdout of {self.holdout.rows:,}; let "
+                f"the scorer was handed data that are not the guarded holdout of {self.holdout.rows:,} rows; let "
                 "`with_holdout` make X, y and cv. A search must not score training rows (return_train_score=False, "
                 "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
             )
@@ -85,24 +89,47 @@ def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple
 
     The labels of the holdout are not in it but NaN or None: a search must not refit on them (refit=False).
     """
-    features, labels = holdout.features, np.asarray(y)
-    if hasattr(X, "iloc"):
-        import pandas as pd
-
-        joined: Any = pd.concat([X, pd.DataFrame(features, columns=X.columns)], ignore_index=True)
-    else:
-        joined = np.concatenate([np.asarray(X), np.asarray(features)])
+    labels = np.asarray(y)
+    joined = _join(X, check_holdout(holdout).features)
+    count = len(joined) - holdout.rows
+    if labels.shape != (count,):
+        raise InvalidArgument(f"there are {count:,} rows and labels of the shape {labels.shape}; a row needs one.")
     hidden: Any = np.full(holdout.rows, np.nan if labels.dtype.kind in "biuf" else None)
-    count = len(labels)
     split = np.arange(count), np.arange(count, count + holdout.rows)
     return joined, np.concatenate([labels, hidden]), [split]
 
 
+def _join(X: Any, features: Any) -> Any:
+    """Training rows, then the holdout's, as the one kind of table that the training rows are."""
+    if issparse(X):
+        raise InvalidArgument("sparse features cannot be joined with the holdout's; pass an array: X.toarray().")
+    shape, width = np.shape(X), np.shape(features)[1]
+    if len(shape) != 2 or shape[1] != width:
+        raise InvalidArgument(f"X has the shape {shape}, and the holdout {width} features a row; pass the same.")
+    if not hasattr(X, "columns"):
+        return np.concatenate([np.asarray(X), np.asarray(features)])
+    names = list(X.columns)
+    if (held := list(getattr(features, "columns", names))) != names:
+        raise InvalidArgument(f"X has the columns {names}, and the holdout {held}; pass the same, in the same order.")
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        return pd.concat([X, pd.DataFrame(features, columns=names)], ignore_index=True)
+    import polars as pl
+
+    return pl.concat([X, pl.DataFrame(features, schema=names)], how="vertical_relaxed")
+
+
 def same_rows(X: Any, features: Any) -> bool:
     """Whether these are the features of the holdout, in their order."""
-    a, b = np.asarray(X), np.asarray(features)
+    a, b = _values(X), _values(features)
     if a.shape != b.shape:
         return False
     if a.dtype.kind in "biuf" and b.dtype.kind in "biuf":
         return bool(np.array_equal(a, b, equal_nan=True))
     return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _values(X: Any) -> NDArray[Any]:
+    """As an array; what is missing in a frame of pandas is NaN, since its NA is neither equal nor different."""
+    return np.asarray(X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else X)

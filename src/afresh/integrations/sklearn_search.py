@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
 from sklearn.utils.metaestimators import available_if
@@ -15,7 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, indexable
 
-from afresh.errors import InvalidArgument
+from afresh.errors import InvalidArgument, PlanMismatch
+from afresh.holdout import check_holdout
 
 if TYPE_CHECKING:
     from afresh.holdout import Holdout
@@ -39,8 +43,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     the rows passed to `fit` (a share, drawn by `random_state`; the rest trains). `n_iter` tries so many random
     parameters instead of all. The guard is opened with `questions` (default: as many as there are candidates),
     `confidence` and `ledger`, which remembers what was asked of these rows: fitting again with the same data and
-    candidates is free, with others it spends what is left. `best_estimator_` is the model that was scored; it is not
-    fitted again on other rows.
+    candidates is free, with others it spends what is left. (With random_state=None every fit guards other rows, and no
+    ledger can know that they overlap.) `best_estimator_` is the model that was scored; it is not fitted again on other
+    rows. What `fit` is told of every row, such as sample_weight, is for training; scores weigh all rows alike.
 
     The names of results are those of GridSearchCV; `best_score_` is greater for better models.
     """
@@ -58,7 +63,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         confidence: float = 0.95,
         ledger: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
-        random_state: int | None = None,
+        random_state: int | None = 0,
     ) -> None:
         """See the class."""
         self.estimator, self.param_grid, self.holdout, self.validation = estimator, param_grid, holdout, validation
@@ -81,10 +86,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         candidates = self._candidates()
         holdout, own = self.holdout, self.holdout is None
         if holdout is None:
-            X, X_validation, y, y_validation = self._split(X, y)
+            X, X_validation, y, y_validation, fit_params = self._split(X, y, fit_params)
             holdout = self._open(X_validation, y_validation, np.unique(np.concatenate([y, y_validation])), candidates)
+        elif self.questions is not None or self.ledger is not None:
+            raise InvalidArgument("a holdout has its plan and its ledger already; leave out questions= and ledger=.")
         try:
-            loss = holdout._loss(None if own else self.loss)
+            loss = check_holdout(holdout)._loss(None if own else self.loss)
             models = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit)(clone(self.estimator), params, X, y, fit_params) for params in candidates
             )
@@ -106,16 +113,27 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _candidates(self) -> list[dict[str, Any]]:
         if self.n_iter is None:
-            return list(ParameterGrid(self.param_grid))
-        if not isinstance(self.param_grid, Mapping):
+            found = list(ParameterGrid(self.param_grid))
+        elif isinstance(self.param_grid, Mapping):
+            found = list(ParameterSampler(self.param_grid, self.n_iter, random_state=self.random_state))
+        else:
             raise InvalidArgument("n_iter needs one mapping of parameters to lists or distributions.")
-        return list(ParameterSampler(self.param_grid, self.n_iter, random_state=self.random_state))
+        if not found:
+            raise InvalidArgument(f"param_grid == {self.param_grid!r}, n_iter == {self.n_iter!r}: nothing to try.")
+        return found
 
-    def _split(self, X: Any, y: Any) -> list[Any]:
-        if not 0 < self.validation < 1:
+    def _split(self, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Rows that train, rows that are guarded, their labels, and what `fit` is told of the rows that train."""
+        if not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise InvalidArgument(f"validation == {self.validation!r}, must be a share of the rows, between 0 and 1.")
-        parts: list[Any] = train_test_split(X, y, test_size=self.validation, random_state=self.random_state)
-        return parts
+        by_row = [
+            name
+            for name, value in fit_params.items()
+            if isinstance(value, Sized) and not isinstance(value, str | Mapping) and len(value) == len(y)
+        ]
+        told = [fit_params[name] for name in by_row]
+        parts = train_test_split(X, y, *told, test_size=self.validation, random_state=self.random_state)
+        return *parts[:4], {**fit_params, **dict(zip(by_row, parts[4::2], strict=True))}
 
     def _open(self, X: Any, y: Any, values: Any, candidates: list[dict[str, Any]]) -> Holdout:
         from afresh.opening_holdout import holdout
@@ -123,15 +141,21 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         classifier = is_classifier(self.estimator)
         if not classifier and self.loss is None:
             raise InvalidArgument("a regressor needs a loss with bounds, such as afresh.losses.Squared(clip=100).")
-        return holdout(
+        opened = functools.partial(
+            holdout,
             X,
             y,
             loss="zero-one" if self.loss is None else self.loss,
             classes=values.tolist() if classifier and len(values) > 1 else None,
-            questions=len(candidates) if self.questions is None else self.questions,
             confidence=self.confidence,
             ledger=self.ledger,
         )
+        try:
+            return opened(questions=len(candidates) if self.questions is None else self.questions)
+        except PlanMismatch:
+            if self.questions is not None:
+                raise
+            return opened()  # a search for other candidates has opened these rows: its plan is in force
 
     @property
     def classes_(self) -> Any:
@@ -176,6 +200,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         tags.regressor_tags, tags.target_tags = inner.regressor_tags, inner.target_tags
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.target_tags.multi_output = False
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
         return tags
 
 
@@ -193,14 +219,11 @@ def _results(candidates: list[dict[str, Any]], scores: Any) -> dict[str, Any]:
         )
         for name in names
     }
-    order = np.argsort(-scores[:, 0], kind="stable")
-    ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order] = np.arange(1, len(order) + 1)
     return {
         **masked,
         "params": candidates,
         "mean_test_score": scores[:, 0],
         "low_test_score": scores[:, 1],
         "high_test_score": scores[:, 2],
-        "rank_test_score": ranks,
+        "rank_test_score": rankdata(-scores[:, 0], method="min").astype(np.int32),
     }
