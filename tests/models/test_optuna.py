@@ -8,7 +8,7 @@ import optuna
 import pytest
 
 import afresh
-from afresh.errors import InvalidArgument
+from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.integrations.optuna import GuardedObjective
 
 N = 4000
@@ -39,6 +39,7 @@ def test_trials_record_and_the_budget_ends() -> None:
         for trial in made.trials:
             attributes = trial.user_attrs
             assert attributes["afresh_low"] <= trial.value <= attributes["afresh_high"]
+            assert attributes["afresh_value"] == trial.value
             assert attributes["afresh_charged"] == 1
         best = objective.best(made)
         truth = np.mean((X[:, 0] > best["params"]["cut"]) != Y)
@@ -75,10 +76,42 @@ def test_pruning_is_certain() -> None:
         assert objective.best(made)["not_worse"] == [0, 2]
 
 
+def test_trials_outside_of_a_study() -> None:
+    """As Optuna's tutorials have it: to try an objective out, to run the best trial again, to ask and tell."""
+    with afresh.holdout(X, Y, questions=2, ledger=":memory:") as holdout:
+        objective, made = GuardedObjective(holdout, threshold), study()
+        made.optimize(objective, n_trials=1)
+        assert objective(made.best_trial) == made.best_value  # type: ignore[arg-type]
+        value = objective(optuna.trial.FixedTrial({"cut": 0.5}))  # type: ignore[arg-type]
+        assert (value, holdout.budget.left) == (objective(optuna.trial.FixedTrial({"cut": 0.5})), 0)  # type: ignore[arg-type]
+        with pytest.raises(BudgetExhausted):
+            objective(optuna.trial.FixedTrial({"cut": 0.7}))  # type: ignore[arg-type]
+        trial = made.ask()
+        with pytest.raises(optuna.TrialPruned, match="2 of 2 are spent"):
+            objective(trial)
+        assert "afresh_exhausted" in trial.user_attrs
+
+
+def test_trials_of_others_have_no_interval() -> None:
+    with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
+        objective, made = GuardedObjective(holdout, threshold), study()
+        made.add_trial(optuna.trial.create_trial(value=-1.0))
+        with pytest.raises(InvalidArgument, match="no trial"):
+            objective.best(made)
+        made.optimize(objective, n_trials=2)
+        best = objective.best(made)
+        assert best["value"] == min(trial.values[0] for trial in made.trials[1:])
+        assert set(best["not_worse"]) <= {1, 2}
+
+
 def test_mistakes() -> None:
     with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
         with pytest.raises(InvalidArgument, match="minimize"):
             study(direction="maximize").optimize(GuardedObjective(holdout, threshold), n_trials=1)
         with pytest.raises(InvalidArgument, match="yielded no model"):
             study().optimize(GuardedObjective(holdout, lambda trial: (each for each in list[int]())), n_trials=1)
+        with pytest.raises(InvalidArgument, match="holdout is a Guard"):
+            GuardedObjective(holdout.guard, threshold)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="build == 3"):
+            GuardedObjective(holdout, 3)  # type: ignore[arg-type]
         assert holdout.budget.spent == 0

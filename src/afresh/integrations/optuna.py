@@ -7,17 +7,19 @@
     study.optimize(objective, n_trials=500, callbacks=[objective.stop_when_spent])
     objective.best(study)                                        # the answer of the best trial, with its interval
 
-Each trial's value is a mean loss. Its attributes say what was released: `afresh_low`, `afresh_high` (the interval),
-`afresh_charged` and `afresh_left` (the budget). A study reads a released value and nothing else of the holdout, so the
-intervals of all trials hold at once, the best one's too.
+Each trial's value is a mean loss. Its attributes say what was released last: `afresh_value`, `afresh_low` and
+`afresh_high` (the interval), `afresh_charged` and `afresh_left` (the budget). A study reads a released value and
+nothing else of the holdout, so the intervals of all trials hold at once, the best one's too.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import BudgetExhausted, InvalidArgument, MissingExtra
+from afresh.holdout import check_holdout
 
 try:
     import optuna
@@ -51,21 +53,27 @@ class GuardedObjective:
         precision: float | None = None,
     ) -> None:
         """`loss` and `precision` are those of `Holdout.score`."""
-        self.holdout, self.build = holdout, build
+        if not callable(build):
+            raise InvalidArgument(f"build == {build!r}, must be a function of a trial.")
+        self.holdout, self.build = check_holdout(holdout), build
         self.loss, self.precision = loss, precision
 
     def __call__(self, trial: optuna.Trial) -> float:
         """Build, score, record."""
-        if trial.study.directions != [optuna.study.StudyDirection.MINIMIZE]:
+        study = getattr(trial, "study", None)  # a FixedTrial has none, nor a FrozenTrial such as study.best_trial
+        if study is not None and study.directions != [optuna.study.StudyDirection.MINIMIZE]:
             raise InvalidArgument("the study must minimize one value, the loss: create_study(direction='minimize').")
         try:
-            return self._run(trial)
+            return self._run(trial, study)
         except BudgetExhausted as error:
+            if study is None:
+                raise
             trial.set_user_attr("afresh_exhausted", str(error))
-            trial.study.stop()
+            with contextlib.suppress(RuntimeError):  # a trial that was asked for by hand: nothing runs
+                study.stop()
             raise optuna.TrialPruned(str(error)) from None
 
-    def _run(self, trial: optuna.Trial) -> float:
+    def _run(self, trial: optuna.Trial, study: optuna.Study | None) -> float:
         made = self.build(trial)
         if not isinstance(made, Generator):
             return self._score(trial, made).value
@@ -73,7 +81,7 @@ class GuardedObjective:
         for step, model in enumerate(made):
             answer = self._score(trial, model)
             trial.report(answer.value, step)
-            if self.cannot_be_better(trial.study, answer):
+            if study is not None and self.cannot_be_better(study, answer):
                 trial.set_user_attr("afresh_cannot_be_better", True)
                 made.close()
                 raise optuna.TrialPruned("its interval lies above that of the best trial.")
@@ -84,7 +92,7 @@ class GuardedObjective:
     def _score(self, trial: optuna.Trial, model: Any) -> Answer:
         answer = self.holdout.score(model, loss=self.loss, precision=self.precision)
         charged = trial.user_attrs.get("afresh_charged", 0) + answer.charged
-        said = {"low": answer.low, "high": answer.high, "charged": charged, "left": answer.left}
+        said = {"value": answer.value, "low": answer.low, "high": answer.high, "charged": charged, "left": answer.left}
         for name, value in said.items():
             trial.set_user_attr(f"afresh_{name}", value)
         return answer
@@ -92,12 +100,7 @@ class GuardedObjective:
     @staticmethod
     def cannot_be_better(study: optuna.Study, answer: Answer) -> bool:
         """Whether the interval of an answer lies above that of some complete trial."""
-        highs = [
-            trial.user_attrs["afresh_high"]
-            for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-            if "afresh_high" in trial.user_attrs
-        ]
-        return bool(highs) and answer.low > min(highs)
+        return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         """A callback: stop once nothing is left, before another model is built for nothing."""
@@ -106,10 +109,12 @@ class GuardedObjective:
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
         """Value, interval, parameters and number of the best trial, and which trials may be as good."""
-        best = study.best_trial
-        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        scored = _scored(study)
+        if not scored:
+            raise InvalidArgument("no trial of this study was scored on a guarded holdout yet.")
+        best = min(scored, key=lambda trial: trial.values[0])
         low, high = best.user_attrs["afresh_low"], best.user_attrs["afresh_high"]
-        least = min(trial.user_attrs["afresh_high"] for trial in complete)
+        least = min(trial.user_attrs["afresh_high"] for trial in scored)
         return {
             "number": best.number,
             "params": best.params,
@@ -117,5 +122,11 @@ class GuardedObjective:
             "low": low,
             "high": high,
             "confidence": self.holdout.guard.plan.confidence,
-            "not_worse": [trial.number for trial in complete if trial.user_attrs["afresh_low"] <= least],
+            "not_worse": [trial.number for trial in scored if trial.user_attrs["afresh_low"] <= least],
         }
+
+
+def _scored(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The complete trials that have an interval; a study may hold others, made by hand or by another objective."""
+    complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+    return [trial for trial in complete if "afresh_high" in trial.user_attrs]
