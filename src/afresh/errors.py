@@ -19,9 +19,19 @@ A message says what was wrong, with the value, and what would be right. It never
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class AfreshError(Exception):
     """Base of every error afresh raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its words and what it carries, whatever it was made from: errors come back from other processes."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[AfreshError], args: tuple[Any, ...]) -> AfreshError:
+    return kind.__new__(kind, *args)
 
 
 class InvalidArgument(AfreshError, ValueError):

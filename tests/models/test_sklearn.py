@@ -68,6 +68,15 @@ def test_grid_search_in_one_and_in_several_processes(tmp_path: Path) -> None:
         assert (several.cv_results_["mean_test_low"] < several.cv_results_["mean_test_high"]).all()
 
 
+def test_a_budget_that_ends_in_another_process(tmp_path: Path) -> None:
+    with held(tmp_path, questions=2) as holdout:
+        X, y, cv = with_holdout(X_TRAIN, Y_TRAIN, holdout)
+        tree, grid = DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3, 4]}
+        search = GridSearchCV(tree, grid, scoring=scorer(holdout), cv=cv, refit=False, n_jobs=2, error_score="raise")
+        with pytest.raises(BudgetExhausted, match="2 of 2 are spent"):
+            search.fit(X, y)
+
+
 def test_halving_and_cross_validation(tmp_path: Path) -> None:
     with held(tmp_path) as holdout:
         X, y, cv = with_holdout(X_TRAIN, Y_TRAIN, holdout)
