@@ -142,15 +142,15 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
 
     if hasattr(features, "toarray"):
         raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
-    try:
+    if hasattr(type(features), "columns"):  # a frame of whatever kind
         table = as_arrow(features)
-    except DataError:
+    else:
         array = np.asarray(features)
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
                 f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
                 "or an array of numbers with a row a case."
-            ) from None
+            )
         table = pa.table({f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])})
     values = np.asarray(y)
     if values.ndim != 1 or len(values) != table.num_rows:

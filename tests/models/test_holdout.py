@@ -126,6 +126,8 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
         afresh.holdout(X, Y[:-1])
     with pytest.raises(DataError, match="row a case"):
         afresh.holdout(X[:, 0], Y)
+    with pytest.raises(DataError, match="rename one"):  # of a frame, not opened as an array without names
+        afresh.holdout(pd.DataFrame(X, columns=["a", "A", "b"]), Y)
     with pytest.raises(DataError, match="several types"):
         afresh.holdout(X, np.array([1, "a"] * (N // 2), dtype=object))
     with pytest.raises(InvalidArgument, match="must be one of the columns"):
