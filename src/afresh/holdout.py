@@ -167,7 +167,7 @@ class Holdout(display.Shown):
         for what, given in {"models": models, "names": () if names is None else names}.items():
             if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
                 raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
-        models = list(models)
+        models, names = list(models), None if names is None else list(names)
         if names is not None and len(names) != len(models):
             raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
         classes = () if loss.kind == "numbers" else self._labels.classes

@@ -161,7 +161,7 @@ def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
         with pytest.raises(InvalidArgument, match="disagreement == 'few'"):
             holdout.resolution("few")  # type: ignore[arg-type]
         assert holdout.budget.spent == 0
-        assert len(holdout.score_many((each for each in (GUESS, 1 - GUESS)), names=["a", "b"])) == 2  # type: ignore[arg-type]
+        assert len(holdout.score_many((each for each in (GUESS, 1 - GUESS)), names=(n for n in "ab"))) == 2  # type: ignore[arg-type]
     for arguments, words in (
         (("data.parquet", Y), "name the column with label="),
         ((pd.DataFrame({"sick": Y}), "sick"), "label='sick'"),
