@@ -189,6 +189,18 @@ def test_extreme_clips_and_chances() -> None:
             assert 0 < values[1] <= 1
 
 
+@pytest.mark.parametrize("loss", [Log(clip=800), Brier(), Squared(clip=2.3e-308), Absolute(clip=1.7e308), Pinball(clip=1)])
+@pytest.mark.parametrize("label", [0, 1])
+def test_no_label_makes_numpy_complain(loss: Loss, label: int) -> None:
+    """A warning is an error here, as in a process that asked numpy for errors: it would depend on labels."""
+    labels, given = Labels(np.full(4, label), (0, 1)), np.array([0.0, 1.0, 1e-200, 1 - 1e-16])
+    query = VectorQuery("", "", lambda rows: loss.rows(prepare(loss, given, labels), labels, rows))
+    calm = query.moments(4)
+    with np.errstate(all="raise"):
+        assert query.moments(4) == calm
+    assert 0 <= calm.mean <= 1
+
+
 def test_numbers_whose_sum_is_infinite_are_numbers() -> None:
     given = np.array([1.7e308, 1.7e308, -1.0])
     assert (check_predictions(given, "numbers", Labels(np.zeros(3))) == given).all()

@@ -57,11 +57,12 @@ class VectorQuery:
         return sum_moments(for_all(self._sum, chosen))
 
     def _sum(self, rows: Rows) -> Moments:
-        values = self.values(rows)
-        if self.binary:
-            count = int(np.count_nonzero(values))
-            return Moments(len(values), count, count)
-        return Moments(len(values), float(values.sum()), _sum_of_squares(values))
+        with np.errstate(all="ignore"):  # a warning, or an error where they are asked for, would tell of labels
+            values = self.values(rows)
+            if self.binary:
+                count = int(np.count_nonzero(values))
+                return Moments(len(values), count, count)
+            return Moments(len(values), float(values.sum()), _sum_of_squares(values))
 
 
 def _sum_of_squares(values: NDArray[Any]) -> float:
