@@ -135,7 +135,11 @@ class Holdout(display.Shown):
     def _loss(self, loss: Any) -> Loss:
         from afresh.losses import make_loss
 
-        return self.loss if loss is None else make_loss(loss)
+        if loss is None:
+            return self.loss
+        made = make_loss(loss)
+        self._labels.suit(made.kind)  # or it would be found out when the answer is paid
+        return made
 
     def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
         from afresh.losses import Custom

@@ -34,6 +34,10 @@ class Labels:
         """How many there are."""
         return len(self.values)
 
+    def suit(self, kind: Kind) -> None:
+        """Raise `InvalidArgument` unless they have a loss of this kind; says nothing but what their type says."""
+        _ = self.numbers if kind == "numbers" else self.codes
+
     @cached_property
     def classes(self) -> tuple[Any, ...]:
         """The classes: as declared, of a boolean column its two, else the different values of the labels."""

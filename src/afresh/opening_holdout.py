@@ -99,7 +99,7 @@ def _hold(
 
     column = _column(label, guard.columns)
     labels = Labels(read_column(guard._engine, column), declared)
-    _ = labels.numbers if loss.kind == "numbers" else labels.codes  # a loss that does not suit them is told now
+    labels.suit(loss.kind)
     return Holdout(guard, column, labels, loss, order_of(guard._engine), features, recipe)
 
 

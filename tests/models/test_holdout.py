@@ -250,3 +250,17 @@ def _mean_of_x(holdout: afresh.Holdout, n: int) -> Any:
     from afresh.queries.query import make_query
 
     return make_query("x", holdout.guard._engine.schema, bounds=(0, n))
+
+
+def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
+    off = Custom(lambda p, y: np.abs(p - y), "off")
+    with afresh.holdout(X, np.where(Y, "yes", "no"), questions=5, ledger=":memory:") as holdout:
+        for ask in (
+            lambda: holdout.score(X[:, 0], loss=Squared(clip=4)),
+            lambda: holdout.score(X[:, 0], loss=off),
+            lambda: holdout.compare(X[:, 0], X[:, 1], loss=off),
+            lambda: holdout.best_of([X[:, 0], X[:, 1]], loss=off),
+        ):
+            with pytest.raises(InvalidArgument, match="the labels are not numbers"):
+                ask()
+        assert holdout.budget.spent == 0
