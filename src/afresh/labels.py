@@ -177,6 +177,8 @@ def _as_array(predictions: Any) -> NDArray[Any]:
         raise InvalidArgument(
             f"predictions of type {kind} are no array; pass an array or a list with one for each row."
         )
+    if np.ma.is_masked(predictions):  # numpy would put in what is under the mask
+        raise InvalidArgument("some predictions are masked; there must be one for each row.")
     return array
 
 

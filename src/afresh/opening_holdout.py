@@ -145,14 +145,14 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     if hasattr(type(features), "columns"):  # a frame of whatever kind
         table = as_arrow(features)
     else:
-        array = np.asarray(features)
+        array = _as_array(features)
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
                 f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
                 "or an array of numbers with a row a case."
             )
-        table = pa.table({f"x{i}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])})
-    values = np.asarray(y)
+        table = pa.table({f"x{i}": np.asanyarray(array[:, i], order="C") for i in range(array.shape[1])})
+    values = _as_array(y)
     if values.ndim != 1 or len(values) != table.num_rows:
         raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; a row needs one.")
     if label.lower() in (name.lower() for name in table.column_names):
@@ -162,3 +162,8 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     except (pa.ArrowException, TypeError, ValueError):
         pass  # what pyarrow says would quote labels
     raise DataError("the labels mix values of several types; give them one type before opening them.")
+
+
+def _as_array(values: Any) -> Any:
+    """What is masked stays so: it is missing."""
+    return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)

@@ -264,3 +264,16 @@ def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
             with pytest.raises(InvalidArgument, match="the labels are not numbers"):
                 ask()
         assert holdout.budget.spent == 0
+
+
+def test_what_is_masked_is_missing() -> None:
+    hidden = RNG.random(N) < 0.5
+    features = np.ma.masked_array(X, mask=np.column_stack([hidden, hidden, hidden]))
+    labels = np.ma.masked_array(Y, mask=hidden)
+    with afresh.holdout(features, labels, questions=5, simulation_seed=2) as holdout:
+        assert hidden.mean() in holdout.score(Y).interval
+        assert holdout.guard.ask("x0 IS NULL").value == pytest.approx(0.5, abs=0.1)
+        for loss in ("zero-one", "brier", Squared(clip=1)):
+            with pytest.raises(InvalidArgument, match="masked"):
+                holdout.score(labels, loss=loss)
+            assert holdout.score(np.ma.masked_array(Y), loss=loss).charged == (loss != "zero-one")
