@@ -28,7 +28,6 @@ def compare(
 ) -> Comparison:
     """The difference of the mean losses of two models."""
     guard = holdout.guard
-    guard._check_open()
     first, second = holdout._predict([a, b], names, loss)
     scale = loss.bounds[1] - loss.bounds[0]
     coarseness = coarseness_of(holdout, loss, precision)

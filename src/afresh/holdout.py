@@ -168,6 +168,7 @@ class Holdout(display.Shown):
         from afresh.predicting import Predicted, is_model, run
         from afresh.queries.vector import keyed_digest
 
+        self.guard._check_open()
         for what, given in {"models": models, "names": () if names is None else names}.items():
             if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
                 raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
@@ -183,6 +184,8 @@ class Holdout(display.Shown):
             if is_model(model):
                 kind, predictions = run(model, loss, classes, self.features if features is None else features)
             values = prepare(loss, predictions, self._labels)
+            if is_model(model):
+                values = values.copy()  # the next model may write into the array that this one returned
             public = [loss.kind, [repr(each) for each in classes], self._order]
             digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])
             name = f"{kind} {digest[:8]}" if names is None else names[place]

@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import afresh
-from afresh.errors import BudgetExhausted, DataError, InvalidArgument
+from afresh.errors import BudgetExhausted, DataError, GuardClosed, InvalidArgument
 from afresh.losses import Custom, Squared
 from afresh.receipts import verify
 
@@ -264,6 +264,32 @@ def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
             with pytest.raises(InvalidArgument, match="the labels are not numbers"):
                 ask()
         assert holdout.budget.spent == 0
+
+
+def test_models_may_write_into_one_array() -> None:
+    room = np.empty(N)
+
+    def constant(number: float) -> Any:
+        def model(features: Any) -> Any:
+            room[:] = number
+            return room
+
+        return model
+
+    with afresh.holdout(X, Y.astype(float), loss=Squared(clip=1), questions=9, simulation_seed=2) as holdout:
+        half, far = holdout.score_many([constant(0.5), constant(9.0)])
+        assert 0.25 in half.interval
+        assert 1 in far.interval
+        assert -0.75 in holdout.compare(constant(0.5), constant(9.0)).interval
+        assert holdout.score(np.full(N, 0.5)).charged == 0
+
+
+def test_a_closed_holdout_says_so() -> None:
+    holdout = afresh.holdout(pd.DataFrame({"x": X[:, 0], "label": Y}), questions=5, ledger=":memory:")
+    holdout.close()
+    for ask in (holdout.score, lambda model: holdout.compare(model, GUESS)):
+        with pytest.raises(GuardClosed):
+            ask(lambda features: features["x"] > 0)
 
 
 def test_what_is_masked_is_missing() -> None:
