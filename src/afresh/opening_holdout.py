@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from afresh.errors import DataError, InvalidArgument
+from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard import Guard
 from afresh.holdout import Holdout, Recipe
 
@@ -78,8 +78,10 @@ def holdout(
     try:
         recipe = None
         if (place := _place(ledger)) and simulation_seed is None:
-            told = {"label": label, "loss": made, "classes": classes, "analyst": guard.analyst}
-            recipe = {"data": data, "y": y, "ledger": place, **told}
+            told = {"label": label, "loss": made, "classes": declared, "analyst": guard.analyst}
+            # Another process may be in another directory.
+            found = os.path.abspath(os.path.expanduser(data)) if isinstance(data, str | os.PathLike) else data
+            recipe = {"data": found, "y": y, "ledger": place, **told}
         return _hold(guard, label, declared, made, features, recipe)
     except BaseException:
         guard.close()
@@ -111,14 +113,19 @@ def _column(label: str, columns: Iterable[str]) -> str:
     return names[label.lower()]
 
 
-_REOPENED: dict[tuple[str, str], Holdout] = {}  # in another process, for as long as it lives
+_REOPENED: dict[tuple[str, ...], Holdout] = {}  # in another process, for as long as it lives
 
 
-def reopen(recipe: Recipe, fingerprint: str) -> Holdout:
+def reopen(recipe: Recipe, fingerprint: str, order: str) -> Holdout:
     """The holdout of another process, on the same ledger; its plan is the one in force."""
-    key = (fingerprint, repr((recipe["ledger"], recipe["label"], recipe["loss"].words, recipe["classes"])))
-    if key not in _REOPENED:
-        _REOPENED[key] = holdout(**recipe, must_exist=True)
+    told = (recipe[name] for name in ("ledger", "label", "classes", "analyst"))
+    key = (fingerprint, order, recipe["loss"].words, *map(repr, told))
+    if key not in _REOPENED or _REOPENED[key].guard._closed:
+        opened = holdout(**recipe, must_exist=True)
+        if (opened.guard._terms.fingerprint, opened._order) != (fingerprint, order):
+            opened.close()
+            raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
+        _REOPENED[key] = opened
     return _REOPENED[key]
 
 

@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import afresh
-from afresh.errors import BudgetExhausted, DataError, GuardClosed, InvalidArgument
+from afresh.errors import BudgetExhausted, DataChanged, DataError, GuardClosed, InvalidArgument
 from afresh.losses import Custom, Squared
 from afresh.receipts import verify
 
@@ -264,6 +264,35 @@ def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
             with pytest.raises(InvalidArgument, match="the labels are not numbers"):
                 ask()
         assert holdout.budget.spent == 0
+
+
+def test_a_copy_is_of_the_same_rows_by_the_same_analyst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "ledger.sqlite"
+    with (
+        afresh.holdout(X, Y, questions=9, ledger=place, analyst="ann") as one,
+        afresh.holdout(X[::-1], Y[::-1], ledger=place, analyst="bob") as other,  # the same rows in another order
+    ):
+        for holdout in (one, other):
+            for _ in range(2):  # also after a copy was closed
+                with pickle.loads(pickle.dumps(holdout)) as copy:
+                    assert (copy._order, copy.guard.analyst) == (holdout._order, holdout.guard.analyst)
+                    assert copy._labels.codes.tolist() == holdout._labels.codes.tolist()
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"x": X[:, 0], "label": Y}).to_parquet("data.parquet")
+    with afresh.holdout("data.parquet", questions=9, ledger="ledger.sqlite") as holdout:
+        sent = pickle.dumps(holdout)
+        monkeypatch.chdir("/")
+        with pickle.loads(sent) as copy:
+            assert copy.rows == N
+
+
+def test_a_copy_of_data_that_were_changed_is_refused(tmp_path: Path) -> None:
+    features, labels = X.copy(), Y.copy()
+    with afresh.holdout(features, labels, questions=9, ledger=tmp_path / "ledger.sqlite") as holdout:
+        features[:], labels[:] = X[::-1], Y[::-1]
+        assert holdout._labels.codes.tolist() == Y.tolist()  # it has its own
+        with pytest.raises(DataChanged, match="in place"):
+            pickle.loads(pickle.dumps(holdout))
 
 
 def test_models_may_write_into_one_array() -> None:
