@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from afresh.holdout import Holdout, Recipe
 if TYPE_CHECKING:
     from afresh.ledger import Ledger
     from afresh.losses import Loss
+    from afresh.queries.tree import Type
 
 
 def holdout(
@@ -99,15 +100,15 @@ def _hold(
     from afresh.engines.rowwise import order_of, read_column
     from afresh.labels import Labels
 
-    column = _column(label, guard.columns)
+    column = _column(label, guard._engine.schema)
     labels = Labels(read_column(guard._engine, column), declared)
     labels.suit(loss.kind)
     return Holdout(guard, column, labels, loss, order_of(guard._engine), features, recipe)
 
 
-def _column(label: str, columns: Iterable[str]) -> str:
-    """The column that is meant, whatever its case."""
-    names = {name.lower(): name for name in columns}
+def _column(label: str, schema: Mapping[str, Type | None]) -> str:
+    """The column that is meant, whatever its case; data are known by the columns that questions can use."""
+    names = {name.lower(): name for name, type in schema.items() if type is not None}
     if label.lower() not in names:
         raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(names.values())}.")
     return names[label.lower()]

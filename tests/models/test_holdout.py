@@ -295,6 +295,20 @@ def test_a_copy_of_data_that_were_changed_is_refused(tmp_path: Path) -> None:
             pickle.loads(pickle.dumps(holdout))
 
 
+@pytest.mark.parametrize("kind", ["frame", "file"])
+def test_columns_that_no_question_can_use(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": X[:, 0], "raw": [b"0", b"1"] * (N // 2), "label": Y})
+    frame.to_parquet(tmp_path / "data.parquet")
+    data: Any = frame if kind == "frame" else tmp_path / "data.parquet"
+    with afresh.holdout(data, questions=5, simulation_seed=2) as holdout:
+        assert holdout.score(lambda features: features["x"] > 0).high < 0.5
+    place = tmp_path / "ledger.sqlite"
+    with pytest.raises(InvalidArgument, match="must be one of the columns x, label"):  # nobody could tell other labels
+        afresh.holdout(data, label="raw", questions=7, ledger=place)
+    with afresh.open(data, questions=9, ledger=place) as guard, pytest.raises(InvalidArgument, match="one of"):
+        afresh.holdout(guard, label="raw")
+
+
 def test_models_may_write_into_one_array() -> None:
     room = np.empty(N)
 

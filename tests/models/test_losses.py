@@ -189,7 +189,9 @@ def test_extreme_clips_and_chances() -> None:
             assert 0 < values[1] <= 1
 
 
-@pytest.mark.parametrize("loss", [Log(clip=800), Brier(), Squared(clip=2.3e-308), Absolute(clip=1.7e308), Pinball(clip=1)])
+@pytest.mark.parametrize(
+    "loss", [Log(clip=800), Brier(), Squared(clip=2.3e-308), Absolute(clip=1.7e308), Pinball(clip=1)]
+)
 @pytest.mark.parametrize("label", [0, 1])
 def test_no_label_makes_numpy_complain(loss: Loss, label: int) -> None:
     """A warning is an error here, as in a process that asked numpy for errors: it would depend on labels."""

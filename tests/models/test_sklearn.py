@@ -132,8 +132,10 @@ def test_a_scorer_travels(tmp_path: Path) -> None:
         assert copy.deepcopy(guarded) is guarded
         assert "GuardedScorer" in repr(guarded)
         again.holdout.close()
-    with held(tmp_path, ledger=":memory:") as holdout, pytest.raises(TypeError, match="one budget"):
-        pickle.dumps(scorer(holdout))
+    with held(tmp_path, ledger=":memory:") as holdout:
+        with pytest.raises(TypeError, match="one budget"):
+            pickle.dumps(scorer(holdout))
+        assert clone(GuardedSearchCV(tree, GRID, holdout=holdout)).holdout is holdout
 
 
 def test_other_things_than_rows_are_refused_in_words(tmp_path: Path) -> None:

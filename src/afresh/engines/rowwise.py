@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.engines.content import select_cells
-from afresh.engines.duckdb_sql import column
+from afresh.engines.duckdb_sql import column, quote_name
 from afresh.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def read_features(engine: Engine, without: str) -> Any:
         import pandas as pd
     except ImportError:
         raise MissingExtra("pandas", "frames") from None
-    names = [name for name in embedded(engine).source.columns if name != without]
-    listed = ", ".join(column(name) for name in names)
-    found = embedded(engine).fetch(f"SELECT {listed} {_in_order(engine)}")
-    return pd.DataFrame(dict(zip(names, found.values(), strict=True)))
+    row = embedded(engine).source.row
+    hidden = [without] if row == "rowid" else [without, row]  # a rowid is in no *
+    found = embedded(engine).fetch(f"SELECT * EXCLUDE ({', '.join(map(quote_name, hidden))}) {_in_order(engine)}")
+    return pd.DataFrame(found)
 
 
 def order_of(engine: Engine) -> str:
