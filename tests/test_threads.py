@@ -1,5 +1,7 @@
 """Shared work gives what a loop gives."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -37,3 +39,19 @@ def test_several_callers_at_once() -> None:
     for caller in callers:
         caller.join()
     assert found == [list(range(50, 0, -1))] * 8
+
+
+_LATE = """
+import atexit
+from afresh.threads import for_all
+
+atexit.register(lambda: print(for_all(abs, [-1, -2], 2)))
+for_all(abs, [-1, -2], {threads})
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_is_done_when_the_interpreter_ends(threads: int) -> None:
+    """Also by threads that were never started before."""
+    done = subprocess.run([sys.executable, "-c", _LATE.format(threads=threads)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[1, 2]\n", "")

@@ -26,7 +26,10 @@ def for_all(work: Callable[[Any], Any], parts: Sequence[Any], threads: int = _MO
 
     if threads < 2:
         return share(0) if threads else []
-    others = [_helpers(os.getpid()).submit(share, first) for first in range(1, threads)]
+    try:
+        others = [_helpers(os.getpid()).submit(share, first) for first in range(1, threads)]
+    except RuntimeError:  # no more threads can be started, or the interpreter ends
+        return [work(part) for part in parts]
     shares = [share(0), *(other.result() for other in others)]
     return [shares[place % threads][place // threads] for place in range(len(parts))]
 
