@@ -1,5 +1,6 @@
 """Losses against scikit-learn's, and what no row may make them say."""
 
+import functools
 import math
 import os
 import signal
@@ -91,6 +92,57 @@ def test_custom_losses_are_total() -> None:
         prepare(Custom(lambda p, y: 0.5, "scalar"), small, Labels(truth))
     assert Custom(lambda p, y: p, "a").words != Custom(lambda p, y: y, "a").words
     assert Custom(strange, "a").words == Custom(strange, "a").words
+
+
+class Scaled:
+    """A loss as an object."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, p: Any, y: Any) -> Any:
+        return self.loss(p, y)
+
+    def loss(self, p: Any, y: Any) -> Any:
+        return self.scale * np.abs(p - y)
+
+
+def scale_by(scale: float, p: Any, y: Any) -> Any:
+    return scale * np.abs(p - y)
+
+
+def nested(scale: float) -> Any:
+    def inner(x: Any, depth: int) -> Any:
+        return outer(x, x, depth - 1) if depth else scale * x
+
+    def outer(p: Any, y: Any, depth: int = 1) -> Any:
+        return inner(np.abs(p - y), depth)
+
+    return outer
+
+
+def with_weights(scale: float) -> Any:
+    weights = np.ones(5000)  # so many that numpy shows but a few
+    weights[2500] = scale
+    return lambda p, y: weights[2500] * np.abs(p - y)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Scaled,
+        lambda scale: Scaled(scale).loss,
+        lambda scale: lambda p, y, *, scale=scale: scale * np.abs(p - y),
+        lambda scale: functools.partial(scale_by, scale),
+        nested,
+        with_weights,
+    ],
+)
+def test_losses_of_one_name_are_told_apart(make: Any) -> None:
+    """Made one after the other, so that they may have one address."""
+    words = [Custom(make(scale), "scaled").words for scale in (0.1, 0.2, 0.3, 0.4, 0.1)]
+    assert len(set(words)) == 4
+    assert words[0] == words[-1]
 
 
 def test_missing_labels_have_the_largest_loss() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FunctionType, MethodType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +25,9 @@ class Custom:
     """Any function of predictions and labels, two arrays of equal length, that gives an array of losses in [0, 1].
 
     It must treat each row by itself; nothing can check that. Where it gives NaN, or raises on a row, the loss is 1, and
-    values are clipped to [0, 1], without a word. `name` says which loss it is: one name, one function. It is handed
-    labels, so whoever passes it is trusted with them.
+    values are clipped to [0, 1], without a word. `name` says which loss it is: one name, one function; it is published
+    together with a short hash of the function and of what it closes over. The function is handed labels, so whoever
+    passes it is trusted with them, and with how long it takes.
     """
 
     function: Callable[[Any, Any], Any] = field(repr=False)
@@ -91,16 +94,35 @@ class Custom:
 
 def _mark(function: Callable[..., Any]) -> str:
     """Tells functions of one name apart. Where it cannot see the same in two, a repeat is merely paid again."""
-    while isinstance(function, functools.partial) and not function.args and not function.keywords:
-        function = function.func
-    code = getattr(function, "__code__", None)
-    if code is None:
-        said = [repr(function)]
-    else:
-        closure: Sequence[Any] = getattr(function, "__closure__", None) or ()
-        said = [function.__qualname__, _of_code(code), repr(getattr(function, "__defaults__", None))]
-        said += [repr(cell.cell_contents) for cell in closure]
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
+    return hashlib.sha256(_seen(function).encode()).hexdigest()[:12]
+
+
+def _seen(value: Any, above: tuple[Any, ...] = ()) -> str:
+    """What there is to see of a function, or of what it works with: its state, not only what it shows."""
+    if any(value is each for each in above):  # it calls itself
+        return "above"
+
+    def listed(*values: Any) -> str:
+        return "\n".join(_seen(each, (*above, value)) for each in values)
+
+    if isinstance(value, functools.partial):
+        return listed(value.func, value.args, value.keywords) if value.args or value.keywords else listed(value.func)
+    if isinstance(value, FunctionType):
+        within = [cell.cell_contents for cell in value.__closure__ or ()]
+        state = listed(value.__defaults__, value.__kwdefaults__, *within)
+        return f"{value.__qualname__}\n{_of_code(value.__code__)}\n{state}"
+    if isinstance(value, MethodType):
+        return listed(value.__func__, value.__self__)
+    if callable(value) and isinstance(called := type(value).__call__, FunctionType):
+        return f"{listed(called)}\n{_state(value)}"
+    return _state(value)
+
+
+def _state(value: Any) -> str:
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except Exception:  # a pickle may run into anything
+        return repr(value)
 
 
 def _of_code(code: Any) -> str:
