@@ -186,7 +186,7 @@ class Holdout(display.Shown):
             values = prepare(loss, predictions, self._labels)
             if is_model(model):
                 values = values.copy()  # the next model may write into the array that this one returned
-            public = [loss.kind, [repr(each) for each in classes], self._order]
+            public = [self.label, loss.kind, [repr(each) for each in classes], self._order]
             digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])
             name = f"{kind} {digest[:8]}" if names is None else names[place]
             if not isinstance(name, str) or not name.strip():

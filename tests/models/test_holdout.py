@@ -74,6 +74,18 @@ def test_one_ledger_and_receipts(tmp_path: Path) -> None:
         assert moved.low > first.high
 
 
+def test_another_label_is_another_question() -> None:
+    """Of one guard: the same predictions, classes and loss."""
+    frame = pd.DataFrame({"x": X[:, 0], "sick": GUESS, "well": 1 - GUESS})
+    with afresh.open(frame, questions=10, simulation_seed=2) as guard:
+        sick, well = (afresh.holdout(guard, label=label) for label in ("sick", "well"))
+        for holdout, loss in ((sick, 0), (well, 1)):
+            assert loss in holdout.score(GUESS).interval
+            assert 1 - 2 * loss in holdout.compare(1 - GUESS, GUESS).interval
+            assert 1 - loss in holdout.measure(afresh.statistics.Precision(), GUESS).interval
+        assert afresh.holdout(guard, label="SICK").score(GUESS).charged == 0
+
+
 def test_labels_and_losses_never_make_the_digest() -> None:
     """The digest is published; whoever guesses the labels must not be able to check the guess with it."""
     import hashlib

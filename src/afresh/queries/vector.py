@@ -4,7 +4,7 @@ The number of a row must be a function of that row alone: a model's prediction f
 the row's label. Nothing but the digest of a question reaches the ledger, and a digest is published in receipts. A
 plain hash of per-row losses would be an oracle: whoever guesses the labels could hash the guess and compare. So a
 digest is a keyed hash (BLAKE3, the key is derived from the guard's secret seed) of what the analyst passed
-(predictions, the name and parameters of the loss) and of the rows' order; never of losses or labels.
+(predictions, the name and parameters of the loss), the label's column and the rows' order; never of losses or labels.
 
 Version 1 hashed with HMAC-SHA256, version 2 an array as a whole. Their digests stay in ledgers and receipts, which
 read them as names; the same predictions have another name now, so they are charged once more.
