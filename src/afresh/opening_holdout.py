@@ -110,7 +110,8 @@ def _column(label: str, schema: Mapping[str, Type | None]) -> str:
     """The column that is meant, whatever its case; data are known by the columns that questions can use."""
     names = {name.lower(): name for name, type in schema.items() if type is not None}
     if label.lower() not in names:
-        raise InvalidArgument(f"label == {label!r}, must be one of the columns {', '.join(names.values())}.")
+        listed = ", ".join(names.values())
+        raise InvalidArgument(f"label == {label!r}, must be one of the columns {listed}, which questions can use.")
     return names[label.lower()]
 
 

@@ -120,6 +120,22 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
             GridSearchCV(tree, GRID, scoring=guarded, cv=cv, refit=True, error_score="raise").fit(X, y)
 
 
+@pytest.mark.parametrize("kind", ["string", "object", "Int64", "datetime64[ns]"])
+def test_missing_features_are_the_same_features(kind: str, tmp_path: Path) -> None:
+    values = ["a", "b"] if kind in ("string", "object") else [1, 2]
+    frame: Any = pd.DataFrame({"x": pd.Series(values * 200, dtype=kind), "z": np.arange(400.0)})
+    frame.loc[::7, "x"] = None
+    other, less = frame.copy(), frame.copy()
+    other.loc[1, "x"], less.loc[1, "x"] = frame.loc[2, "x"], None
+    model = DummyClassifier(strategy="most_frequent").fit(frame, frame.z > 100)
+    with afresh.holdout(frame, frame.z > 200, questions=5, ledger=":memory:") as holdout:
+        guarded = scorer(holdout)
+        assert guarded(model, frame.copy()) == guarded(model, frame)
+        for changed in (other, less):
+            with pytest.raises(InvalidArgument, match="not the guarded holdout"):
+                guarded(model, changed)
+
+
 def test_a_scorer_travels(tmp_path: Path) -> None:
     with held(tmp_path) as holdout:
         guarded = scorer(holdout)
