@@ -94,6 +94,25 @@ def test_custom_losses_are_total() -> None:
     assert Custom(strange, "a").words == Custom(strange, "a").words
 
 
+@pytest.mark.parametrize("kind", ["numbers", "probabilities", "classes"])
+def test_custom_losses_may_write_into_what_they_are_handed(kind: Any) -> None:
+    truth, given = np.array([0, 1, 1, 0]), np.array([0.0, 1.0, 0.0, 1.0])
+
+    def greedy(predictions: Any, labels: Any) -> Any:
+        labels -= predictions.astype(labels.dtype)
+        predictions[:] = 0
+        if len(labels) > 2:
+            raise ValueError("ask for each row")
+        return labels != 0
+
+    labels, loss = Labels(truth, (0, 1)), Custom(greedy, "greedy", kind)
+    for _ in range(2):
+        checked = prepare(loss, given, labels)
+        assert loss.rows(checked, labels, slice(None)).tolist() == [0, 0, 1, 1]
+    assert given.tolist() == [0, 1, 0, 1]
+    assert labels.numbers.tolist() == labels.codes.tolist() == [0, 1, 1, 0]
+
+
 class Scaled:
     """A loss as an object."""
 

@@ -74,7 +74,7 @@ class Custom:
         """
         first = predictions[:2]
         if self.kind == "numbers":
-            given, truth = first, first.copy()
+            given, truth = first, first
         else:
             names = np.asarray(labels.classes)
             given, truth = (names[first] if self.kind == "classes" else first), names[np.zeros(len(first), int)]
@@ -86,7 +86,8 @@ class Custom:
     def _call(self, given: NDArray[Any], truth: NDArray[Any]) -> Floats | None:
         try:
             with np.errstate(all="ignore"):
-                losses = np.array(self.function(given, truth), dtype=np.float64)
+                # Copies, as it may write into what it is handed.
+                losses = np.array(self.function(given.copy(), truth.copy()), dtype=np.float64)
         except Exception:  # whatever it says may quote a row
             return None
         return losses if losses.shape == (len(given),) else None
