@@ -1,5 +1,6 @@
 """The whole path: open, ask, charge, record, answer, reopen."""
 
+import decimal
 import json
 import pickle
 import re
@@ -361,6 +362,18 @@ def test_ends_are_exact_at_the_bounds_and_rounded_outward_within() -> None:
             low = re.findall(r"\[(-?[\d.,]+), (-?[\d.,]+)\]", shown)[0]
             assert float(low[0].replace(",", "")) <= answer.low
             assert float(low[1].replace(",", "")) >= answer.high
+
+
+@pytest.mark.parametrize(("bound", "digits"), [(1e40, 28), (1e300, 28), (3e-300, 28), (1234567.0, 4)])
+def test_answers_are_shown_at_any_scale(bound: float, digits: int) -> None:
+    """Whatever precision the process has chosen for decimals of its own."""
+    with afresh.open(pd.DataFrame({"x": [0.0] * 500}), questions=5) as guard, decimal.localcontext(prec=digits):
+        answer = guard.ask("x", bounds=(-bound, bound))
+        for shown in (repr(answer), str(answer), answer._repr_html_(), str(guard.transcript)):
+            assert "95 %" in shown
+        low, high = re.findall(r"\[(-[\d.,]+), ([\d.,]+)\]", repr(answer))[0]
+        assert float(low.replace(",", "")) <= answer.low
+        assert float(high.replace(",", "")) >= answer.high
 
 
 def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.DataFrame, tmp_path: Path) -> None:

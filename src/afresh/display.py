@@ -9,7 +9,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 
@@ -97,8 +97,11 @@ def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]
     return f"{value:,.{digits}f}", _rounded(low, digits, ROUND_FLOOR), _rounded(high, digits, ROUND_CEILING)
 
 
+_ALL_DIGITS = Context(prec=700)  # of any float, whatever precision the process has chosen for its own decimals
+
+
 def _rounded(value: float, digits: int, direction: str) -> str:
-    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=direction):,}"
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), direction, _ALL_DIGITS):,f}"
 
 
 def width(half_width: float) -> str:
