@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from afresh import noise
@@ -17,7 +17,6 @@ from afresh.wishes import Wishes, check_wishes
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.ledger import Ledger, Terms
-    from afresh.queries.tree import Type
 
 DEFAULT_QUESTIONS = 100
 DEFAULT_CONFIDENCE = 0.95
@@ -36,7 +35,7 @@ def open(  # the name a newcomer expects: afresh.open
     analyst: str | None = None,
     must_exist: bool = False,
     simulation_seed: int | None = None,
-    _check: Callable[[Mapping[str, Type | None]], object] | None = None,
+    _check: Callable[[Engine], object] | None = None,
 ) -> Guard:
     """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
 
@@ -69,7 +68,7 @@ def open(  # the name a newcomer expects: afresh.open
         if engine.rows < FEWEST_ROWS:
             raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
         if _check is not None:
-            _check(engine.schema)
+            _check(engine)
         book = _open_book(ledger, must_exist, seed)
         terms = _settle(engine, book, wanted, must_exist, simulated=seed is not None, analyst=who)
         stored = Plan.thaw(terms.plan)

@@ -13,6 +13,7 @@ from afresh.guard import Guard
 from afresh.holdout import Holdout, Recipe
 
 if TYPE_CHECKING:
+    from afresh.engines.base import Engine
     from afresh.ledger import Ledger
     from afresh.losses import Loss
     from afresh.queries.tree import Type
@@ -48,7 +49,8 @@ def holdout(
     way than through answers: predictions that were tuned row by row, or on features of the holdout, have no population
     to speak of. docs/models.md says what holds then.
     """
-    from afresh.labels import check_classes
+    from afresh.engines.rowwise import read_no_rows
+    from afresh.labels import Labels, check_classes
     from afresh.losses import make_loss
     from afresh.opening import open as open_guard
 
@@ -74,8 +76,12 @@ def holdout(
     if isinstance(y, str):
         raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
     features, table = (None, data) if y is None else (data, _with_label(data, y, label))
-    # A wrong label is told before a ledger fixes a plan for the data.
-    guard = open_guard(table, ledger=ledger, _check=lambda schema: _column(label, schema), **opening)  # type: ignore[arg-type]
+
+    def check(engine: Engine) -> None:
+        """A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data."""
+        Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
+
+    guard = open_guard(table, ledger=ledger, _check=check, **opening)  # type: ignore[arg-type]
     try:
         recipe = None
         if (place := _place(ledger)) and simulation_seed is None:

@@ -197,6 +197,27 @@ def test_a_wrong_label_fixes_no_plan(tmp_path: Path) -> None:
         assert holdout.budget.questions == 9
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels", "loss"),
+    [
+        ("float64", X[:, 0], "zero-one"),
+        ("object", np.where(Y, "yes", "no"), Squared(clip=1)),
+        ("category", np.where(Y, "yes", "no"), Squared(clip=1)),
+        ("datetime64[ns]", Y, Squared(clip=1)),
+    ],
+)
+def test_a_loss_that_does_not_suit_fixes_no_plan(kind: Any, labels: Any, loss: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": X[:, 0], "label": pd.Series(labels).astype(kind)})
+    frame.to_parquet(tmp_path / "data.parquet")
+    data: Any
+    for data in (frame, tmp_path / "data.parquet"):
+        place = tmp_path / f"{type(data).__name__}.sqlite"
+        with pytest.raises(InvalidArgument, match="the labels are"):
+            afresh.holdout(data, loss=loss, questions=7, ledger=place)
+        with afresh.open(data, questions=9, ledger=place) as guard:
+            assert guard.budget.questions == 9
+
+
 def test_numbers_and_classes(tmp_path: Path) -> None:
     target = X @ [1.0, 2.0, 3.0]
     with afresh.holdout(X, target, loss=Squared(clip=4), questions=4, simulation_seed=9, answers=8) as holdout:

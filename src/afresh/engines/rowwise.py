@@ -36,6 +36,11 @@ def read_column(engine: Engine, name: str) -> Any:
     return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)}")["v"]
 
 
+def read_no_rows(engine: Engine, name: str) -> Any:
+    """What `read_column` gives, without a row: its type is public."""
+    return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)} LIMIT 0")["v"]
+
+
 def read_features(engine: Engine, without: str) -> Any:
     """All other columns as a pandas frame: what a model is handed to predict."""
     try:
