@@ -1,5 +1,6 @@
 """Shared work gives what a loop gives."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -39,6 +40,35 @@ def test_several_callers_at_once() -> None:
     for caller in callers:
         caller.join()
     assert found == [list(range(50, 0, -1))] * 8
+
+
+def test_work_within_work() -> None:
+    """Helpers must not wait for themselves."""
+    assert for_all(lambda part: for_all(abs, [part] * 3, 2), range(-4, 0), 2) == [[4] * 3, [3] * 3, [2] * 3, [1] * 3]
+
+
+_HANDLER = """
+import signal, threading
+from afresh import threads
+
+real, found = threads.ThreadPoolExecutor.submit, []
+
+def submit(pool, *work):
+    with pool._shutdown_lock:  # where a handler finds the thread that it interrupts
+        signal.raise_signal(signal.SIGUSR1)
+    return real(pool, *work)
+
+signal.signal(signal.SIGUSR1, lambda *_: found.append(threads.for_all(abs, [-1, -2], 2)))
+threads.ThreadPoolExecutor.submit = submit
+signal.alarm(60)
+print(threads.for_all(abs, [-3, -4], 2), found)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
+def test_work_in_a_signal_handler() -> None:
+    done = subprocess.run([sys.executable, "-c", _HANDLER], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[3, 4] [[1, 2]]\n", "")
 
 
 _LATE = """
