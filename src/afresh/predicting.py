@@ -37,6 +37,8 @@ def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tupl
         return kind, model.predict(features)
     if hasattr(model, "predict"):
         raise InvalidArgument(f"a {kind} has no predict_proba, and {loss.words} needs probabilities.")
+    if not callable(model):
+        raise InvalidArgument(f"a {kind} has no predict, and {loss.words} does not take probabilities.")
     return getattr(model, "__name__", kind), model(features)
 
 

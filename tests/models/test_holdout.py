@@ -124,6 +124,8 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
                 holdout.score(bad)
         with pytest.raises(InvalidArgument, match="no predict_proba"):
             holdout.score(type("M", (), {"predict": lambda self, x: GUESS})(), loss="log")
+        with pytest.raises(InvalidArgument, match="has no predict, and"):
+            holdout.score(type("M", (), {"predict_proba": lambda self, x: GUESS})())
         with pytest.raises(InvalidArgument, match="precision"):
             holdout.score(GUESS, precision=-1)
         with pytest.raises(InvalidArgument, match="name"):
