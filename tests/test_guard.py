@@ -364,6 +364,17 @@ def test_ends_are_exact_at_the_bounds_and_rounded_outward_within() -> None:
             assert float(low[1].replace(",", "")) >= answer.high
 
 
+@pytest.mark.parametrize("method", METHODS[:4])
+def test_no_row_makes_numpy_complain(method: str) -> None:
+    """In a process that asked it for errors."""
+    frame = pd.DataFrame({"x": np.arange(500) % 2.0, "y": np.arange(500.0)})
+    with afresh.open(frame, questions=24, method=method) as guard, np.errstate(all="raise"):
+        for bounds in ((0, 1e308), (-1e-300, 1e300), (0, 1)):
+            guard.ask("x", bounds=bounds)
+        guard.ask_many([f"y < {k}" for k in range(0, 501, 25)])
+        assert len(guard.transcript.records) == 24
+
+
 @pytest.mark.parametrize(("bound", "digits"), [(1e40, 28), (1e300, 28), (3e-300, 28), (1234567.0, 4)])
 def test_answers_are_shown_at_any_scale(bound: float, digits: int) -> None:
     """Whatever precision the process has chosen for decimals of its own."""

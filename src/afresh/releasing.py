@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from afresh.engines.base import sum_moments
 from afresh.reading import Reading, read
 
@@ -73,7 +75,8 @@ class Release:
         for entry, moments in zip(pending, self._moments(pending, asked), strict=True):
             guess = asked[entry.number].guess
             options = {} if guess is None else {"guess": guess}
-            release = self.plan.at(entry.coarseness).release(moments, self.draw(entry.number), **options)
+            with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
+                release = self.plan.at(entry.coarseness).release(moments, self.draw(entry.number), **options)
             released.append((entry, release))
         return self.ledger.record_many(self.terms, released)
 
