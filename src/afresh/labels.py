@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -24,8 +24,8 @@ _SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
 class Labels:
     """The labels of a holdout. They never leave it but through answers."""
 
-    values: Any
-    """As they came, missing ones masked, None or NaN."""
+    values: Any = field(repr=False)
+    """As they came, missing ones masked, None or NaN. Not shown where somebody prints the state of a process."""
     declared: tuple[Any, ...] | None = None
     """The classes somebody declared."""
 

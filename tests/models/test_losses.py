@@ -164,6 +164,10 @@ def test_losses_of_one_name_are_told_apart(make: Any) -> None:
     assert words[0] == words[-1]
 
 
+def test_labels_do_not_show_themselves() -> None:
+    assert "7" not in repr(Labels(np.array([7, 8]), (8, 9)))
+
+
 def test_missing_labels_have_the_largest_loss() -> None:
     numbers = np.array([1.0, np.nan, np.inf, 2.0])
     for loss in (Squared(clip=9), Absolute(clip=9), Pinball(clip=9), Custom(lambda p, y: p * 0, "none")):
