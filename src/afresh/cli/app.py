@@ -177,8 +177,8 @@ def ask(
     """
     from afresh.queries.asked import ask as check
 
-    def checked(schema: Any) -> None:  # a mistake must not fix a plan
-        check(expression, schema, bounds, where, missing, precision, guess)
+    def checked(engine: Any) -> None:  # a mistake must not fix a plan
+        check(expression, engine.schema, bounds, where, missing, precision, guess)
 
     if guess is not None and method not in (None, "guess-and-check"):
         raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
