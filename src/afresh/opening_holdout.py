@@ -73,6 +73,10 @@ def holdout(
         return _hold(data, label, declared, made)
     if y is not None and isinstance(data, str | os.PathLike):
         raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
+    if y is None and isinstance(data, np.ndarray | list | tuple):
+        raise InvalidArgument(
+            f"data of type {type(data).__name__} have no columns; pass the labels as well: holdout(X, y)."
+        )
     if isinstance(y, str):
         raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
     features, table = (None, data) if y is None else (data, _with_label(data, y, label))

@@ -179,6 +179,8 @@ def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
     for arguments, words in (
         (("data.parquet", Y), "name the column with label="),
         ((pd.DataFrame({"sick": Y}), "sick"), "label='sick'"),
+        ((X,), "pass the labels as well"),
+        ((X.tolist(),), "pass the labels as well"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             afresh.holdout(*arguments)
