@@ -87,15 +87,15 @@ class Guard(display.Shown):
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
         return self._answer_all([make_asked(question, self._engine.schema) for question in questions])
 
-    def _answer_all(self, asked: Sequence[AnyAsked]) -> list[Answer]:
-        """Answer questions that were checked."""
+    def _answer_all(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
+        """Answer questions that were checked, if as many `later` ones can be paid as well."""
         self._check_open()
         wanted = [
             Wanted(query, self._coarseness(one.precision), self._guess(one.guess))
             for one in asked
             for query in one.queries
         ]
-        readings = iter(self._release(wanted))
+        readings = iter(self._release(wanted, later))
         left = self._left()
         paid: set[int] = set()
         answers = []
@@ -128,9 +128,9 @@ class Guard(display.Shown):
             )
         return guess
 
-    def _release(self, wanted: Sequence[Wanted]) -> list[Reading]:
+    def _release(self, wanted: Sequence[Wanted], later: int = 0) -> list[Reading]:
         release = Release(self._engine, self.plan, self._ledger, self._terms, self._draw)
-        return release(wanted, self.analyst)
+        return release(wanted, self.analyst, later)
 
     def _build(self, asked: AnyAsked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
         _, value, interval = readings[0]

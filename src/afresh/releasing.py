@@ -39,10 +39,11 @@ class Release:
     terms: Terms
     draw: Noise
 
-    def __call__(self, wanted: Sequence[Wanted], analyst: str) -> list[Reading]:
-        """What was released for every query, now or earlier."""
+    def __call__(self, wanted: Sequence[Wanted], analyst: str, later: int = 0) -> list[Reading]:
+        """What was released for every query, now or earlier; refused if as many `later` ones could not be paid."""
         self.engine.check_unchanged()
-        entries = self.ledger.reserve(self.terms, [self._question(one) for one in wanted], analyst)
+        questions = [self._question(one) for one in wanted]
+        entries = self.ledger.reserve(self.terms, questions, analyst, later=later)
         asked = {entry.number: one for entry, one in zip(entries, wanted, strict=True)}
         if pending := {entry.number: entry for entry in entries if entry.released is None}:
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.

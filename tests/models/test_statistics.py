@@ -14,7 +14,7 @@ from sklearn import metrics
 import afresh
 from afresh import statistics as s
 from afresh.answer import Answer, Interval
-from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.errors import AfreshError, BudgetExhausted, InvalidArgument
 from afresh.statistics.scores import _area
 
 N = 50_000
@@ -110,7 +110,9 @@ def test_a_short_budget_ends_a_search_early() -> None:
         (lambda: s.Histogram("u", [1]), "edges"),
         (lambda: s.GroupMeans("u", "c", "ab"), "categories"),
         (lambda: s.GroupMeans("u", "c", []), "categories"),
+        (lambda: s.GroupMeans("u", "c", ["b", "a", "b"]), "different"),
         (lambda: s.AUC(thresholds=(0.5, 0.5)), "thresholds"),
+        (lambda: s.AUC(thresholds=()), "thresholds"),
         (lambda: s.CalibrationError(edges=(0.0, 0.5)), "edges"),
         (lambda: s.Quantile("u", "half", (0, 1)), "level"),  # type: ignore[arg-type]
         (lambda: s.Histogram("u", ["low", "high"]), "edges"),  # type: ignore[list-item]
@@ -124,12 +126,19 @@ def test_bad_statistics(make: Any, said: str) -> None:
         make()
 
 
+def test_arrays_of_cuts_are_fine() -> None:
+    assert s.CalibrationError(edges=np.linspace(0.1, 0.9, 9)).price == 20  # type: ignore[arg-type]
+    assert s.AUC(thresholds=np.array([0.2, 0.5])).price == 8  # type: ignore[arg-type]
+    assert s.Histogram("u", np.arange(4)).price == 3  # type: ignore[arg-type]
+
+
 def test_bad_statistics_are_free() -> None:
     with afresh.open(FRAME, questions=9, simulation_seed=6) as guard:
         for bad in (
             s.Variance("u", (1, 0)),
             s.Variance(3, (0, 1)),  # type: ignore[arg-type]
             s.GroupMeans("u", "c", [None], (0, 1)),
+            s.GroupMeans("u", "u", [math.nan], (0, 1)),
             7,
             s.AUC(),
             s.Variance,
@@ -137,6 +146,82 @@ def test_bad_statistics_are_free() -> None:
             with pytest.raises(InvalidArgument):
                 guard.measure(bad)  # type: ignore[arg-type]
         assert guard.budget.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("statistic", "questions"),
+    [
+        (s.Variance("u", (0, 10)), 1),
+        (s.Covariance("u", "w", (0, 10), (0, 4)), 3),
+        (s.Correlation("u", "w", (0, 10), (0, 4)), 5),
+        (s.Variance("u, w", (0, 10)), 9),  # no expression, though it could be two arguments
+        (s.Quantile("u, w", 0.5, (0, 10)), 9),
+        (s.Variance("u", (-1e200, 1e200)), 9),
+        (s.StandardDeviation("u", (0, 1e-200)), 9),
+        (s.Covariance("u", "w", (0, 1e200), (0, 1)), 9),
+        (s.Variance("abs(1 + " * 22 + "u" + ")" * 22, (0, 10)), 9),  # its square is nested too deeply
+        (
+            s.Variance(f"CASE WHEN u IN ({', '.join(map(str, range(1500)))}) THEN u END", (0, 10)),
+            9,
+        ),  # and of this too long
+    ],
+)
+def test_what_cannot_be_finished_is_not_begun(statistic: Any, questions: int) -> None:
+    with afresh.open(FRAME, questions=questions, simulation_seed=6) as guard:
+        with pytest.raises(AfreshError):
+            guard.measure(statistic)
+        assert guard.budget.spent == 0
+
+
+def test_what_was_begun_is_finished_from_what_is_left() -> None:
+    with afresh.open(FRAME, questions=2, simulation_seed=6) as guard:
+        guard.measure(s.Variance("u", (0, 10)))
+        for statistic in (s.Variance("u", (0, 10)), s.StandardDeviation("u", (0, 10))):
+            again = guard.measure(statistic)
+            assert isinstance(again, Answer)
+            assert (again.charged, again.left) == (0, 0)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e-80, 1e80, 1e140])
+def test_correlation_does_not_depend_on_the_units(scale: float) -> None:
+    found = []
+    for unit in (1.0, scale):
+        with afresh.open(FRAME.assign(u=FRAME.u * unit, w=FRAME.w * unit), questions=6, simulation_seed=6) as guard:
+            found.append(guard.measure(s.Correlation("u", "w", (0, 10 * unit), (0, 4 * unit))))
+    plain, scaled = found
+    assert isinstance(plain, Answer)
+    assert isinstance(scaled, Answer)
+    assert (scaled.value, scaled.low, scaled.high) == pytest.approx((plain.value, plain.low, plain.high), abs=0.02)
+
+
+def test_bins_and_groups_have_names_of_their_own() -> None:
+    frame = pd.DataFrame({"t": 1e6 + FRAME.u})
+    with afresh.open(frame, questions=20, simulation_seed=6) as guard:
+        found = guard.measure(s.Histogram("t", [1e6, 1e6 + 2, 1e6 + 5, 1e6 + 10]))
+        assert isinstance(found, s.Measures)
+        assert list(found) == ["[1000000, 1000002)", "[1000002, 1000005)", "[1000005, 1000010]"]
+        assert found.charged == 3
+        median = guard.measure(s.Quantile("t", 0.5, (1_000_000, 1_000_010), answers=3))
+        assert isinstance(median, Answer)
+        assert "infinite values count as 1000000, others are clipped to [1000000, 1000010]" in median.missing
+
+
+def test_quantiles_between_huge_bounds() -> None:
+    frame = pd.DataFrame({"t": 1e308 + 5e306 * FRAME.u})
+    with afresh.open(frame, questions=20, simulation_seed=6) as guard:
+        found = guard.measure(s.Quantile("t", 0.5, (1e308, 1.5e308)))
+        assert isinstance(found, Answer)
+        assert found.charged > 0
+        assert 1.25e308 in found.interval
+        assert found.interval.half_width < 1e307
+        assert "95 %" in str(found)
+
+
+def test_a_perfect_model_may_have_an_area_of_one() -> None:
+    """Without noise; the stairs' heights add up to 1 but for rounding, which must go outward."""
+    rates = [k / 59 for k in (54, 48, 35, 28, 11, 10, 4, 4, 3)]
+    _, interval = _area([(1.0, Interval(1.0, 1.0))] * 9, [(rate, Interval(rate, rate)) for rate in rates])
+    assert interval.high >= 1.0
 
 
 # -- of models

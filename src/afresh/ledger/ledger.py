@@ -116,12 +116,13 @@ class Ledger:
                         return True
         return False
 
-    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "") -> list[Entry]:
+    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "", *, later: int = 0) -> list[Entry]:
         """Pay for the questions, all or none, and return their entries in the same order.
 
         A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
         costs nothing: an entry without a released number is completed, not paid twice. If the new ones do not fit the
-        caps, `BudgetExhausted` is raised and nothing is written.
+        caps, `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be
+        asked when these are answered, would not fit as well.
         """
         check_text("analyst", analyst)
         with self._books.writing(terms) as (account, write):
@@ -135,7 +136,9 @@ class Ledger:
                 else:
                     found[question.digest] = stored
             if new:
-                account.check_budget(list(new.values()), analyst)
+                account.check_budget(
+                    [*new.values(), *[max(new.values(), key=lambda each: each.charge)] * later], analyst
+                )
                 now = self._now(account)
                 records = [
                     Reserved(

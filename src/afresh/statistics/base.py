@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from afresh import display
 from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
 from afresh.errors import InvalidArgument
+from afresh.queries.asked import make_asked
+from afresh.queries.text import number
 
 if TYPE_CHECKING:
     from afresh.evaluation import AnyAsked
@@ -36,9 +38,15 @@ class Asker:
     guard: Guard
     asked: list[Answer] = field(default_factory=list)
 
-    def ask(self, questions: Sequence[dict[str, Any]]) -> list[Answer]:
-        """Means of row expressions, given by `Guard.ask`'s arguments."""
-        return self._note(self.guard.ask_many(questions))
+    def ask(self, questions: Sequence[dict[str, Any]], *, later: Sequence[str] = ()) -> list[Answer]:
+        """Means of row expressions, given by `Guard.ask`'s arguments.
+
+        Expressions like the `later` ones will be asked when these are answered: nothing is paid unless all can be.
+        """
+        schema = self.guard._engine.schema
+        for expression in later:
+            make_asked({"expression": expression, "bounds": (0.0, 1.0)}, schema)
+        return self._note(self.guard._answer_all([make_asked(one, schema) for one in questions], len(later)))
 
     def ask_prepared(self, asked: Sequence[AnyAsked]) -> list[Answer]:
         """Means of questions that were checked."""
@@ -137,9 +145,10 @@ def clipped(expression: str, bounds: tuple[float, float]) -> str:
     """SQL of a number within its bounds; NULL is the lower one, since greatest() skips it."""
     if not isinstance(expression, str):
         raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
-    return f"least(greatest({expression}, {bounds[0]!r}), {bounds[1]!r})"
+    return f"least(greatest(({expression}), {bounds[0]!r}), {bounds[1]!r})"
 
 
 def about_missing(bounds: tuple[float, float]) -> str:
     """What became of rows without a value."""
-    return f"NULL counts as {bounds[0]:g}, others are clipped to [{bounds[0]:g}, {bounds[1]:g}]."
+    low, high = map(number, bounds)
+    return f"NULL, NaN and infinite values count as {low}, others are clipped to [{low}, {high}]."

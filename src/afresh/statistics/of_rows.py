@@ -30,6 +30,8 @@ class GroupMeans:
         """Check that they are a list of texts or numbers."""
         if isinstance(self.categories, str) or not isinstance(self.categories, Iterable) or not list(self.categories):
             raise InvalidArgument(f"categories == {self.categories!r}, must be a list of at least one.")
+        if len({str(category) for category in self.categories}) < len(self.categories):
+            raise InvalidArgument(f"categories == {self.categories!r}, must be different from each other.")
 
     @property
     def price(self) -> int:
@@ -51,11 +53,11 @@ class GroupMeans:
 def _literal(category: Any) -> str:
     if isinstance(category, bool):
         return str(category).upper()
-    if isinstance(category, int | float):
+    if isinstance(category, int | float) and math.isfinite(category):
         return number(float(category))
     if isinstance(category, str):
         return "'" + category.replace("'", "''") + "'"
-    raise InvalidArgument(f"category == {category!r}, must be a text, a number, True or False.")
+    raise InvalidArgument(f"category == {category!r}, must be a text, a finite number, True or False.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Histogram:
         bins = {}
         for i, answer in enumerate(found):
             high = min(answer.high, max(1 - (others - answer.low), answer.low))
-            name = f"[{edges[i]:g}, {edges[i + 1]:g}{']' if i == last else ')'}"
+            name = f"[{number(edges[i])}, {number(edges[i + 1])}{']' if i == last else ')'}"
             value = min(answer.value, high)
             bins[name] = replace(answer, interval=Interval(answer.low, high), value=value)
         return Measures(f"histogram of {self.expression}", bins)

@@ -77,7 +77,7 @@ class _Search:
             a, b = self.low, min(self.undecided)
         else:
             a, b = max(self.undecided), self.high
-        point = (a + b) / 2
+        point = a / 2 + b / 2  # a + b may be infinite
         return point if a < point < b else None
 
     def note(self, point: float, share: Answer, level: float) -> None:

@@ -1,6 +1,7 @@
 """Precision, recall, F1, calibration error and AUC of a model, as functions of means with intervals that all hold.
 
-A label that is missing counts as not positive.
+Of two classes the second is the positive one, unless `positive` names it. A label that is missing counts as not
+positive.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
 _MISSING = "A row whose label is missing counts as not positive."
+_OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
 _TENTHS = tuple(i / 10 for i in range(1, 10))
 
 
@@ -257,7 +259,7 @@ def _area(true: Sequence[tuple[float, Interval]], false: Sequence[tuple[float, I
     r = np.array([1.0, *(value for value, _ in true), 0.0])
     f = np.array([1.0, *(value for value, _ in false), 0.0])
     value = float(np.sum((f[:-1] - f[1:]) * (r[:-1] + r[1:]) / 2))
-    return value, Interval(low, high)
+    return value, Interval(low - _OUTWARD, high + _OUTWARD)
 
 
 def _check_cuts(name: str, cuts: tuple[float, ...]) -> None:

@@ -106,6 +106,15 @@ class PayingTests(StorageTests):
             ledger.reserve(terms, [question("d", 0.0)])
         assert ledger.reserve(terms, [question("a")]) == paid[:1]
 
+    def test_what_must_be_affordable_later_is_refused_now_and_not_paid(self, ledger: Ledger) -> None:
+        terms = opened(ledger, questions=3)
+        with pytest.raises(BudgetExhausted) as refused:
+            ledger.reserve(terms, [question("a"), question("b")], later=2)
+        assert (refused.value.asked, ledger.spent(terms).answers) == (4, 0)
+        ledger.reserve(terms, [question("a"), question("b")], later=1)
+        assert ledger.spent(terms).answers == 2
+        assert len(ledger.reserve(terms, [question("a")], later=9)) == 1  # nothing new, so nothing follows
+
     def test_information_is_capped_and_refusal_says_what_is_affordable(self, ledger: Ledger) -> None:
         terms = opened(ledger, information=1.0)
         ledger.reserve(terms, [question("a", 0.5)])
