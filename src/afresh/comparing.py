@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from afresh import display
 from afresh.answer import Interval, coverage
 from afresh.comparison import Comparison, Ranking, rank
-from afresh.difference import read_difference
+from afresh.difference import read_difference, smallest_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.queries.asked import check_precision
 from afresh.queries.vector import Rows, Values, VectorQuery
@@ -31,23 +33,29 @@ def compare(
     first, second = holdout._predict([a, b], names, loss)
     scale = loss.bounds[1] - loss.bounds[0]
     coarseness = coarseness_of(holdout, loss, precision)
-    value, interval, charged = 0.0, Interval(0.0, 0.0), 0
+    value, interval, smallest, charged = 0.0, Interval(0.0, 0.0), 0.0, 0
+    covers = (
+        f"Both make the same predictions for all {holdout.rows:,} rows, so there is no difference on rows with these "
+        "features. Of rows with others this says nothing."
+    )
     if first.digest != second.digest:
-        ((value, interval, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
+        ((value, interval, smallest, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
+        covers = coverage(
+            guard._terms.simulated,
+            f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
+            f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
+        )
     return Comparison(
         a=first.name,
         b=second.name,
         loss=loss.words,
         value=value * scale,
         interval=_scaled(interval, scale),
+        smallest_difference=smallest * scale,
         bounds=(-scale, scale),
         confidence=guard.plan.confidence,
         rows=holdout.rows,
-        covers=coverage(
-            guard._terms.simulated,
-            f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
-            f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
-        ),
+        covers=covers,
         method=guard.plan.method,
         charged=charged,
         left=guard._left(),
@@ -79,7 +87,7 @@ def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None
     charged, scale = sum(score.charged for score in scores), loss.bounds[1] - loss.bounds[0]
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
-        for place, (_, interval, cost) in zip(others, _differences(holdout, pairs, loss), strict=True):
+        for place, (_, interval, _, cost) in zip(others, _differences(holdout, pairs, loss), strict=True):
             to_leader[place] = _scaled(interval, scale)
             charged += cost
     except BudgetExhausted:
@@ -93,13 +101,18 @@ def _scaled(interval: Interval, scale: float) -> Interval:
     """From [-1, 1] to the units of the loss, rounded outward."""
     if interval.low == interval.high == 0:
         return interval
-    return Interval((interval.low + 1) / 2, (interval.high + 1) / 2).rescaled((-scale, scale))
+    low, high = interval.low * scale, interval.high * scale
+    for _ in range(2):  # a difference and a product: two roundings
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return Interval(max(low, -scale), min(high, scale))
 
 
 def _differences(
     holdout: Holdout, pairs: Sequence[tuple[Predicted, Predicted]], loss: Loss, coarseness: float = 1.0
-) -> list[tuple[float, Interval, int]]:
-    """Value, interval and price of the mean of (loss of the first - loss of the second)/scale; 2 answers each."""
+) -> list[tuple[float, Interval, float, int]]:
+    """Value, interval, smallest difference that shows and price of the mean of (loss of the first - loss of the
+    second)/scale; 2 answers each.
+    """
     plan = holdout.guard.plan
     second_moment = plan.method == "calibrated"
     wanted: list[VectorQuery] = []
@@ -118,7 +131,7 @@ def _differences(
         value, interval = read_difference(plan, *own)
         if second_moment and a.digest > b.digest:
             value, interval = -value, Interval(-interval.high, -interval.low)
-        found.append((value, interval, _count_new(own, paid)))
+        found.append((value, interval, smallest_difference(plan, *own), _count_new(own, paid)))
     return found
 
 
@@ -142,7 +155,8 @@ def _square(holdout: Holdout, a: Predicted, b: Predicted, loss: Loss) -> VectorQ
     low, high = loss.bounds
     words = f"squared difference of the {loss.words} of {a.name} and of {b.name}"
     function = np.not_equal if loss.binary else lambda x, y: (x - y) ** 2
-    return _of_both(holdout, a, b, loss, "square", words, function, binary=loss.binary, bounds=(0.0, (high - low) ** 2))
+    largest = min(max((high - low) * (high - low), sys.float_info.min), sys.float_info.max)  # a number in any units
+    return _of_both(holdout, a, b, loss, "square", words, function, binary=loss.binary, bounds=(0.0, largest))
 
 
 def _shifted(holdout: Holdout, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:

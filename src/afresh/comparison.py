@@ -19,6 +19,8 @@ class Comparison(Released):
     b: str
     loss: str
     rows: int
+    smallest_difference: float
+    """About the smallest that would show between models that disagree as often as these."""
 
     @property
     def better(self) -> str | None:
@@ -44,7 +46,10 @@ class Comparison(Released):
             return self.rows
         reach = self.value - self.low if self.value > 0 else self.high - self.value
         needed = math.inf if self.value == 0 else self.rows * (reach / self.value) ** 2
-        return None if needed > 1e15 else math.ceil(float(f"{needed:.1e}"))
+        if needed > 1e15:
+            return None
+        step: int = 10 ** max(len(str(math.floor(needed))) - 2, 0)
+        return math.ceil(needed / step) * step  # two digits, rounded up: never fewer than there are
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -57,7 +62,7 @@ class Comparison(Released):
             **Released.to_dict(self),
             "rows": self.rows,
             "rows_needed": self.rows_needed,
-            "smallest_difference": self.interval.half_width,
+            "smallest_difference": self.smallest_difference,
         }
 
     def __repr__(self) -> str:
@@ -67,13 +72,12 @@ class Comparison(Released):
     def _blocks(self) -> list[display.Block]:
         models = display.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        return self._lines(title, models, display.Line(self._takes()), display.Line(self.covers))
+        takes = [display.Line(self._takes())] if self.smallest_difference > 0 else []
+        return self._lines(title, models, *takes, display.Line(self.covers))
 
     def _takes(self) -> str:
-        width = self.interval.half_width
-        if width == 0:
-            return "Both make the same predictions, so there is no difference."
-        said = f"Differences of ±{display.width(width)} or more show, between models that disagree as often as these."
+        smallest = display.width(self.smallest_difference)
+        said = f"Differences of about ±{smallest} or more show, if models disagree as often as these."
         if self.better is None:
             needed = self.rows_needed
             few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
@@ -157,7 +161,7 @@ class Ranking(display.Told):
             *simulation_mark(self.simulated),
             display.Title(f"{self._verdict}: {self.loss}, {display.percent(self.confidence)}"),
             display.Table(["place", "model", "loss", "interval", "behind the first"], rows),
-            display.Line("A model whose places overlap with another's is tied with it: the data cannot separate them."),
+            display.Line("Places such as 2-4 are a tie: the data cannot tell which of them a model has."),
             cost_line(self.charged, self.left),
         ]
 

@@ -50,6 +50,12 @@ def read_difference(plan: Plan, first: Reading, second: Reading) -> tuple[float,
     return min(max(2 * second.value - 1, interval.low), interval.high), interval
 
 
+def smallest_difference(plan: Plan, first: Reading, second: Reading) -> float:
+    """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
+    disagreement = first.value if plan.method == "calibrated" else min(first.value + second.value, 1.0)
+    return resolution(plan, disagreement, max(first.entry.coarseness, second.entry.coarseness))
+
+
 def resolution(plan: Plan, disagreement: float, coarseness: float = 1.0) -> float:
     """The half-width on the mean of d for two models with 0/1 losses that differ on this share of rows, equally good.
 

@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import afresh
 from afresh.answer import Interval
-from afresh.difference import resolution
+from afresh.comparison import Comparison, rank
+from afresh.difference import read_difference, resolution
 from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.ledger import Entry
 from afresh.losses import Squared
+from afresh.mechanisms.stabilized import Stabilized
+from afresh.reading import Reading, read
 from afresh.receipts import verify
 
 N = 20_000
@@ -56,10 +62,17 @@ def test_comparisons(method: str) -> None:
         assert tied.rows_needed is None or tied.rows_needed > N
         same = holdout.compare(GOOD, GOOD.astype(bool))
         assert (same.verdict, same.charged, same.low, same.high) == ("no difference", 0, 0, 0)
+        assert "same predictions for all 20,000 rows" in str(same)
+        assert "population" not in same.covers  # on rows that are not here they may differ
         # paired is narrower than two scores
         a, b = holdout.score_many([GOOD, CLOSE])
         assert tied.interval.half_width < (a.interval.half_width + b.interval.half_width) / 2
         assert first.interval.half_width == pytest.approx(holdout.resolution(0.1), rel=0.5)
+        opposite = holdout.compare(GOOD, 1 - GOOD)  # they always disagree, mostly to one side
+        assert opposite.better == "A"
+        assert opposite.smallest_difference == pytest.approx(holdout.resolution(1), rel=0.05)
+        assert opposite.interval.half_width < opposite.smallest_difference
+        assert same.smallest_difference == 0
         assert verify(holdout.guard.receipt()).passed
         assert json.loads(first.to_json())["verdict"] == "A is better"
         assert "A is better" in repr(first)
@@ -80,13 +93,56 @@ def test_differences_of_numbers(method: str) -> None:
     assert found.better == "A"
 
 
+def comparison(value: float, low: float, high: float, rows: int) -> Comparison:
+    return Comparison(
+        a="a", b="b", loss="loss", rows=rows, value=value, interval=Interval(low, high), bounds=(-1, 1),
+        confidence=0.95, covers="", method="", charged=2, left=0, smallest_difference=0.1,
+    )  # fmt: skip
+
+
+@given(st.integers(2, 10**7), st.floats(1e-6, 0.5), st.floats(0, 0.5), st.booleans())
+@example(20_400, 0.05, 1e-5, False)
+def test_what_cannot_be_told_takes_more_rows(rows: int, value: float, beyond: float, mirrored: bool) -> None:
+    ends = (-beyond, 2 * value + beyond)
+    found = comparison(-value, -ends[1], -ends[0], rows) if mirrored else comparison(value, *ends, rows)
+    assert found.verdict == "cannot tell"
+    exact = rows * ((value + beyond) / value) ** 2
+    if found.rows_needed is None:
+        assert exact > 0.99e15
+    else:
+        assert found.rows_needed >= rows
+        assert 0.999999 * exact <= found.rows_needed <= 1.11 * exact + 1
+
+
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "split"])
+def test_rows_needed_are_enough(method: str) -> None:
+    """The same shares on as many rows as were said tell the models apart: plans alone, without data."""
+
+    def told(rows: int, plus: float, minus: float) -> Comparison:
+        plan = afresh.plan(rows, 50, method=method)
+        released = [plus + minus, (plus - minus + 1) / 2] if method == "calibrated" else [plus, minus]
+        now, binary = datetime(2025, 1, 1), json.dumps({"binary": True})
+        if isinstance(plan.mechanism, Stabilized):
+            released = [float(plan.mechanism._transform(np.asarray(each))) for each in (plus, minus)]
+        entries = [Entry(i, "", "", binary, 0.0, now, each, now) for i, each in enumerate(released, 1)]
+        value, interval = read_difference(plan, *(read(plan, entry) for entry in entries))
+        return comparison(value, interval.low, interval.high, rows)
+
+    open_yet = told(5000, 0.2, 0.15)
+    assert open_yet.verdict == "cannot tell"
+    assert open_yet.rows_needed is not None
+    assert told(open_yet.rows_needed, 0.2, 0.15).better == "B"
+    assert told(open_yet.rows_needed // 2, 0.2, 0.15).better is None
+
+
+def test_differences_of_numbers_in_any_units() -> None:
+    target = X @ [1.0, 1.0]
+    with afresh.holdout(X, target, loss=Squared(clip=1e200), questions=6, method="calibrated", simulation_seed=4) as h:
+        assert h.compare(target, target + 1e100).better == "A"
+
+
 def test_the_second_moment_needs_its_order() -> None:
     """Where psi was numbered before phi, only the plain interval is proved."""
-    from afresh.answer import Interval
-    from afresh.difference import read_difference
-    from afresh.ledger import Entry
-    from afresh.reading import Reading, read
-
     plan = afresh.plan(10**5, 1000, method="calibrated")
 
     def reading(number: int, released: float) -> Reading:
@@ -132,6 +188,15 @@ def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
         assert [(model.places, model.to_leader) for model in ranking.models] == [((1, 2), Interval(0, 0))] * 2
         assert repr(ranking) == "Ranking(2 may be the best of 2 at 95 %, simulated)"
         assert repr(holdout.best_of([GOOD, 1 - GOOD, GOOD.copy()], names=list("abc"))).startswith("Ranking(2 may be")
+
+
+def test_places_are_told_as_far_as_intervals_tell() -> None:
+    """Of three, the first is ahead of the last, and the one between may be anywhere: no two of them are equal."""
+    with afresh.holdout(X, Y, questions=30, simulation_seed=4) as holdout:
+        score = holdout.score(GOOD)
+    ends = {"first": (0.1, 0.2), "between": (0.15, 0.35), "last": (0.3, 0.4)}
+    ranked = rank(list(ends), [replace(score, interval=Interval(*each)) for each in ends.values()], [None] * 3)
+    assert {model.name: model.place for model in ranked} == {"first": "1-2", "between": "1-3", "last": "2-3"}
 
 
 def test_best_of_with_little_budget_goes_by_scores() -> None:
