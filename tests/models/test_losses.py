@@ -227,6 +227,9 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Cost(((1, 1), (1, 1))), "all the same"),
         (lambda: Cost("ab"), "square"),  # type: ignore[arg-type]
         (lambda: Cost([[0, 1], [1]]), "square"),  # type: ignore[arg-type]
+        (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),
+        (lambda: Pinball(clip=1e100, quantile=1e-300), "too near 0"),
+        (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too near 0"),
         (lambda: prepare(Cost(((0, 1), (1, 0))), GUESS, Labels(TRUTH)), "3 classes and 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "words"),
@@ -276,6 +279,14 @@ def test_no_label_makes_numpy_complain(loss: Loss, label: int) -> None:
     with np.errstate(all="raise"):
         assert query.moments(4) == calm
     assert 0 <= calm.mean <= 1
+
+
+def test_log_loss_of_any_clip() -> None:
+    labels = Labels(np.array([True, False, True]))
+    with np.errstate(divide="ignore"):
+        for clip in (2.3e-308, 1e-17, 1e-3, 2, 800, 1e308):
+            assert Log(clip=clip).rows(np.array([0.0, 1.0, 1.0]), labels, slice(None)).tolist() == [1, 1, 0]
+    assert mean(Log(clip=1e-15), np.array([0.9, 1.0]), np.array([True, True])) == 0.5e-15
 
 
 def test_numbers_whose_sum_is_infinite_are_numbers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -51,6 +52,8 @@ class Cost:
             raise InvalidArgument(f"costs == {self.costs!r}, must be a square of finite numbers, one row a true class.")
         if table.min() == table.max():
             raise InvalidArgument(f"costs == {self.costs!r} are all the same, so there is nothing to measure.")
+        if not sys.float_info.min <= float(table.max()) - float(table.min()) < math.inf:
+            raise InvalidArgument(f"costs == {self.costs!r} are too far apart or too near; give them in other units.")
         object.__setattr__(self, "costs", tuple(map(tuple, table.tolist())))
 
     @property
@@ -95,7 +98,8 @@ class Log(Clipped):
             np.abs(right, out=right)
         else:
             right = _of_truth(chances, labels.codes[rows])
-        losses = np.log(np.maximum(right, math.exp(-self.clip), out=right), out=right)
+        least = min(math.exp(-self.clip), 0.1)  # exp(-1e-17) is 1, of which the loss is none
+        losses = np.log(np.maximum(right, least, out=right), out=right)
         np.abs(losses, out=losses)  # an infinite chance has an infinite loss as well, cut like any other
         losses *= 1 / self.clip
         return at_most_one(losses)

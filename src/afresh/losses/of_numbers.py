@@ -71,6 +71,8 @@ class Pinball(_OfNumbers):
         Clipped.__post_init__(self)
         if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
             raise InvalidArgument(f"quantile == {self.quantile!r}, must be between 0 and 1.")
+        if min(self.quantile, 1 - self.quantile) / self.clip == 0:  # of a missing label the loss would be NaN
+            raise InvalidArgument(f"quantile == {self.quantile!r} is too near 0 or 1 for clip == {self.clip!r}.")
 
     @property
     def words(self) -> str:
