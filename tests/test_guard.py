@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import afresh
+from afresh.answer import Interval
 from afresh.errors import (
     BudgetExhausted,
     DataChanged,
@@ -385,6 +387,19 @@ def test_answers_are_shown_at_any_scale(bound: float, digits: int) -> None:
         low, high = re.findall(r"\[(-[\d.,]+), ([\d.,]+)\]", repr(answer))[0]
         assert float(low.replace(",", "")) <= answer.low
         assert float(high.replace(",", "")) >= answer.high
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-9, 1e9), st.fractions(0, 1))
+@example(-1e9, 1e9 + 1, Fraction(999999999, 1000000000))
+@example(-3.0, 3.0000001, Fraction(9999999, 10000000))
+def test_intervals_on_any_scale_hold_what_they_held_on_the_unit_scale(low: float, width: float, x: Fraction) -> None:
+    high = low + width
+    assume(low < high)
+    unit = float(x)
+    exact = Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(unit)
+    found = Interval(unit, unit).rescaled((low, high))
+    assert Fraction(found.low) <= exact <= Fraction(found.high)
+    assert found.high - found.low <= 1e-14 * max(abs(low), abs(high))
 
 
 def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.DataFrame, tmp_path: Path) -> None:

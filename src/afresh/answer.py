@@ -32,7 +32,10 @@ class Interval:
         def end(x: float, outward: float) -> float:
             if x <= 0.0 or x >= 1.0:
                 return lower if x <= 0.0 else upper
-            moved = lower + (upper - lower) * x
+            above = (upper - lower) * x
+            moved = lower + above
+            if lower < 0:  # the sum may be much smaller than what was rounded
+                moved += math.copysign(3 * math.ulp(above), outward)
             for _ in range(3):  # three roundings, so three steps
                 moved = math.nextafter(moved, outward)
             return min(max(moved, lower), upper)
