@@ -1,0 +1,111 @@
+"""Whatever true intervals the means have, what follows from them is true: an adversary chooses them, numpy tells.
+
+The rows are the population here. Every mean gets an interval that contains it, often at its very end, and a value
+anywhere within; nothing else is known to the code under test.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+
+import afresh
+from afresh import statistics as s
+from afresh.answer import Answer, Interval
+from afresh.evaluation import evaluate
+from afresh.ledger import Entry
+from afresh.reading import Reading
+from afresh.releasing import Wanted
+
+COPIES = 20
+BOUNDS = [(-2.0, 3.0), (-7, 7), (-0.5, 0.5), (0, 1)]
+NOW = datetime(2025, 1, 1)
+
+
+def adversary(guard: afresh.Guard, rng: Any) -> Any:
+    """In place of `Guard._release`."""
+    width, side = 10 ** rng.uniform(-8, 0), rng.choice([0.0, 1.0, rng.random()])
+
+    def release(wanted: Sequence[Wanted], later: int = 0) -> Iterator[Reading]:
+        for moments in evaluate(guard._engine, [one.query for one in wanted]):
+            reach = width * rng.uniform(0, 2)
+            low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
+            value = float(rng.choice([low, high, rng.uniform(low, high)]))
+            entry = Entry(1, "", "", "{}", 0.0, NOW, value, NOW)
+            yield Reading(entry, value, Interval(float(low), float(high)))
+
+    return lambda *arguments: list(release(*arguments))
+
+
+def holds(found: Any, truth: float) -> bool:
+    """But for the rounding of the truth itself."""
+    assert isinstance(found, Answer)
+    return bool(found.low - 1e-12 <= truth <= found.high + 1e-12 and found.low <= found.value <= found.high)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_statistics_of_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(2, 10))
+    x = rng.choice([rng.normal(size=rows), rng.integers(-2, 3, rows), np.full(rows, 0.25)])
+    y = rng.choice([rng.normal(size=rows), -2 * x])
+    group = rng.choice(["a", "b"], rows)
+    x = np.where(rng.random(rows) < 0.1, np.nan, x)
+    frame = pd.DataFrame({"x": x, "y": y, "c": group})
+    with afresh.open(pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1) as guard:
+        for bounds in BOUNDS:
+            guard._release = adversary(guard, rng)  # type: ignore[method-assign]
+            u, w = (np.clip(np.where(np.isfinite(each), each, bounds[0]), *bounds) for each in (x, y))
+            assert holds(guard.measure(s.Variance("x", bounds)), u.var())
+            assert holds(guard.measure(s.StandardDeviation("x", bounds)), u.std() if u.std() > 1e-9 else 0.0)
+            assert holds(
+                guard.measure(s.Covariance("x", "y", bounds, bounds)), np.mean((u - u.mean()) * (w - w.mean()))
+            )
+            if min(u.std(), w.std()) > 1e-9:
+                assert holds(guard.measure(s.Correlation("x", "y", bounds, bounds)), np.corrcoef(u, w)[0, 1])
+            for level in (0.5, 1 / rows, float(rng.random())):
+                reached = [each for each in sorted(u) if Fraction(int((u <= each).sum()), rows) >= Fraction(level)]
+                assert holds(guard.measure(s.Quantile("x", level, bounds)), reached[0])
+            means = guard.measure(s.GroupMeans("x", "c", ["a", "b"], bounds))
+            assert isinstance(means, s.Measures)
+            assert all(holds(means[name], u[group == name].mean()) for name in set(group))
+            edges = sorted({bounds[0], *map(float, np.round(rng.uniform(*bounds, 3), 2)), bounds[1]})
+            bins = guard.measure(s.Histogram("x", edges))
+            assert isinstance(bins, s.Measures)
+            shares = np.histogram(x[np.isfinite(x)], edges)[0] / rows
+            assert all(holds(bins[name], share) for name, share in zip(bins, shares, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_statistics_of_models(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(3, 12))
+    label = np.arange(rows) % 2 == 1
+    guess, other = rng.random((2, rows)) < 0.5
+    chance = rng.choice([rng.random(rows), rng.integers(0, 11, rows) / 10, np.where(label, 0.75, 0.25)])
+    many = {"label": label, "guess": guess, "other": other, "chance": chance}
+    label_, guess_, other_, chance_ = (np.tile(each, COPIES) for each in many.values())
+    with afresh.holdout(
+        np.zeros((rows * COPIES, 1)), label_, questions=10, method="split", simulation_seed=1
+    ) as holdout:
+        for positive in (True, False):
+            holdout.guard._release = adversary(holdout.guard, rng)  # type: ignore[method-assign]
+            truth, predicted, p = label == positive, guess == positive, chance if positive else 1 - chance
+            if predicted.any():
+                assert holds(holdout.measure(s.Precision(positive), guess_), truth[predicted].mean())
+            assert holds(holdout.measure(s.Recall(positive), guess_), predicted[truth].mean())
+            assert holds(holdout.measure(s.F1(positive), guess_), metrics.f1_score(truth, predicted))
+            cuts = tuple(sorted(set(np.round(rng.uniform(0.05, 0.95, 4), 1).tolist())))
+            gaps = [abs(np.mean((truth - p) * (np.digitize(p, cuts) == each))) for each in range(len(cuts) + 1)]
+            assert holds(holdout.measure(s.CalibrationError(cuts, positive), chance_), sum(gaps))
+            assert holds(holdout.measure(s.AUC(cuts, positive), chance_), metrics.roc_auc_score(truth, p))
+        if (guess != other).any():
+            found = holdout.compare(guess_, other_)
+            difference = np.mean(guess != label) - np.mean(other != label)
+            assert found.low - 1e-12 <= difference <= found.high + 1e-12
+            assert (found.better, np.sign(difference)) not in [("A", 0), ("A", 1), ("B", 0), ("B", -1)]
