@@ -168,6 +168,32 @@ def test_labels_do_not_show_themselves() -> None:
     assert "7" not in repr(Labels(np.array([7, 8]), (8, 9)))
 
 
+_LIMIT = 1.0
+
+
+def _beyond_limit(predictions: Any, labels: Any) -> Any:
+    return np.abs(predictions - labels) > _LIMIT
+
+
+def test_custom_losses_that_differ_where_it_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was mistaken for another would be answered with the other's answer."""
+
+    class Beyond:  # no pickle finds it here
+        def __init__(self, limit: float) -> None:
+            self.limit = limit
+
+        def __call__(self, predictions: Any, labels: Any) -> Any:
+            return np.abs(predictions - labels) > self.limit
+
+    for make in (Beyond, lambda limit: Beyond(limit).__call__):  # each is gone when the next is made
+        assert len({Custom(make(limit), "beyond").words for limit in range(20)}) == 20
+        assert Custom(make(1), "beyond").words == Custom(make(1), "beyond").words
+    before = Custom(_beyond_limit, "beyond").words
+    assert before == Custom(_beyond_limit, "beyond").words
+    monkeypatch.setitem(globals(), "_LIMIT", 2.0)
+    assert Custom(_beyond_limit, "beyond").words != before
+
+
 def test_missing_labels_have_the_largest_loss() -> None:
     numbers = np.array([1.0, np.nan, np.inf, 2.0])
     for loss in (Squared(clip=9), Absolute(clip=9), Pinball(clip=9), Custom(lambda p, y: p * 0, "none")):

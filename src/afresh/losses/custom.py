@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import pickle
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -111,7 +112,9 @@ def _seen(value: Any, above: tuple[Any, ...] = ()) -> str:
     if isinstance(value, FunctionType):
         within = [cell.cell_contents for cell in value.__closure__ or ()]
         state = listed(value.__defaults__, value.__kwdefaults__, *within)
-        return f"{value.__qualname__}\n{_of_code(value.__code__)}\n{state}"
+        named = [value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__]
+        known = "\n".join(_of_code(each.__code__) if isinstance(each, FunctionType) else _state(each) for each in named)
+        return f"{value.__qualname__}\n{_of_code(value.__code__)}\n{state}\n{known}"
     if isinstance(value, MethodType):
         return listed(value.__func__, value.__self__)
     if callable(value) and isinstance(called := type(value).__call__, FunctionType):
@@ -123,7 +126,11 @@ def _state(value: Any) -> str:
     try:
         return hashlib.sha256(pickle.dumps(value)).hexdigest()
     except Exception:  # a pickle may run into anything
-        return repr(value)
+        inside = getattr(value, "__dict__", None)
+        if isinstance(inside, dict) and not isinstance(value, ModuleType):
+            return f"{type(value).__qualname__} {_state(inside)}"
+        shown = repr(value)  # what is known by its address alone may be another object the next time
+        return f"{shown} {secrets.token_hex(16)}" if " at 0x" in shown else shown
 
 
 def _of_code(code: Any) -> str:
