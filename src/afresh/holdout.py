@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -165,26 +165,19 @@ class Holdout(display.Shown):
         """The predictions of models, checked before anything is charged."""
         from afresh.ledger.base import check_text
         from afresh.losses import prepare
-        from afresh.predicting import Predicted, is_model, run
+        from afresh.predicting import Predicted, is_model, listed, run
         from afresh.queries.vector import keyed_digest
 
         self.guard._check_open()
-        for what, given in {"models": models, "names": () if names is None else names}.items():
-            if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-                raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
-        models, names = list(models), None if names is None else list(names)
-        if names is not None and len(names) != len(models):
-            raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+        models, names = listed(models, names)
         classes = () if loss.kind == "numbers" else self._labels.classes
         found = []
         for place, model in enumerate(models):
             kind, predictions = "predictions", model
-            if isinstance(model, type):
-                raise InvalidArgument(f"{model.__name__} is a class; pass a model that was made from it and fitted.")
             if is_model(model):
                 kind, predictions = run(model, loss, classes, self.features if features is None else features)
             values = prepare(loss, predictions, self._labels)
-            if is_model(model):
+            if predictions is not model:
                 values = values.copy()  # the next model may write into the array that this one returned
             public = [self.label, loss.kind, [repr(each) for each in classes], self._order]
             digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])

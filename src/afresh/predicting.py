@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,17 @@ class Predicted:
     digest: str
 
 
+def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
+    """Models and their names, one for each, if they have any."""
+    for what, given in {"models": models, "names": () if names is None else names}.items():
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
+    models, names = list(models), None if names is None else list(names)
+    if names is not None and len(names) != len(models):
+        raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+    return models, names
+
+
 def is_model(candidate: Any) -> bool:
     """Whether it has to be handed features."""
     return hasattr(candidate, "predict") or hasattr(candidate, "predict_proba") or callable(candidate)
@@ -30,6 +42,8 @@ def is_model(candidate: Any) -> bool:
 
 def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tuple[str, Any]:
     """What a model is called, and its predictions."""
+    if isinstance(model, type):
+        raise InvalidArgument(f"{model.__name__} is a class; pass a model that was made from it and fitted.")
     kind = type(model).__name__
     if loss.kind == "probabilities" and hasattr(model, "predict_proba"):
         return kind, _align(model, classes, model.predict_proba(features))
