@@ -1,9 +1,10 @@
 """An ask on 10,000 rows, ledger commits included, against a raw DuckDB query plus a raw SQLite commit (limit 3)."""
 
+import contextlib
 import itertools
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,8 @@ from benchmarks.timing import side_by_side
 CONDITION = "amount < {} AND country = 'CH'"
 
 
-def _commits(path: Path) -> Callable[[], None]:
+@contextlib.contextmanager
+def _commits(path: Path) -> Iterator[Callable[[], None]]:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -27,7 +29,8 @@ def _commits(path: Path) -> Callable[[], None]:
         connection.execute("INSERT INTO entries (text) VALUES (?)", ("x" * 200,))
         connection.execute("COMMIT")
 
-    return commit
+    with contextlib.closing(connection):
+        yield commit
 
 
 def main(rows: int = 10_000, rounds: int = 300) -> None:
@@ -49,10 +52,10 @@ def main(rows: int = 10_000, rounds: int = 300) -> None:
             ask, query, raw = taken.values()
             print(f"  {where:<14}{1000 * ask:9.2f}{1000 * query:9.2f}{1000 * raw:9.2f}{ask / (query + raw):8.2f}")
 
-        commit = _commits(Path(directory) / "raw.sqlite")
-        print("                  ask, ms   DuckDB   commit   ratio")
-        measure("on Parquet", path, f"read_parquet('{path}')")
-        measure("in memory", pd.read_parquet(path), "data")
+        with _commits(Path(directory) / "raw.sqlite") as commit:
+            print("                  ask, ms   DuckDB   commit   ratio")
+            measure("on Parquet", path, f"read_parquet('{path}')")
+            measure("in memory", pd.read_parquet(path), "data")
 
 
 if __name__ == "__main__":
