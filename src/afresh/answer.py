@@ -115,6 +115,10 @@ class Answer(Released):
     missing: str
     charged_information: float
     """What it cost, in nats."""
+    confirmed: bool | None = None
+    """Whether its guess passed its check, with guess and check; None otherwise."""
+    fixes: str | None = None
+    """The plan that this answer, being the first, has fixed for good, in words."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -124,6 +128,8 @@ class Answer(Released):
             **Released.to_dict(self),
             "missing": self.missing,
             "charged_information": self.charged_information,
+            "confirmed": self.confirmed,
+            "fixes": self.fixes,
         }
 
     def __repr__(self) -> str:
@@ -132,7 +138,16 @@ class Answer(Released):
 
     def _blocks(self) -> list[display.Block]:
         title = self.question + (f"  where {self.where}" if self.where else "")
-        return self._lines(title, display.Line(self.covers), display.Line(self.missing))
+        said = [self.covers, self.missing]
+        if self.confirmed is not None:
+            said.append(
+                "Its guess was confirmed by the rows that check."
+                if self.confirmed
+                else "Its guess failed its check, so it is coarser, and later answers are a little wider."
+            )
+        if self.fixes is not None:
+            said.append(f"The plan is now fixed: {self.fixes}.")
+        return self._lines(title, *map(display.Line, said))
 
 
 def coverage(simulated: bool, said: str) -> str:
@@ -234,66 +249,3 @@ class Budget(display.Shown):
         whose = " for those without a share" if self.shares and not whose else whose
         title = f"{self.left:,} of {share:,} answers left{whose}, {display.percent(self.confidence)}"
         return [*simulation_mark(self.simulated), display.Title(title), display.Facts(facts)]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One released number of a transcript, on the scale of its question."""
-
-    number: int
-    question: str
-    bounds: tuple[float, float]
-    value: float | None
-    low: float | None
-    high: float | None
-    charge: float
-    coarseness: float
-    """How many times the plan's noise it has."""
-    analyst: str
-    asked_at: str
-    answered_at: str | None
-    digest: str
-    """The name of the question: a hash of its canonical form, keyed where it is about predictions."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {**{name: getattr(self, name) for name in self.__slots__}, "bounds": list(self.bounds)}
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript(display.Shown):
-    """Everything a guard has released, in order. A value of None was paid for and not yet released."""
-
-    records: tuple[Record, ...]
-    confidence: float
-    simulated: bool = False
-
-    def __len__(self) -> int:
-        """How many answers were paid for."""
-        return len(self.records)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        answers = [record.to_dict() for record in self.records]
-        return {"confidence": self.confidence, "simulated": self.simulated, "answers": answers}
-
-    def _blocks(self) -> list[display.Block]:
-        if not self.records:
-            return [display.Title("Nothing has been asked yet.")]
-        return [
-            *simulation_mark(self.simulated),
-            display.Title(
-                f"{answers_in_words(len(self.records))}, all intervals hold at once at "
-                f"{display.percent(self.confidence)}"
-            ),
-            display.Table(
-                ["#", "value", "low", "high", "asked at (UTC)", "question"],
-                [[str(r.number), *_cells(r), r.asked_at[:19].replace("T", " "), r.question] for r in self.records],
-            ),
-        ]
-
-
-def _cells(record: Record) -> list[str]:
-    if record.value is None or record.low is None or record.high is None:
-        return ["-", "-", "-"]
-    return list(display.with_interval(record.value, record.low, record.high))

@@ -44,8 +44,9 @@ def read_difference(plan: Plan, first: Reading, second: Reading) -> tuple[float,
         for entry in (phi, psi):
             mechanism = plan.at(entry.coarseness)
             assert isinstance(mechanism, Calibrated)
-            assert isinstance(entry.released, float)
-            parts.append((mechanism, entry.released))
+            assert entry.outcome is not None
+            assert isinstance(entry.outcome.released, float)
+            parts.append((mechanism, entry.outcome.released))
         interval = certified(*parts)
     return min(max(2 * second.value - 1, interval.low), interval.high), interval
 

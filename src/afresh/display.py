@@ -66,7 +66,7 @@ class Shown(ABC):
 
     def __str__(self) -> str:
         """For a terminal or a log: plain text of at most 100 columns, save tables."""
-        return "\n".join(_text(block) for block in self._blocks())
+        return as_text(self._blocks())
 
     def _repr_html_(self) -> str:
         body = "".join(_html(block) for block in self._blocks())
@@ -85,6 +85,11 @@ class Told(Shown):
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(self.to_dict())
+
+
+def as_text(blocks: Sequence[Block]) -> str:
+    """For a terminal or a log."""
+    return "\n".join(map(_text, blocks))
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:

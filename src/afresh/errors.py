@@ -5,9 +5,10 @@
     ├── ImpossibleWidth    a width no certified method can reach
     ├── QueryError         a question that is not a row expression; found before anything runs, free
     ├── DataError          data that cannot be opened
-    ├── DataChanged        the data are no longer those that were opened
+    │   ├── DataChanged    the data are no longer those that were opened
+    │   └── SameRows       the ledger knows these rows, or some columns of them, in another table
     ├── GuardClosed        the guard was closed
-    ├── PlanMismatch       data opened with another plan than the one they were first opened with
+    ├── PlanMismatch       data opened with another plan than the one their first answer has fixed
     ├── BudgetExhausted    the question would cost more than is left; nothing was charged
     ├── EngineError        the engine failed; says nothing about the rows
     ├── LedgerError        the ledger cannot be read or written; nothing was released
@@ -54,12 +55,16 @@ class DataChanged(DataError):
     """The data are no longer the ones that were opened."""
 
 
+class SameRows(DataError):
+    """The ledger has a guard of other data that share columns with these: rows have one budget, however edited."""
+
+
 class GuardClosed(AfreshError):
     """The guard was closed; what it answered is kept."""
 
 
 class PlanMismatch(AfreshError):
-    """The data were first opened with another plan, which stays in force."""
+    """Another plan is in force, fixed by the first answer."""
 
 
 class BudgetExhausted(AfreshError):

@@ -24,11 +24,17 @@ class VectorAsked:
     precision: float | None = None
     guess: tuple[float, float] | None = None
     where: None = None
+    rule: None = None
 
     @property
     def question(self) -> str:
         """The question in words."""
         return self.queries[0].text
+
+    @property
+    def text(self) -> str:
+        """The same."""
+        return self.question
 
     @property
     def bounds(self) -> tuple[float, float]:

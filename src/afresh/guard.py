@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from afresh import display, noise
-from afresh.answer import Answer, Budget, Coarser, Interval, Transcript, coverage
+from afresh.answer import Answer, Budget, Coarser, Interval, coverage
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
+from afresh.ledger.base import Statement
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
 from afresh.outside import convert, spent_by
 from afresh.plan import Plan
-from afresh.reading import Reading, record_of, rescaled
+from afresh.reading import Reading
 from afresh.releasing import Release, Wanted
+from afresh.rules import derive as derive_number
+from afresh.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -89,23 +92,56 @@ class Guard(display.Shown):
 
     def _answer_all(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
         """Answer questions that were checked, if as many `later` ones can be paid as well."""
+        return [answer for answer, _ in self._answered(asked, later)]
+
+    def _answered(
+        self, asked: Sequence[AnyAsked], later: int = 0, *, own: bool = True
+    ) -> list[tuple[Answer, list[Reading]]]:
+        """The same, each with what was released for it; not `own` if they are parts of what will be stated."""
         self._check_open()
         wanted = [
-            Wanted(query, self._coarseness(one.precision), self._guess(one.guess))
+            Wanted(query, self._coarseness(one.precision), self._guess(one.guess), own and len(one.queries) == 1)
             for one in asked
             for query in one.queries
         ]
-        readings = iter(self._release(wanted, later))
+
+        def derive(readings: Sequence[Reading]) -> list[Statement]:
+            return [
+                statement
+                for one, parts in _dealt(asked, readings)
+                if own and (statement := self._statement(one, parts)) is not None
+            ]
+
+        readings = self._release(wanted, later, derive)
+        stated = iter(self._ledger.state(self._terms, derive(readings), self.analyst) if own else ())
         left = self._left()
         paid: set[int] = set()
         answers = []
-        for one in asked:
-            own = [next(readings) for _ in one.queries]
+        for one, parts in _dealt(asked, readings):
+            statement = next(stated) if own and one.rule else self._statement(one, parts)
             # The first of two equal questions pays.
-            charged = [entry for entry, _, _ in own if entry.new and entry.number not in paid]
+            charged = [part.entry for part in parts if part.entry.new and part.entry.number not in paid]
             paid.update(entry.number for entry in charged)
-            answers.append(self._build(one, own, charged, left))
+            answers.append((self._build(one, parts, statement, charged, left), parts))
         return answers
+
+    def _statement(self, asked: AnyAsked, parts: Sequence[Reading]) -> Statement | None:
+        """What follows from the parts of a question that has several."""
+        return None if asked.rule is None else self._stated(asked.text, asked.rule, {}, parts, asked.bounds)
+
+    def _stated(
+        self, text: str, rule: str, parameters: Mapping[str, Any], parts: Sequence[Reading], bounds: tuple[float, float]
+    ) -> Statement:
+        numbers = tuple(part.entry.number for part in parts)
+        found = derive_number(rule, parts, parameters, bounds, self.plan)
+        return Statement(text, rule, parameters, numbers, bounds, *found)
+
+    def _state(
+        self, text: str, rule: str, parameters: Mapping[str, Any], parts: Sequence[Reading], bounds: tuple[float, float]
+    ) -> Statement:
+        """Record a number that follows from answers; what is returned is what may be told."""
+        statement = self._stated(text, rule, parameters, parts, bounds)
+        return self._ledger.state(self._terms, [statement], self.analyst)[0]
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers."""
@@ -128,21 +164,25 @@ class Guard(display.Shown):
             )
         return guess
 
-    def _release(self, wanted: Sequence[Wanted], later: int = 0) -> list[Reading]:
+    def _release(
+        self,
+        wanted: Sequence[Wanted],
+        later: int = 0,
+        derive: Callable[[Sequence[Reading]], list[Statement]] | None = None,
+    ) -> list[Reading]:
         release = Release(self._engine, self.plan, self._ledger, self._terms, self._draw)
-        return release(wanted, self.analyst, later)
+        return release(wanted, self.analyst, later, derive)
 
-    def _build(self, asked: AnyAsked, readings: list[Reading], charged: list[Entry], left: int) -> Answer:
-        _, value, interval = readings[0]
-        if asked.where is not None:
-            value, interval = _within_group(*readings)
-        interval = interval.rescaled(asked.bounds)
+    def _build(
+        self, asked: AnyAsked, parts: list[Reading], statement: Statement | None, charged: list[Entry], left: int
+    ) -> Answer:
+        value, low, high = parts[0].own if statement is None else (statement.value, statement.low, statement.high)
         return Answer(
             question=asked.question,
             where=asked.where,
             bounds=asked.bounds,
-            value=rescaled(value, asked.bounds, interval),
-            interval=interval,
+            value=value,
+            interval=Interval(low, high),
             confidence=self.plan.confidence,
             covers=self._covers(asked),
             missing=asked.about_missing,
@@ -151,7 +191,18 @@ class Guard(display.Shown):
             charged_information=sum(entry.charge for entry in charged),
             left=left,
             simulated=self._terms.simulated,
+            confirmed=self._confirmed(parts),
+            fixes=self.plan.in_words if any(entry.number == 1 for entry in charged) else None,
         )
+
+    def _confirmed(self, parts: Sequence[Reading]) -> bool | None:
+        """Whether the checks of guesses passed; None where nothing is guessed."""
+        found = [
+            self.plan.mechanism.confirmed(part.entry.outcome.released)
+            for part in parts
+            if part.entry.outcome is not None
+        ]
+        return None if None in found else all(found)
 
     def _covers(self, asked: AnyAsked) -> str:
         return coverage(
@@ -223,12 +274,16 @@ class Guard(display.Shown):
             outside_information=spent.outside,
             confidence=self.plan.confidence,
             method=self.plan.method,
-            half_width={mean: self.plan.half_width(mean) for mean in TYPICAL_MEANS},
+            half_width={mean: self._present_half_width(mean) for mean in TYPICAL_MEANS},
             coarser=tuple(self._coarser(spent)),
             analyst=self.analyst if shares else None,
             shares=shares,
             simulated=self._terms.simulated,
         )
+
+    def _present_half_width(self, mean: float) -> float:
+        """What the next answer is worth, after all that was released."""
+        return self.plan.mechanism.present_half_width(mean, self._ledger.released(self._terms))
 
     def _left(self) -> int:
         spent = self._ledger.spent(self._terms, self.analyst)
@@ -245,15 +300,15 @@ class Guard(display.Shown):
     def transcript(self) -> Transcript:
         """Everything this guard has released, by whichever process, in order."""
         self._check_open()
-        records = tuple(record_of(self.plan, entry) for entry in self._ledger.entries(self._terms))
-        return Transcript(records, self.plan.confidence, self._terms.simulated)
+        entries, stated = self._ledger.entries(self._terms), self._ledger.stated(self._terms)
+        return Transcript(transcribed(entries, stated), self.plan.confidence, self._terms.simulated)
 
     def receipt(self) -> dict[str, Any]:
         """Plan, questions, answers, intervals, charges and chain as one JSON-ready document, for `afresh verify`."""
         from afresh.receipts import make_receipt
 
         self._check_open()
-        return make_receipt(self.plan, self._ledger.chain(self._terms))
+        return make_receipt(self._ledger.chain(self._terms))
 
     def close(self) -> None:
         """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost."""
@@ -294,10 +349,8 @@ class Guard(display.Shown):
         return [display.Title("Guard"), display.Facts(facts), *self.budget._blocks()]
 
 
-def _within_group(inside: Reading, outside: Reading) -> tuple[float, Interval]:
-    """Section 12: E[A | B] from A 1_B and (1 - A) 1_B. 0/0 says nothing: [0, 1]."""
-    (_, v1, n1), (_, v0, n0) = inside, outside
-    low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0
-    high = n1.high / (n1.high + n0.low) if n1.high + n0.low > 0 else 1.0
-    value = v1 / (v1 + v0) if v1 + v0 > 0 else (low + high) / 2
-    return value, Interval(low, high)
+def _dealt(asked: Sequence[AnyAsked], readings: Sequence[Reading]) -> Iterator[tuple[AnyAsked, list[Reading]]]:
+    """Every question with what was released for it."""
+    rest = iter(readings)
+    for one in asked:
+        yield one, [next(rest) for _ in one.queries]

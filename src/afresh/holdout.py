@@ -222,7 +222,7 @@ class Holdout(display.Shown):
             )
         from afresh.opening_holdout import reopen
 
-        return reopen, (self._recipe, self.guard._terms.fingerprint, self._order)
+        return reopen, (self._recipe, self.guard._terms.data, self._order)
 
     def __deepcopy__(self, memo: object) -> Holdout:
         """A copy, such as scikit-learn's `clone` makes of parameters, spends from the same guard."""

@@ -6,11 +6,13 @@ import getpass
 import operator
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from afresh import noise
-from afresh.errors import DataError, InvalidArgument, PlanMismatch
+from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMismatch
 from afresh.guard import Guard
+from afresh.ledger.known import PlainIdentity
 from afresh.plan import FEWEST_ROWS, METHODS, Plan, plan
 from afresh.wishes import Wishes, check_wishes
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_QUESTIONS = 100
 DEFAULT_CONFIDENCE = 0.95
+WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
 
 
 def open(  # the name a newcomer expects: afresh.open
@@ -34,6 +37,8 @@ def open(  # the name a newcomer expects: afresh.open
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
+    allow_wide: bool = False,
+    new_rows: str | None = None,
     simulation_seed: int | None = None,
     _check: Callable[[Engine], object] | None = None,
 ) -> Guard:
@@ -42,11 +47,12 @@ def open(  # the name a newcomer expects: afresh.open
     Tables of Postgres ("postgresql://user@host/database" and `table`) and of Spark (a DataFrame, or a session and
     `table`) are read where they are, and may not change while they are open.
 
-    The first opening fixes the plan for good: `questions` (default 100), `confidence` (default 0.95), `method`
-    (default: the narrowest) and `answers`, how many answers there may be if some are asked with a coarser `precision`
-    (default: as many as questions). With method="guess-and-check", `guesser` is the mechanism that guesses,
-    "stabilized" (default) or "calibrated". Later openings of the same content, under whatever name or encoding, find
-    it in the ledger; they may leave these out, and are refused if they say otherwise.
+    The plan is `questions` (default 100), `confidence` (default 0.95), `method` (default: the narrowest) and `answers`,
+    how many answers there may be if some are asked with a coarser `precision` (default: as many as questions). With
+    method="guess-and-check", `guesser` is the mechanism that guesses, "stabilized" (default) or "calibrated". Until the
+    first answer the plan can be changed by opening the data again; the first answer fixes it for good. Later openings
+    of the same content, under whatever name or encoding, find it in the ledger: they may leave these arguments out, and
+    are refused if they say otherwise. A plan whose intervals would be wider than ±0.25 is refused unless `allow_wide`.
 
     The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
     void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
@@ -70,8 +76,17 @@ def open(  # the name a newcomer expects: afresh.open
         if _check is not None:
             _check(engine)
         book = _open_book(ledger, must_exist, seed)
-        terms = _settle(engine, book, wanted, must_exist, simulated=seed is not None, analyst=who)
-        stored = Plan.thaw(terms.plan)
+        terms = _settle(
+            engine,
+            book,
+            wanted,
+            must_exist=must_exist,
+            allow_wide=allow_wide,
+            new_rows=new_rows,
+            simulated=seed is not None,
+            analyst=who,
+        )
+        stored = Plan.thaw(terms.limits.plan)
         if stored.mechanism.dealt:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
@@ -118,47 +133,68 @@ def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool,
     return open_ledger(where)
 
 
-def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simulated: bool, analyst: str) -> Terms:
+def _settle(
+    engine: Engine,
+    book: Ledger,
+    wanted: Wishes,
+    *,
+    must_exist: bool,
+    allow_wide: bool,
+    new_rows: str | None,
+    simulated: bool,
+    analyst: str,
+) -> Terms:
     """The terms in force: those the ledger knows, or new ones from what is wanted."""
     if simulated and _has_real_guard(engine):
         raise DataError("these data have a guard; a simulation on them would show what nobody has paid for.")
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
-    fingerprint = "simulation" if simulated else engine.fingerprint()
-    terms = book.terms(fingerprint, simulated=simulated)
-    if terms is None and not simulated and book.unversioned(engine.rows):
-        raise DataError(
-            f"this ledger has data of {engine.rows} rows that were opened with afresh before its first release, which "
-            "named data in another way, so that nobody can tell whether these are the same. If they are, what was "
-            "spent on them counts, and they cannot be asked further; if they are not, use another ledger."
-        )
+    identity = PlainIdentity("simulation" if simulated else engine.fingerprint(), engine.rows)
+    terms = book.find(identity)
     if terms is None and must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
-    if terms is None:
-        made = plan(
-            engine.rows,
-            DEFAULT_QUESTIONS if wanted.questions is None else wanted.questions,
-            DEFAULT_CONFIDENCE if wanted.confidence is None else wanted.confidence,
-            answers=wanted.answers,
-            method=wanted.method,
-            guesser=wanted.guesser,
-        )
-        terms = book.open(
-            fingerprint,
-            plan=made.freeze(),
-            rows=made.rows,
-            questions=made.questions,
-            answers=made.answers,
-            information=made.information or 0.0,
-            row_share=made.mechanism.row_share,
-            simulated=simulated,
-            analyst=analyst,
-        )
-    if differing := wanted.differing(Plan.thaw(terms.plan)):
+    if terms is None or (wanted.given and not terms.fixed):
+        before = None if terms is None else Plan.thaw(terms.limits.plan)
+        made = _plan(engine.rows, wanted, before)
+        if not allow_wide:
+            _refuse_wide(made)
+        terms = book.open(identity, made.limits, new_rows=new_rows, simulated=simulated, analyst=analyst)
+    if differing := wanted.differing(Plan.thaw(terms.limits.plan)):
         raise PlanMismatch(
-            f"{differing} A plan is fixed when data are first opened, because changing it later would void the "
-            "intervals already released. Leave these arguments out to go on with the plan in force."
+            f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
+            "released. Leave these arguments out to go on with the plan in force."
         )
     return terms
+
+
+def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
+    """The plan that is wanted; what is left out is as before, or as usual."""
+    questions = DEFAULT_QUESTIONS if before is None else before.questions
+    confidence = DEFAULT_CONFIDENCE if before is None else before.confidence
+    return plan(
+        rows,
+        questions if wanted.questions is None else wanted.questions,
+        confidence if wanted.confidence is None else wanted.confidence,
+        answers=wanted.answers,
+        method=wanted.method,
+        guesser=wanted.guesser,
+    )
+
+
+def _refuse_wide(made: Plan) -> None:
+    """Refuse a plan of which nothing can be learnt, and say what would work."""
+    if (width := made.half_width(0.5)) <= WIDEST:
+        return
+    instead = []
+    with suppress(ImpossibleWidth):
+        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST)
+        instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
+    with suppress(ImpossibleWidth):
+        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST)
+        instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
+    raise InvalidArgument(
+        f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "
+        f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
+    )
 
 
 def _has_real_guard(engine: Engine) -> bool:
@@ -170,6 +206,6 @@ def _has_real_guard(engine: Engine) -> bool:
         return False
     book = open_ledger(place)
     try:
-        return book.terms(engine.fingerprint()) is not None
+        return book.find(PlainIdentity(engine.fingerprint(), engine.rows)) is not None
     finally:
         book.close()

@@ -134,7 +134,7 @@ def reopen(recipe: Recipe, fingerprint: str, order: str) -> Holdout:
     key = (fingerprint, order, recipe["loss"].words, *map(repr, told))
     if key not in _REOPENED or _REOPENED[key].guard._closed:
         opened = holdout(**recipe, must_exist=True)
-        if (opened.guard._terms.fingerprint, opened._order) != (fingerprint, order):
+        if (opened.guard._terms.data, opened._order) != (fingerprint, order):
             opened.close()
             raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
         _REOPENED[key] = opened

@@ -8,7 +8,6 @@ its own. `split` promises nothing about rows of which something is known, and ad
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable
@@ -84,7 +83,6 @@ def _fixed_noise(plan: Plan, revealed: str, words: dict[str, float], sd: float, 
     """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
     from afresh.ledger import Outside
 
-    plan.mechanism.coarser(1.0)  # refused by plans of old, whose answers must all have the same noise
     if not (rows - 1) / 4 > 1:
         raise InvalidArgument(f"rows == {rows}, must be more than 5 for a mean with noise to be charged.")
     charge = stabilized_charge(rows, 0.25, sd)
@@ -101,10 +99,11 @@ def _fixed_noise(plan: Plan, revealed: str, words: dict[str, float], sd: float, 
 def spent_by(study: object) -> tuple[str, float]:
     """The head and the nats of an earlier study, from its receipt: the document, or the path of its file."""
     from afresh.receipts import verify
+    from afresh.receipts.format import loads
 
     if isinstance(study, str | os.PathLike):
         try:
-            study = json.loads(Path(study).read_text(encoding="utf-8"))
+            study = loads(Path(study).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise InvalidArgument(f"study == {study!r}, must be the receipt of a guard, or its file.") from None
     outcome = verify(study)

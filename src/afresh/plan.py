@@ -11,6 +11,7 @@ from typing import Any
 
 from afresh import display
 from afresh.errors import InvalidArgument
+from afresh.ledger.base import Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.calibrated_laplace import CalibratedLaplace, plan_calibrated_laplace
@@ -124,6 +125,11 @@ class Plan(display.Shown):
         return complement(self.mechanism.failure)
 
     @property
+    def in_words(self) -> str:
+        """What the first answer fixes, in one line."""
+        return f"{self.questions:,} questions at {display.percent(self.confidence)}, by {self.method}"
+
+    @property
     def parameters(self) -> dict[str, float]:
         """The mechanism's public constants."""
         return asdict(self.mechanism)
@@ -187,6 +193,11 @@ class Plan(display.Shown):
             "failure_use": self.failure_use,
             "methods": {name: method.to_dict() for name, method in self.methods.items()},
         }
+
+    @property
+    def limits(self) -> Limits:
+        """The plan with its caps, as a ledger keeps them."""
+        return Limits(self.freeze(), self.questions, self.answers, self.information or 0.0, self.mechanism.row_share)
 
     def freeze(self) -> str:
         """The plan as a ledger keeps it: the method and its constants."""

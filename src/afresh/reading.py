@@ -1,17 +1,21 @@
-"""From what a ledger keeps to what people read: functions of released numbers and public constants alone."""
+"""From what a ledger keeps to what people read. Nothing is computed again: what was released is what is recorded."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from afresh.answer import Interval, Record
+from afresh.answer import Interval
 
 if TYPE_CHECKING:
     from afresh.ledger import Entry
-    from afresh.plan import Plan
+
+
+class Number(NamedTuple):
+    """A released number with the ends of its interval, on its own scale."""
+
+    value: float
+    low: float
+    high: float
 
 
 class Reading(NamedTuple):
@@ -21,38 +25,18 @@ class Reading(NamedTuple):
     value: float
     interval: Interval
 
+    @property
+    def own(self) -> Number:
+        """On the scale of its question."""
+        interval = self.interval.rescaled(self.entry.bounds)
+        return Number(rescaled(self.value, self.entry.bounds, interval), interval.low, interval.high)
 
-def read(plan: Plan, entry: Entry) -> Reading:
+
+def read(entry: Entry) -> Reading:
     """The value and interval of an answered entry."""
-    mechanism, released = plan.at(entry.coarseness), entry.released
-    assert released is not None
-    binary = bool(json.loads(entry.detail)["binary"])
-    with np.errstate(all="ignore"):  # what was paid for can be read whatever a process asked of numpy
-        return Reading(entry, mechanism.value(released), Interval(*mechanism.interval(released, binary=binary)))
-
-
-def record_of(plan: Plan, entry: Entry) -> Record:
-    """An entry on the scale of its question."""
-    low, high = json.loads(entry.detail)["bounds"]
-    value, interval = None, None
-    if entry.released is not None:
-        _, unit, unit_interval = read(plan, entry)
-        interval = unit_interval.rescaled((low, high))
-        value = rescaled(unit, (low, high), interval)
-    return Record(
-        number=entry.number,
-        question=entry.text,
-        bounds=(low, high),
-        value=value,
-        low=None if interval is None else interval.low,
-        high=None if interval is None else interval.high,
-        charge=entry.charge,
-        coarseness=entry.coarseness,
-        analyst=entry.analyst,
-        asked_at=entry.reserved_at.isoformat(),
-        answered_at=None if entry.answered_at is None else entry.answered_at.isoformat(),
-        digest=entry.digest,
-    )
+    outcome = entry.outcome
+    assert outcome is not None
+    return Reading(entry, outcome.value, Interval(outcome.low, outcome.high))
 
 
 def rescaled(value: float, bounds: tuple[float, float], interval: Interval) -> float:

@@ -33,6 +33,12 @@ class Wishes:
     answers: int | None
     guesser: str | None
 
+    @property
+    def given(self) -> bool:
+        """Whether anything is asked for."""
+        wishes = self.questions, self.confidence, self.method, self.answers, self.guesser
+        return any(wish is not None for wish in wishes)
+
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
         failure = None if self.confidence is None else complement(self.confidence)
@@ -51,7 +57,7 @@ class Wishes:
             kept += f", answers={plan.answers}"
         if plan.guesser is not None:
             kept += f", guesser={plan.guesser!r}"
-        return f"These data were first opened with {kept}, and now with {', '.join(said)}."
+        return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
 
 
 def check_wishes(

@@ -202,13 +202,25 @@ def budget(
 
 
 @app.command(epilog=EPILOG)
-def log(data: Data, ledger: LedgerPlace = None, table: Table = None, as_json: Json = False) -> None:
-    """Everything that was released about these data, in order.
+def log(
+    data: Data,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Show under each question the answers that it was made of.")
+    ] = False,
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    as_json: Json = False,
+) -> None:
+    """Everything that was released about these data: who asked what, when, and the number that was published.
 
-    Example: afresh log holdout.parquet --json
+    Example: afresh log holdout.parquet --parts
     """
     with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
-        show(guard.transcript, as_json)
+        transcript = guard.transcript
+    if parts and not as_json:
+        print(transcript.with_parts(), flush=True)
+    else:
+        show(transcript, as_json)
 
 
 @app.command(epilog=EPILOG)

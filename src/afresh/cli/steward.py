@@ -104,19 +104,43 @@ def receipt(
 
 def verify(
     receipt: Annotated[Path, typer.Argument(help="A receipt, as `afresh receipt` writes it.", metavar="RECEIPT")],
+    head: Annotated[
+        str | None, typer.Option(help="A head published earlier, which its chain must contain.", metavar="HEAD")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="The guard's own ledger, which must begin with its records.", metavar="PLACE")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every charge and interval of a receipt, without the data and without a ledger.
+    """Recompute every charge, interval and derived number of a receipt, without the data and without a ledger.
 
-    Example: afresh verify receipt.json
+    Example: afresh verify receipt.json --head 3f29...
     """
     from afresh.receipts import verify as check
+    from afresh.receipts.format import loads
 
     try:
-        content = json.loads(receipt.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise errors.InvalidArgument(f"{receipt} is not a receipt: it is not JSON.") from None
-    outcome: Verification = check(content)
+        text = receipt.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise errors.InvalidArgument(f"{receipt} is not a receipt: it is not text in UTF-8.") from None
+    records = None if ledger is None else _records(ledger, loads(text))
+    outcome: Verification = check(text, head=head, ledger=records)
     show(outcome, as_json)
     if not outcome.passed:
         sys.exit(EXIT_ERROR)
+
+
+def _records(place: str, document: object) -> list[str]:
+    """The records that a ledger has of the rows of a receipt."""
+    from afresh.ledger import is_server, open_ledger
+    from afresh.receipts.format import format_of
+
+    format_of(document)
+    if not is_server(place) and not Path(place).expanduser().exists():
+        raise errors.InvalidArgument(f"there is no ledger at {place}.")
+    data = document.get("data") if isinstance(document, dict) else None
+    book = open_ledger(place)
+    try:
+        return book.published(str(data.get("name")) if isinstance(data, dict) else "")
+    finally:
+        book.close()

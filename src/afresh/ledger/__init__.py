@@ -6,10 +6,23 @@ import os
 from pathlib import Path
 
 from afresh.errors import InvalidArgument
-from afresh.ledger.base import Entry, Outside, Question, Spent, Terms
+from afresh.ledger.base import Entry, Limits, Outcome, Outside, Question, Spent, Statement, Terms, outcome
 from afresh.ledger.ledger import Ledger
 
-__all__ = ["Entry", "Ledger", "Outside", "Question", "Spent", "Terms", "default_place", "open_ledger"]
+__all__ = [
+    "Entry",
+    "Ledger",
+    "Limits",
+    "Outcome",
+    "Outside",
+    "Question",
+    "Spent",
+    "Statement",
+    "Terms",
+    "default_place",
+    "open_ledger",
+    "outcome",
+]
 
 
 def default_place() -> str:

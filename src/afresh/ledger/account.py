@@ -13,10 +13,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
-from afresh.ledger.base import SLACK, Entry, Outside, Question, Spent, Terms, check_released, check_terms
-from afresh.ledger.records import START, Answered, Charged, Opened, Record, Released, Reserved, decode, seal
+from afresh.ledger.base import SLACK, Entry, Limits, Outcome, Outside, Question, Spent, Statement, Terms
+from afresh.ledger.records import (
+    START,
+    Answered,
+    Charged,
+    Divided,
+    Opened,
+    Planned,
+    Record,
+    Released,
+    Reserved,
+    Stated,
+    decode,
+    seal,
+)
 
 
 @dataclass(slots=True)
@@ -44,14 +58,18 @@ class Account:
     length: int = 0
     head: str = START
     opened: Opened | None = None
+    limits: Limits | None = None
     latest: datetime | None = None
     entries: list[Entry] = field(default_factory=list)
     released: list[Released] = field(default_factory=list)
     """What was released, in the order of the records: what a mechanism with a memory goes by."""
     finest: dict[str, Entry] = field(default_factory=dict)
     """By digest, the entry with the least noise: it serves every coarser question."""
+    stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
+    """What was derived from answers, by what it is about; in order."""
     charged: list[Charged] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
+    divided: bool = False
     total: _Sum = field(default_factory=_Sum)
     by_analyst: defaultdict[str, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
 
@@ -62,7 +80,8 @@ class Account:
         record = decode(text)
         if self.latest is not None and record.at < self.latest:
             raise BrokenChain(f"record {self.length + 1} is older than the one before it")
-        if (self.length == 0) != isinstance(record, Opened):
+        expected = Opened if self.length == 0 else Planned if self.length == 1 else Record
+        if not isinstance(record, expected) or (isinstance(record, Opened) and self.length > 0):
             raise BrokenChain(f"record {self.length + 1} is of kind {record.kind!r}, out of its place")
         try:
             self._take(record)
@@ -73,29 +92,35 @@ class Account:
         self.length, self.head, self.latest = self.length + 1, sealed, record.at
 
     def _take(self, record: Record) -> None:
-        if isinstance(record, Opened):
-            check_terms(
-                record.fingerprint,
-                plan=record.plan,
-                rows=record.rows,
-                questions=record.questions,
-                answers=record.answers,
-                information=record.information,
-                row_share=record.row_share,
-            )
-            self.opened = record
-        elif isinstance(record, Reserved):
-            self._reserve(record)
-        elif isinstance(record, Answered):
-            self._answer(record)
-        elif isinstance(record, Charged):
-            outside = Outside(record.text, record.basis, record.charge, record.row_charge, record.answers)
-            self.check_outside(outside)
-            self.charged.append(record)
-            self.total.add(record.answers, record.charge, record.row_charge)
-        else:
-            self.check_shares(record.shares)
-            self.shares = dict(record.shares)
+        match record:
+            case Opened():
+                self.opened = record
+            case Planned():
+                self.check_replan()
+                self.limits = limits_of(record)
+            case Reserved():
+                self._reserve(record)
+            case Answered():
+                self._answer(record)
+            case Stated():
+                self._state(record)
+            case Charged():
+                self.check_outside(Outside(record.text, record.basis, record.charge, record.row_charge, record.answers))
+                self.charged.append(record)
+                self.total.add(record.answers, record.charge, record.row_charge)
+            case Divided():
+                self.check_shares(record.shares)
+                self.shares, self.divided = dict(record.shares), True
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the plan can no longer change: something was paid for, charged or divided under it."""
+        return bool(self.entries or self.charged or self.divided)
+
+    def check_replan(self) -> None:
+        """Raise `InvalidArgument` once the plan is fixed."""
+        if self.fixed:
+            raise InvalidArgument("the plan was fixed by the first answer, charge or division, and cannot be replaced")
 
     def _reserve(self, record: Reserved) -> None:
         if record.number != len(self.entries) + 1:
@@ -111,36 +136,48 @@ class Account:
 
     def _answer(self, record: Answered) -> None:
         place = record.number - 1
-        if not 0 <= place < len(self.entries) or self.entries[place].released is not None:
+        if not 0 <= place < len(self.entries) or self.entries[place].outcome is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
-        check_released(record.released)
-        entry = replace(self.entries[place], released=record.released, answered_at=record.at)
+        outcome = Outcome(record.released, record.value, record.low, record.high)
+        entry = replace(self.entries[place], outcome=outcome, answered_at=record.at)
         self.entries[place] = entry
         self.released.append(record.released)
         if self.finest[entry.digest].number == entry.number:
             self.finest[entry.digest] = entry
+
+    def _state(self, record: Stated) -> None:
+        statement = statement_of(record)
+        self.check_statement(statement)
+        if statement.question in self.stated:
+            raise BrokenChain(f"record {self.length + 1} states something a second time")
+        self.stated[statement.question] = record
+
+    def check_statement(self, statement: Statement) -> None:
+        """Raise `InvalidArgument` unless every part of a derived number was answered."""
+        entries = [self.entries[part - 1] for part in statement.parts if 1 <= part <= len(self.entries)]
+        if not entries or len(entries) < len(statement.parts) or any(entry.outcome is None for entry in entries):
+            raise InvalidArgument(f"{statement.text!r} follows from answers that are not there")
 
     def stored(self, digest: str, coarseness: float) -> Entry | None:
         """The entry that serves this question, if it was paid for at this noise or less."""
         entry = self.finest.get(digest)
         return entry if entry is not None and entry.coarseness <= coarseness else None
 
-    def terms(self, seed: str) -> Terms:
+    def terms(self, guard: int, seed: str) -> Terms:
         """The terms in force; `seed` must be the one they were made with."""
         opened = self._opened
         if hashlib.sha256(seed.encode()).hexdigest() != opened.seed_digest:
             raise BrokenChain("the seed is not the one the guard was opened with")
         return Terms(
-            fingerprint=opened.fingerprint,
-            plan=opened.plan,
+            guard=guard,
+            data=opened.data,
             rows=opened.rows,
-            questions=opened.questions,
-            answers=opened.answers,
-            information=opened.information,
-            row_share=opened.row_share,
+            limits=self._limits,
+            fixed=self.fixed,
             seed=seed,
             simulated=opened.simulated,
-            created_at=opened.at,
+            new_rows=opened.new_rows,
+            opened_at=opened.at,
         )
 
     def spent(self, analyst: str | None = None) -> Spent:
@@ -148,7 +185,7 @@ class Account:
         used, caps = (self.total, self._whole()) if analyst is None else self._pot(analyst, self.shares)
         shared = analyst in self.shares  # a share is not touched by what was revealed outside
         outside = sum((Fraction(each.charge) for each in self.charged if not shared), Fraction(0))
-        row_cap = self._opened.row_share
+        row_cap = self._limits.row_share
         return Spent(
             used.answers,
             float(used.charge),
@@ -193,7 +230,7 @@ class Account:
             named = isinstance(name, str) and name.strip()
             if not named or isinstance(share, bool) or not isinstance(share, int) or share < 0:
                 raise InvalidArgument(f"share {name!r}: {share!r}, must be a name and a whole number of answers")
-        whole, wanted = self._opened.questions, sum(shares.values())
+        whole, wanted = self._limits.questions, sum(shares.values())
         if wanted > whole:
             raise InvalidArgument(f"the shares add up to {wanted} answers, but the whole has {whole}")
         for name in (*shares, ""):
@@ -208,10 +245,16 @@ class Account:
             raise BrokenChain("the chain has no records")
         return self.opened
 
+    @property
+    def _limits(self) -> Limits:
+        if self.limits is None:
+            raise BrokenChain("the chain has no plan")
+        return self.limits
+
     def _whole(self) -> _Sum:
-        opened = self._opened
-        row = None if opened.row_share is None else Fraction(opened.row_share)
-        return _Sum(opened.answers, Fraction(opened.information), row)
+        limits = self._limits
+        row = None if limits.row_share is None else Fraction(limits.row_share)
+        return _Sum(limits.answers, Fraction(limits.information), row)
 
     def _pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[_Sum, _Sum]:
         """What was spent from the pot this analyst draws from, and its caps: a share, or what no share takes."""
@@ -226,8 +269,8 @@ class Account:
 
     def _part(self, share: int) -> _Sum:
         """The caps of a share: that part of the whole, in answers and in nats."""
-        opened, whole = self._opened, max(self._opened.questions, 1)
-        return _Sum(share * opened.answers // whole, Fraction(opened.information) * share / whole, None)
+        limits, whole = self._limits, max(self._limits.questions, 1)
+        return _Sum(share * limits.answers // whole, Fraction(limits.information) * share / whole, None)
 
 
 def _fits(used: _Sum, caps: _Sum, asked: _Sum) -> bool:
@@ -265,21 +308,37 @@ def entry_of(record: Reserved) -> Entry:
         record.number,
         record.digest,
         record.text,
-        record.detail,
         record.charge,
         record.at,
         coarseness=record.coarseness,
         analyst=record.analyst,
+        bounds=record.bounds,
+        binary=record.binary,
+        own=record.own,
+        guess=record.guess,
     )
+
+
+def limits_of(record: Planned) -> Limits:
+    """The plan and its caps."""
+    return Limits(record.plan, record.questions, record.answers, record.information, record.row_share)
+
+
+def statement_of(record: Stated) -> Statement:
+    """The statement that was recorded."""
+    numbers = record.value, record.low, record.high
+    return Statement(record.text, record.rule, record.parameters, record.parts, record.bounds, *numbers)
 
 
 def _question(record: Reserved) -> Question:
     return Question(
         record.digest,
         record.text,
-        record.detail,
         record.charge,
         record.row_charge,
-        record.method,
         record.coarseness,
+        record.bounds,
+        record.binary,
+        record.own,
+        record.guess,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from afresh.errors import InvalidArgument
 from afresh.ledger.records import Released
@@ -16,23 +18,30 @@ SLACK = 1 + Fraction(1, 10**9)
 _LARGEST = 2**63 - 1
 
 
+# Values and ends of intervals are recorded on this grid of [0, 1], ends rounded outward. It is far finer than any
+# interval, and far coarser than what elementary functions of two processors differ in.
+ENDS = 2.0**-40
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a guard wants to ask, and its charges, which never depend on the rows."""
 
     digest: str
-    """SHA-256 of the canonical query; one digest is one question."""
+    """A hash of the canonical query; one digest is one question."""
     text: str
-    """The canonical query, readable."""
-    detail: str
-    """JSON with everything needed to understand the question later."""
+    """What the question means, readable."""
     charge: float
     """Nats."""
     row_charge: float = 0.0
     """What it adds to the most that all answers may depend on one row, where the method keeps that account."""
-    method: str = ""
     coarseness: float = 1.0
     """How many times the plan's noise. An answer that is in the ledger serves every coarser question."""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    binary: bool = False
+    own: bool = True
+    """Whether it is asked for itself, and not as a part of a statement."""
+    guess: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -40,7 +49,7 @@ class Question:
         check_amount("row_charge", self.row_charge)
         check_text("digest", self.digest)
         check_text("text", self.text)
-        check_text("detail", self.detail)
+        check_bounds(self.bounds)
         if not self.digest:
             raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
         if not 1 <= self.coarseness < math.inf:
@@ -48,23 +57,82 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was released for a question, with its value and interval on [0, 1], all on public grids."""
+
+    released: Released = field(hash=False)
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is none, without quoting it: it may not be released yet."""
+        numbers = self.released.values() if isinstance(self.released, Mapping) else (self.released,)
+        if not all(map(math.isfinite, (*numbers, self.value, self.low, self.high))):
+            raise InvalidArgument("the released number is not finite")
+        if not 0 <= self.low <= self.value <= self.high <= 1:
+            raise InvalidArgument("the released number does not lie in its interval")
+        if not all((number / ENDS).is_integer() for number in (self.value, self.low, self.high)):
+            raise InvalidArgument("the released number or its interval is not on the public grid")
+
+
+def outcome(released: Released, value: float, low: float, high: float) -> Outcome:
+    """What is recorded of a released number: Python's own floats, the ends rounded outward."""
+    plain = {str(k): float(v) for k, v in released.items()} if isinstance(released, Mapping) else float(released)
+    low, high = max(math.floor(low / ENDS) * ENDS, 0.0), min(math.ceil(high / ENDS) * ENDS, 1.0)
+    return Outcome(plain, min(max(round(value / ENDS) * ENDS, low), high), low, high)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One question, paid for; answered once `released` is there."""
+    """One question, paid for; answered once `outcome` is there."""
 
     number: int
     """1, 2, ... in order of reservation within the guard, never reused: splitting takes it as its block."""
     digest: str
     text: str
-    detail: str
     charge: float
     reserved_at: datetime
-    released: Released | None = field(default=None, hash=False)
-    """What the mechanism released; None while the question is only paid for."""
+    outcome: Outcome | None = field(default=None, hash=False)
+    """What was released; None while the question is only paid for."""
     answered_at: datetime | None = None
     coarseness: float = 1.0
     analyst: str = ""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    binary: bool = False
+    own: bool = True
+    guess: tuple[float, float] | None = None
     new: bool = field(default=False, compare=False)
     """Whether the call that returned this paid for it; never stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A number derived from answers by a named rule, on its own scale."""
+
+    text: str
+    rule: str
+    parameters: Mapping[str, Any] = field(hash=False)
+    parts: tuple[int, ...]
+    bounds: tuple[float, float]
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse what no ledger could store exactly."""
+        check_text("text", self.text)
+        check_text("rule", self.rule)
+        check_bounds(self.bounds)
+        if not all(map(math.isfinite, (self.value, self.low, self.high))):
+            raise InvalidArgument("the derived number is not finite")
+        if not self.bounds[0] <= self.low <= self.value <= self.high <= self.bounds[1]:
+            raise InvalidArgument("the derived number does not lie in its interval")
+
+    @property
+    def question(self) -> tuple[str, str, str, tuple[int, ...]]:
+        """What it is about: two statements that agree in this are one."""
+        return self.text, self.rule, json.dumps(self.parameters, sort_keys=True), self.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +159,50 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What was fixed when the data were first opened; it stays in force for good."""
+class Limits:
+    """A plan with the caps that enforce it."""
 
-    fingerprint: str
     plan: str
     """JSON."""
-    rows: int
     questions: int
     """How many answers at full price the caps are made for."""
     answers: int
     """The cap on the number of answers, of whatever price."""
     information: float
     """The cap on the sum of charges, in nats."""
-    row_share: float | None
+    row_share: float | None = None
     """The cap on the sum of row charges; None where there is no such account."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no ledger could store exactly."""
+        check_text("plan", self.plan)
+        check_count("questions", self.questions)
+        check_count("answers", self.answers)
+        if self.answers < self.questions:
+            raise InvalidArgument(f"answers == {self.answers}, must be at least questions == {self.questions}")
+        check_amount("information", self.information)
+        if self.row_share is not None:
+            check_amount("row_share", self.row_share)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A guard as its ledger knows it: the rows, the plan, and whether that may still change."""
+
+    guard: int
+    """Which of the ledger's guards."""
+    data: str
+    """The keyed name of the rows, which may be published."""
+    rows: int
+    limits: Limits
+    fixed: bool
+    """Whether the plan is fixed: something was answered, charged or divided."""
     seed: str
-    """32 bytes of OS entropy in hex, drawn when the terms were made; deals the rows for splitting."""
+    """32 bytes of OS entropy in hex, drawn when the data were first opened; deals rows, keys hashes."""
     simulated: bool
-    """Whether the noise is predictable. Simulated guards never share anything with real ones."""
-    created_at: datetime
+    """Whether the noise is predictable."""
+    new_rows: str | None
+    opened_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,45 +230,6 @@ class Spent:
         return max(left, 0)
 
 
-def check_terms(
-    fingerprint: str,
-    *,
-    plan: str,
-    rows: int,
-    questions: int,
-    answers: int,
-    information: float,
-    row_share: float | None,
-) -> None:
-    """Refuse terms no ledger could store exactly."""
-    check_text("fingerprint", fingerprint)
-    check_text("plan", plan)
-    if not fingerprint or "\0" in fingerprint:  # which no server stores
-        raise InvalidArgument(f"fingerprint == {fingerprint!a}, must be a digest of the rows")
-    check_count("rows", rows)
-    check_count("questions", questions)
-    check_count("answers", answers)
-    if answers < questions:
-        raise InvalidArgument(f"answers == {answers}, must be at least questions == {questions}")
-    check_amount("information", information)
-    if row_share is not None:
-        check_amount("row_share", row_share)
-
-
-def check_released(released: Released) -> None:
-    """Refuse a number that is none, without quoting it: it is not released yet."""
-    numbers = released.values() if isinstance(released, Mapping) else (released,)
-    if not all(map(math.isfinite, numbers)):
-        raise InvalidArgument("the released number is not finite")
-
-
-def plain(released: Released) -> Released:
-    """The same numbers as Python's own floats, which a record can hold."""
-    if isinstance(released, Mapping):
-        return {str(name): float(value) for name, value in released.items()}
-    return float(released)
-
-
 def check_amount(name: str, value: float) -> None:
     """Refuse what is no amount."""
     if not (math.isfinite(value) and value >= 0):
@@ -187,6 +240,13 @@ def check_count(name: str, value: int) -> None:
     """Refuse what is no count, or too large a one."""
     if not 0 <= value <= _LARGEST:
         raise InvalidArgument(f"{name} == {value}, must be between 0 and 2^63 - 1")
+
+
+def check_bounds(bounds: tuple[float, float]) -> None:
+    """Refuse what is no scale."""
+    low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidArgument(f"bounds == {bounds}, must be two finite numbers in order")
 
 
 def check_text(name: str, value: str) -> None:

@@ -18,14 +18,13 @@ class Books:
     def __init__(self, journal: Journal) -> None:
         """The books of a journal, of which nothing has been read yet."""
         self._journal = journal
-        self._accounts: dict[tuple[str, bool], Account] = {}  # used within transactions only, so by one thread
+        self._accounts: dict[int, Account] = {}  # used within transactions only, so by one thread
 
     @contextmanager
     def reading(self, terms: Terms) -> Iterator[Account]:
         """The account, up to date."""
         with self._journal.transaction(write=False) as transaction:
-            chain = _find(transaction, terms)
-            yield self.read(transaction, chain, terms.fingerprint, terms.simulated)
+            yield self.read(transaction, _find(transaction, terms))
 
     @contextmanager
     def writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
@@ -35,7 +34,7 @@ class Books:
         """
         with self._journal.transaction(write=True) as transaction:
             chain = _find(transaction, terms)
-            account = self.read(transaction, chain, terms.fingerprint, terms.simulated)
+            account = self.read(transaction, chain)
 
             def write(records: Sequence[Record]) -> None:
                 if records:
@@ -46,27 +45,24 @@ class Books:
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
-            chain = _find(transaction, terms)
-            records, _ = self.verify(transaction, chain, terms.fingerprint, terms.simulated)
+            records, _ = self.verify(transaction, _find(transaction, terms))
             return records
 
-    def read(self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool) -> Account:
+    def read(self, transaction: Transaction, chain: Chain) -> Account:
         """The account after every record of the chain; those read earlier are known, and not looked at again.
 
         What was verified stays in memory even if the storage no longer agrees with it, so that a ledger that has
         noticed a change goes on refusing.
         """
-        account = self._accounts.setdefault((fingerprint, simulated), Account())
-        _fold(account, transaction.since(chain, account.length), chain, fingerprint, simulated)
+        account = self._accounts.setdefault(chain.id, Account())
+        _fold(account, transaction.since(chain, account.length), chain)
         return account
 
-    def verify(
-        self, transaction: Transaction, chain: Chain, fingerprint: str, simulated: bool
-    ) -> tuple[list[Sealed], Account]:
+    def verify(self, transaction: Transaction, chain: Chain) -> tuple[list[Sealed], Account]:
         """All records of the chain, read again from the first, and the account after them."""
-        known = self.read(transaction, chain, fingerprint, simulated)
+        known = self.read(transaction, chain)
         records, account = list(transaction.since(chain, 0)), Account()
-        _fold(account, records, chain, fingerprint, simulated)
+        _fold(account, records, chain)
         assert account.head == known.head  # both were compared with the chain's
         return records, account
 
@@ -83,13 +79,13 @@ def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
 
 def _find(transaction: Transaction, terms: Terms) -> Chain:
     """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
-    chain = transaction.find(terms.fingerprint, simulated=terms.simulated)
+    chain = transaction.chain(terms.guard)
     if chain is None or chain.seed != terms.seed:
         raise LedgerError("these terms were not opened in this ledger; open the data again")
     return chain
 
 
-def _fold(account: Account, records: Sequence[Sealed], chain: Chain, fingerprint: str, simulated: bool) -> None:
+def _fold(account: Account, records: Sequence[Sealed], chain: Chain) -> None:
     """Take the records into the account, or raise `BrokenChain`."""
     try:
         if (found := account.length + len(records)) != chain.length:
@@ -98,9 +94,6 @@ def _fold(account: Account, records: Sequence[Sealed], chain: Chain, fingerprint
             account.read(*record)
         if account.head != chain.head:
             raise BrokenChain("its last record is not the one that was written last")
-        opened = account.opened
-        if opened is not None and (opened.fingerprint, opened.simulated) != (fingerprint, simulated):
-            raise BrokenChain("the chain belongs to other data")
     except BrokenChain as error:
         raise BrokenChain(
             f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "

@@ -31,16 +31,28 @@ class Chain(NamedTuple):
 class Transaction(Protocol):
     """Reading and appending within one transaction."""
 
-    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
-        """The chain of these data. In a writing transaction nobody else can append to it until this one ends."""
+    def chains(self) -> Sequence[Chain]:
+        """All chains there are, in the order in which they were made."""
         ...
 
-    def fingerprints(self) -> list[str]:
-        """Of all data that have a chain which is no simulation."""
+    def chain(self, id: int) -> Chain | None:
+        """One of them. In a writing transaction nobody else can append to it until this one ends."""
         ...
 
-    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
-        """A new, empty chain, or the one that somebody else has made in the meantime."""
+    def first(self, chain: Chain) -> Sealed | None:
+        """Its first record."""
+        ...
+
+    def alone(self) -> None:
+        """From here to the end of this writing transaction nobody else can create a chain.
+
+        Whatever the storage can say about its own health is checked here as well, because a chain that damage has
+        hidden would be made anew, with a budget of its own: `LedgerError` if there is any doubt.
+        """
+        ...
+
+    def create(self, seed: str) -> Chain:
+        """A new, empty chain. Call `alone` first."""
         ...
 
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
@@ -74,7 +86,7 @@ class MemoryJournal:
 
     _process: int = field(default_factory=os.getpid)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _chains: dict[tuple[str, bool], tuple[int, str]] = field(default_factory=dict)
+    _seeds: list[str] = field(default_factory=list)
     _records: list[list[Sealed]] = field(default_factory=list)
     _closed: bool = False
 
@@ -95,28 +107,34 @@ class MemoryJournal:
         """Forget everything."""
         self._closed = True
 
-    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
+    def chains(self) -> list[Chain]:
         """See `Transaction`."""
-        if (fingerprint, simulated) not in self._chains:
-            return None
-        id, seed = self._chains[fingerprint, simulated]
-        records = self._records[id]
-        return Chain(id, seed, len(records), records[-1].hash if records else "")
+        return [
+            Chain(id, seed, len(records), records[-1].hash if records else "")
+            for id, (seed, records) in enumerate(zip(self._seeds, self._records, strict=True), 1)
+        ]
 
-    def fingerprints(self) -> list[str]:
+    def chain(self, id: int) -> Chain | None:
         """See `Transaction`."""
-        return [fingerprint for fingerprint, simulated in self._chains if not simulated]
+        return self.chains()[id - 1] if 1 <= id <= len(self._seeds) else None
 
-    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
+    def first(self, chain: Chain) -> Sealed | None:
         """See `Transaction`."""
-        self._chains[fingerprint, simulated] = len(self._records), seed
+        return next(iter(self._records[chain.id - 1]), None)
+
+    def alone(self) -> None:
+        """Whoever has the lock is."""
+
+    def create(self, seed: str) -> Chain:
+        """See `Transaction`."""
+        self._seeds.append(seed)
         self._records.append([])
-        return Chain(len(self._records) - 1, seed, 0, "")
+        return Chain(len(self._seeds), seed, 0, "")
 
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
         """See `Transaction`."""
-        return self._records[chain.id][length:]
+        return self._records[chain.id - 1][length:]
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         """See `Transaction`."""
-        self._records[chain.id] += records
+        self._records[chain.id - 1] += records

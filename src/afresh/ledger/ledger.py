@@ -1,7 +1,7 @@
-"""The ledger: reserve, record, replay, over whatever stores the chains.
+"""The ledger: open, reserve, record, replay, over whatever stores the chains.
 
-A guard's path is: reserve the charge -> evaluate -> record the released number -> release it. Each step is
-durable before the next begins, so that no crash can reveal a number nobody paid for.
+A guard's path is: reserve the charge -> evaluate -> record what is released, with its interval -> release it. Each step
+is durable before the next begins, so that no crash can reveal a number nobody paid for.
 """
 
 from __future__ import annotations
@@ -9,28 +9,47 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from afresh.errors import LedgerError
-from afresh.ledger.account import Account, entry_of
+from afresh.errors import BrokenChain, LedgerError, PlanMismatch, SameRows
+from afresh.ledger.account import Account, entry_of, statement_of
 from afresh.ledger.base import (
     Entry,
+    Limits,
+    Outcome,
     Outside,
     Question,
     Spent,
+    Statement,
     Terms,
-    check_released,
-    check_terms,
+    check_count,
     check_text,
-    plain,
 )
 from afresh.ledger.books import Books, sealed
-from afresh.ledger.journal import Journal, Sealed
-from afresh.ledger.records import Answered, Charged, Divided, Opened, Released, Reserved
+from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
+from afresh.ledger.known import Identity, keyed_columns, keyed_name, shared_columns
+from afresh.ledger.records import (
+    START,
+    Answered,
+    Charged,
+    Divided,
+    Opened,
+    Planned,
+    Record,
+    Released,
+    Reserved,
+    Stated,
+    decode,
+    seal,
+)
 
-Settle = Callable[[Sequence[Released]], Released]
+Settle = Callable[[Sequence[Released]], Outcome]
+"""Makes what is released from all that was released before, for mechanisms with a memory."""
+Derive = Callable[[Mapping[int, Entry]], Sequence[Statement]]
+"""What follows from answered entries, by their numbers."""
 
 # Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
 TOLERANCE = timedelta(minutes=5)
@@ -44,88 +63,84 @@ class Ledger:
         """A ledger over a journal; see `open_ledger`."""
         self._journal, self._books, self._clock = journal, Books(journal), clock
 
-    def terms(self, fingerprint: str, *, simulated: bool = False) -> Terms | None:
-        """The terms under which these data were first opened, if they ever were. The whole chain is verified."""
+    def find(self, identity: Identity) -> Terms | None:
+        """The terms of the guard of these rows, if they ever had one. The whole chain is verified."""
         with self._journal.transaction(write=False) as transaction:
-            chain = transaction.find(fingerprint, simulated=simulated)
-            if chain is None:
-                return None
-            _, account = self._books.verify(transaction, chain, fingerprint, simulated)
-            return account.terms(chain.seed)
+            chain, _ = _search(transaction, identity)
+            return None if chain is None else self._terms(transaction, chain)
 
     def open(
         self,
-        fingerprint: str,
+        identity: Identity,
+        limits: Limits,
         *,
-        plan: str,
-        rows: int,
-        questions: int,
-        information: float,
-        answers: int | None = None,
-        row_share: float | None = None,
+        new_rows: str | None = None,
         simulated: bool = False,
         analyst: str = "",
     ) -> Terms:
-        """Get or make the terms; the first caller's stand, whatever later ones pass. Compare the plans."""
-        answers = questions if answers is None else answers
-        check_terms(
-            fingerprint,
-            plan=plan,
-            rows=rows,
-            questions=questions,
-            answers=answers,
-            information=information,
-            row_share=row_share,
-        )
+        """The guard of these rows, made if there is none; `limits` become its plan unless one is fixed.
+
+        Compare the plans: a plan that is fixed stands, whatever is passed. Rows that share a telling column with those
+        of another guard are refused with `SameRows`, unless `new_rows` says in words why they are not the same.
+        """
         check_text("analyst", analyst)
-        if (known := self.terms(fingerprint, simulated=simulated)) is not None:
-            return known
-        seed = secrets.token_hex(32)
+        check_text("fingerprint", identity.fingerprint)
+        check_count("rows", identity.rows)
+        if new_rows is not None:
+            check_text("new_rows", new_rows)
         with self._journal.transaction(write=True) as transaction:
-            chain = transaction.find(fingerprint, simulated=simulated)
+            transaction.alone()
+            chain, alike = _search(transaction, identity)
             if chain is None:
-                chain = transaction.create(fingerprint, simulated=simulated, seed=seed)
-            if chain.length == 0:  # nobody was faster
-                opened = Opened(
-                    at=self._clock(),
-                    analyst=analyst,
-                    fingerprint=fingerprint,
-                    simulated=simulated,
-                    rows=rows,
-                    plan=plan,
-                    questions=questions,
-                    answers=answers,
-                    information=float(information),
-                    row_share=None if row_share is None else float(row_share),
-                    seed_digest=hashlib.sha256(chain.seed.encode()).hexdigest(),
-                )
-                transaction.append(chain, sealed(chain.head, [opened]))
-        made = self.terms(fingerprint, simulated=simulated)
+                if alike and new_rows is None:
+                    raise _same_rows(*alike[0])
+                self._create(transaction, identity, limits, new_rows, simulated, analyst)
+            else:
+                locked = transaction.chain(chain.id)
+                assert locked is not None
+                account = self._books.read(transaction, locked)
+                if not account.fixed and account.limits != limits:
+                    transaction.append(locked, sealed(account.head, [_planned(self._now(account), analyst, limits)]))
+        made = self.find(identity)
         assert made is not None  # chains are never removed
         return made
 
-    def unversioned(self, rows: int) -> bool:
-        """Whether there are data with so many rows that an early version has named in a way no longer known."""
-        with self._journal.transaction(write=False) as transaction:
-            for fingerprint in transaction.fingerprints():
-                if ":" not in fingerprint:
-                    chain = transaction.find(fingerprint, simulated=False)
-                    assert chain is not None
-                    opened = self._books.read(transaction, chain, fingerprint, False).opened
-                    if opened is not None and opened.rows == rows:
-                        return True
-        return False
+    def _create(
+        self,
+        transaction: Transaction,
+        identity: Identity,
+        limits: Limits,
+        new_rows: str | None,
+        simulated: bool,
+        analyst: str,
+    ) -> None:
+        seed, now = secrets.token_hex(32), self._clock()
+        opened = Opened(
+            at=now,
+            analyst=analyst,
+            data=keyed_name(seed, identity),
+            columns=keyed_columns(seed, identity),
+            new_rows=new_rows,
+            simulated=simulated,
+            rows=identity.rows,
+            seed_digest=hashlib.sha256(seed.encode()).hexdigest(),
+        )
+        transaction.append(transaction.create(seed), sealed(START, [opened, _planned(now, analyst, limits)]))
+
+    def _terms(self, transaction: Transaction, chain: Chain) -> Terms:
+        _, account = self._books.verify(transaction, chain)
+        return account.terms(chain.id, chain.seed)
 
     def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "", *, later: int = 0) -> list[Entry]:
         """Pay for the questions, all or none, and return their entries in the same order.
 
         A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
-        costs nothing: an entry without a released number is completed, not paid twice. If the new ones do not fit the
-        caps, `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be
-        asked when these are answered, would not fit as well.
+        costs nothing: an entry without an outcome is completed, not paid twice. If the new ones do not fit the caps,
+        `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be asked
+        when these are answered, would not fit as well. The first reservation fixes the plan: that of `terms`.
         """
         check_text("analyst", analyst)
-        with self._books.writing(terms) as (account, write):
+        with self._writing(terms, analyst) as (account, write):
             found: dict[str, Entry] = {}
             new: dict[str, Question] = {}
             # The finest of equal questions first: it serves the coarser ones.
@@ -140,44 +155,63 @@ class Ledger:
                     [*new.values(), *[max(new.values(), key=lambda each: each.charge)] * later], analyst
                 )
                 now = self._now(account)
-                records = [
+                reserved = [
                     Reserved(
                         at=now,
                         analyst=analyst,
                         number=number,
                         digest=question.digest,
                         text=question.text,
-                        detail=question.detail,
-                        method=question.method,
+                        bounds=question.bounds,
+                        binary=question.binary,
+                        own=question.own,
                         coarseness=float(question.coarseness),
                         charge=float(question.charge),
                         row_charge=float(question.row_charge),
+                        guess=question.guess,
                     )
                     for number, question in enumerate(new.values(), len(account.entries) + 1)
                 ]
-                write(records)
-                found.update((record.digest, replace(entry_of(record), new=True)) for record in records)
+                write(reserved)
+                found.update((record.digest, replace(entry_of(record), new=True)) for record in reserved)
         return [found[question.digest] for question in questions]
 
-    def record(self, terms: Terms, entry: Entry, released: Released) -> Entry:
-        """Store the released number unless there is one; return what is stored, the only thing to release."""
-        return self.record_many(terms, [(entry, released)])[0]
+    @contextmanager
+    def _writing(self, terms: Terms, analyst: str) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
+        """An account to write to, with the plan of `terms` in force: what is written first fixes it."""
+        while True:
+            with self._books.writing(terms) as (account, write):
+                if account.limits == terms.limits:
+                    yield account, write
+                    return
+                if account.fixed:
+                    raise PlanMismatch(
+                        "since you opened these rows, somebody else's first answer has fixed another plan for them; "
+                        "open them again without questions=, confidence=, method= and answers=. Nothing was charged."
+                    )
+                write([_planned(self._now(account), analyst, terms.limits)])
 
-    def record_many(self, terms: Terms, released: Sequence[tuple[Entry, Released | Settle]]) -> list[Entry]:
-        """Like `record` for many entries, all or none.
+    def record(self, terms: Terms, entry: Entry, outcome: Outcome) -> Entry:
+        """Store the outcome unless there is one; return what is stored, the only thing to release."""
+        return self.record_many(terms, [(entry, outcome)])[0]
 
-        In place of what is to be released there may be a function that makes it from all that was released before, in
-        the order of the records: for mechanisms with a memory.
+    def record_many(
+        self,
+        terms: Terms,
+        outcomes: Sequence[tuple[Entry, Outcome | Settle]],
+        derive: Derive | None = None,
+        analyst: str = "",
+    ) -> list[Entry]:
+        """Like `record` for many entries, all or none, and with them what follows from them (see `state`).
+
+        In place of an outcome there may be a function that makes it from all that was released before, in the order of
+        the records. `derive` gets the entries as they are stored, by number.
         """
-        for _, value in released:
-            if not callable(value):
-                check_released(value)
-        if not released:
-            return []
         stored: dict[int, Entry] = {}
         with self._books.writing(terms) as (account, write):
-            now, records, earlier = self._now(account), [], list(account.released)
-            for entry, value in released:
+            now, earlier = self._now(account), list(account.released)
+            records: list[Record] = []
+            for entry, outcome in outcomes:
                 place = entry.number - 1
                 kept = account.entries[place] if 0 <= place < len(account.entries) else None
                 if kept is None or (kept.digest, kept.coarseness) != (entry.digest, entry.coarseness):
@@ -185,15 +219,40 @@ class Ledger:
                         f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
                         "first. Nothing was released."
                     )
-                if kept.released is None and entry.number not in stored:
-                    made = plain(value(earlier) if callable(value) else value)
-                    check_released(made)
-                    earlier.append(made)
-                    records.append(Answered(now, entry.number, made))
-                    kept = replace(kept, released=made, answered_at=now)
+                if kept.outcome is None and entry.number not in stored:
+                    made = outcome(earlier) if callable(outcome) else outcome
+                    earlier.append(made.released)
+                    records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
+                    kept = replace(kept, outcome=made, answered_at=now)
                 stored.setdefault(entry.number, kept)
+            if derive is not None:
+                new = {each.question: each for each in derive(stored) if each.question not in account.stated}
+                records += [_stated(now, analyst, statement) for statement in new.values()]
             write(records)
-        return [stored[entry.number] for entry, _ in released]
+        return [stored[entry.number] for entry, _ in outcomes]
+
+    def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
+        """Record numbers that follow from answers; return what is stored, the only thing to release.
+
+        What was stated before stays as it was, and is not written again.
+        """
+        check_text("analyst", analyst)
+        with self._books.reading(terms) as account:
+            known = _known(account, statements)
+        if None in known:
+            with self._books.writing(terms) as (account, write):
+                new = {each.question: each for each in statements if each.question not in account.stated}
+                for statement in new.values():
+                    account.check_statement(statement)
+                write([_stated(self._now(account), analyst, statement) for statement in new.values()])
+                stored = _known(account, statements)
+                known = [new.get(each.question) or kept for each, kept in zip(statements, stored, strict=True)]
+        return [each for each in known if each is not None]
+
+    def stated(self, terms: Terms) -> list[Stated]:
+        """Everything that was derived from answers, in order."""
+        with self._books.reading(terms) as account:
+            return list(account.stated.values())
 
     def charge(self, terms: Terms, outside: Outside, analyst: str = "") -> bool:
         """Record what was revealed outside, or raise `BudgetExhausted`. The same again is not charged again.
@@ -201,7 +260,7 @@ class Ledger:
         Says whether it was charged now.
         """
         check_text("analyst", analyst)
-        with self._books.writing(terms) as (account, write):
+        with self._writing(terms, analyst) as (account, write):
             same = (outside.text, dict(outside.basis), outside.charge, outside.answers)
             if any((c.text, c.basis, c.charge, c.answers) == same for c in account.charged):
                 return False
@@ -225,7 +284,7 @@ class Ledger:
         """Say how many full-price answers each named analyst may have in all. Later divisions replace earlier ones."""
         for name in (*shares, analyst):
             check_text("analyst", name)
-        with self._books.writing(terms) as (account, write):
+        with self._writing(terms, analyst) as (account, write):
             account.check_shares(shares)
             if dict(shares) != account.shares:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
@@ -234,6 +293,11 @@ class Ledger:
         """Everything paid for, by number."""
         with self._books.reading(terms) as account:
             return list(account.entries)
+
+    def released(self, terms: Terms) -> list[Released]:
+        """What was released, in order: what a mechanism with a memory goes by."""
+        with self._books.reading(terms) as account:
+            return list(account.released)
 
     def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
         """What was paid for, by all or from what one analyst may use, and the caps."""
@@ -248,6 +312,15 @@ class Ledger:
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified, as receipts carry it."""
         return self._books.chain(terms)
+
+    def published(self, data: str) -> list[str]:
+        """The records of the guard whose rows are published under this name; none if there is no such guard."""
+        with self._journal.transaction(write=False) as transaction:
+            for chain in transaction.chains():
+                if _opened(transaction, chain).data == data:
+                    records, _ = self._books.verify(transaction, chain)
+                    return [record.text for record in records]
+        return []
 
     def close(self) -> None:
         """Free what the ledger holds. Idempotent."""
@@ -265,3 +338,80 @@ class Ledger:
                 f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
             )
         return latest
+
+
+def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, list[str]]]]:
+    """The chain of these rows, and otherwise the first records of those that share columns with them.
+
+    It looks into the records themselves: whatever else a storage keeps could be damaged without their knowing.
+    """
+    alike = []
+    for chain in transaction.chains():
+        opened = _opened(transaction, chain)
+        if opened.data == keyed_name(chain.seed, identity):
+            return chain, []
+        if shared := shared_columns(chain.seed, opened.columns, identity):
+            alike.append((opened, shared))
+    return None, alike
+
+
+def _opened(transaction: Transaction, chain: Chain) -> Opened:
+    """The first record of a chain, if it is what was written with it."""
+    record = transaction.first(chain)
+    try:
+        if record is None or seal(START, record.text) != record.hash:
+            raise BrokenChain
+        opened = decode(record.text)
+        if not isinstance(opened, Opened) or hashlib.sha256(chain.seed.encode()).hexdigest() != opened.seed_digest:
+            raise BrokenChain
+    except BrokenChain:
+        raise BrokenChain(
+            f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can "
+            "tell whether your rows are its rows; restore the ledger from a copy. A new one would forget what was "
+            "spent."
+        ) from None
+    return opened
+
+
+def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:
+    return Planned(
+        at=now,
+        analyst=analyst,
+        plan=limits.plan,
+        questions=limits.questions,
+        answers=limits.answers,
+        information=float(limits.information),
+        row_share=None if limits.row_share is None else float(limits.row_share),
+    )
+
+
+def _stated(now: datetime, analyst: str, statement: Statement) -> Stated:
+    return Stated(
+        at=now,
+        analyst=analyst,
+        text=statement.text,
+        rule=statement.rule,
+        parameters=dict(statement.parameters),
+        parts=statement.parts,
+        bounds=statement.bounds,
+        value=statement.value,
+        low=statement.low,
+        high=statement.high,
+    )
+
+
+def _known(account: Account, statements: Sequence[Statement]) -> list[Statement | None]:
+    found = [account.stated.get(statement.question) for statement in statements]
+    return [None if stated is None else statement_of(stated) for stated in found]
+
+
+def _same_rows(opened: Opened, shared: Sequence[str]) -> SameRows:
+    who = f" by {opened.analyst}" if opened.analyst else ""
+    named = ", ".join(map(repr, shared[:3])) + (f" and {len(shared) - 3} more" if len(shared) > 3 else "")
+    return SameRows(
+        f"this ledger knows these rows: {'columns' if len(shared) > 1 else 'column'} {named} "
+        f"{'have' if len(shared) > 1 else 'has'} the values of data with {opened.rows:,} rows that were opened on "
+        f"{opened.at:%Y-%m-%d %H:%M} UTC{who}. Rows have one budget, however their table is edited: open it as it was. "
+        "If these are other rows, say in words why they look the same, with new_rows='...'; it is recorded and shown "
+        "in receipts. Nothing was charged."
+    )

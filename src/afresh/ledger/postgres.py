@@ -14,20 +14,17 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout; 1 never was in PostgreSQL
-_CREATING = 0x61667268  # the advisory lock of whoever creates the tables
+LAYOUT = 1  # the same numbers as in SQLite, so that one name means one layout
+_CREATING = 0x61667268  # the advisory lock of whoever creates tables or guards
 
 _TABLES = """
 CREATE TABLE afresh_layout (version integer NOT NULL);
-INSERT INTO afresh_layout VALUES (2);
+INSERT INTO afresh_layout VALUES (1);
 CREATE TABLE afresh_guards (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    fingerprint text NOT NULL,
-    simulated boolean NOT NULL,
     seed text NOT NULL,
     length bigint NOT NULL,
-    head text NOT NULL,
-    UNIQUE (fingerprint, simulated)
+    head text NOT NULL
 );
 CREATE TABLE afresh_records (
     guard bigint NOT NULL REFERENCES afresh_guards (id),
@@ -42,8 +39,7 @@ CREATE TRIGGER afresh_records_stay BEFORE DELETE OR UPDATE OR TRUNCATE ON afresh
     EXECUTE FUNCTION afresh_refuse();
 CREATE TRIGGER afresh_guards_stay BEFORE DELETE OR TRUNCATE ON afresh_guards EXECUTE FUNCTION afresh_refuse();
 CREATE TRIGGER afresh_guards_are_fixed BEFORE UPDATE ON afresh_guards FOR EACH ROW
-    WHEN (NEW.length <= OLD.length OR NEW.id <> OLD.id OR NEW.fingerprint <> OLD.fingerprint
-          OR NEW.simulated <> OLD.simulated OR NEW.seed <> OLD.seed)
+    WHEN (NEW.length <= OLD.length OR NEW.id <> OLD.id OR NEW.seed <> OLD.seed)
     EXECUTE FUNCTION afresh_refuse();
 """
 _REMEDIES: list[tuple[type[psycopg.Error], str]] = [
@@ -62,28 +58,34 @@ class _Statements:
     def __init__(self, connection: psycopg.Connection, lock: bool) -> None:
         self._connection, self._lock = connection, lock
 
-    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
+    def chains(self) -> Sequence[Chain]:
+        rows = self._connection.execute("SELECT id, seed, length, head FROM afresh_guards ORDER BY id")
+        return [Chain(*row) for row in rows]
+
+    def chain(self, id: int) -> Chain | None:
         # FOR UPDATE waits for whoever is writing to this guard, and then sees what was written.
         row = self._connection.execute(
-            "SELECT id, seed, length, head FROM afresh_guards WHERE fingerprint = %s AND simulated = %s"
-            + (" FOR UPDATE" if self._lock else ""),
-            (fingerprint, simulated),
+            "SELECT id, seed, length, head FROM afresh_guards WHERE id = %s" + (" FOR UPDATE" if self._lock else ""),
+            (id,),
         ).fetchone()
         return None if row is None else Chain(*row)
 
-    def fingerprints(self) -> list[str]:
-        rows = self._connection.execute("SELECT fingerprint FROM afresh_guards WHERE NOT simulated ORDER BY id")
-        return [fingerprint for (fingerprint,) in rows]
+    def first(self, chain: Chain) -> Sealed | None:
+        row = self._connection.execute(
+            "SELECT record, hash FROM afresh_records WHERE guard = %s AND place = 1", (chain.id,)
+        ).fetchone()
+        return None if row is None else Sealed(*row)
 
-    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
-        self._connection.execute(
-            "INSERT INTO afresh_guards (fingerprint, simulated, seed, length, head) VALUES (%s, %s, %s, 0, '') "
-            "ON CONFLICT DO NOTHING",
-            (fingerprint, simulated, seed),
-        )
-        made = self.find(fingerprint, simulated=simulated)
-        assert made is not None  # guards are never removed
-        return made
+    def alone(self) -> None:
+        # Read committed: what others made before they let go of the lock is seen from here on.
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
+
+    def create(self, seed: str) -> Chain:
+        row = self._connection.execute(
+            "INSERT INTO afresh_guards (seed, length, head) VALUES (%s, 0, '') RETURNING id", (seed,)
+        ).fetchone()
+        assert row is not None
+        return Chain(row[0], seed, 0, "")
 
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
         rows = self._connection.execute(

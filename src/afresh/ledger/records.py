@@ -1,9 +1,11 @@
 """The records of a guard's chain, and the hash that links them.
 
-A guard is nothing but its chain: what was fixed when the data were opened, every question paid for, every number
-released, every charge from outside, every division of the budget, in order. A record is written once, as canonical
-JSON; the hash of a record covers its text and the hash before it, so that editing, dropping or reordering any
-record changes every hash after it, up to the head that receipts and the guard's own row carry.
+A guard is nothing but its chain: whose rows they are, the plan, every question paid for, every number released with
+its interval, every number derived from those, every charge from outside, every division of the budget, in order. A
+record is written once, as canonical JSON; the hash of a record covers its text and the hash before it, so that
+editing, dropping or reordering any record changes every hash after it, up to the head that receipts and the guard's
+own row carry. What was released is read back from its record ever after and never computed again: elementary functions
+differ between processors in their last bits.
 
 How records may evolve. A later version may add kinds, and add fields, each with a meaning for the records that
 lack it; it removes none, renames none and changes the meaning of none, because the old text is what the hashes
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -30,14 +32,31 @@ START = ""  # the hash before the first record
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The first record: what stays in force for good."""
+    """The first record: whose rows they are. Everything that follows from the rows themselves is keyed."""
 
     kind: ClassVar[str] = "opened"
     at: datetime
     analyst: str
-    fingerprint: str
+    data: str
+    """A keyed hash of the rows' fingerprint. The key, the guard's seed, stays in the ledger: a plain hash of few
+    possible tables would tell which one it is."""
+    columns: Sequence[Mapping[str, str | None]] = field(hash=False)
+    """Keyed hashes of single columns, by which rows are known again when a table was edited."""
+    new_rows: str | None
+    """Why rows that look like others in this ledger are not theirs, in the words of whoever opened them."""
     simulated: bool
     rows: int
+    seed_digest: str
+    """SHA-256 of the seed that deals rows and keys hashes; the seed itself stays with the guard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan. A later one replaces it until the first answer, outside charge or division, which fixes it for good."""
+
+    kind: ClassVar[str] = "planned"
+    at: datetime
+    analyst: str
     plan: str
     """JSON: the method and its public constants."""
     questions: int
@@ -47,9 +66,7 @@ class Opened:
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None
-    """The cap on the sum of row charges; None where the method keeps no such account, or it follows from the other."""
-    seed_digest: str
-    """SHA-256 of the seed that deals the rows for splitting; the seed itself stays with the guard."""
+    """The cap on the sum of row charges; None where the method keeps no such account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +79,56 @@ class Reserved:
     number: int
     """1, 2, ... in order of reservation, never reused: splitting takes it as its block."""
     digest: str
-    """SHA-256 of the canonical query; one digest is one question."""
+    """A hash of the canonical query; one digest is one question."""
     text: str
-    """The canonical query, readable."""
-    detail: str
-    """JSON: the rest of what is needed to understand the question and to recompute its interval."""
-    method: str
+    """What the question means, readable."""
+    bounds: tuple[float, float]
+    """The scale of the question; what is released is on [0, 1]."""
+    binary: bool
+    """Whether the question only takes the two values at its bounds."""
+    own: bool
+    """Whether it was asked for itself, and not as a part of a `Stated` number."""
     coarseness: float
     """How many times the plan's noise; with the plan's constants, the mechanism's parameters for this answer."""
     charge: float
     """Nats."""
     row_charge: float
+    guess: tuple[float, float] | None
+    """A guess of the analyst's own, on [0, 1]: a value and a half-width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was released for a question: the only thing in a chain that depends on the rows."""
+    """What was released for a question: with what is `Stated`, all in a chain that depends on the rows."""
 
     kind: ClassVar[str] = "answered"
     at: datetime
     number: int
     released: Released = field(hash=False)
+    value: float
+    """What was released on [0, 1]. This and both ends lie on the public grid of `afresh.ledger.base.ENDS`."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A number that an analyst was told, derived from answers: a mean within a group, a difference, a quantile."""
+
+    kind: ClassVar[str] = "stated"
+    at: datetime
+    analyst: str
+    text: str
+    """What it is, readable."""
+    rule: str
+    """The name of the rule by which it follows from its parts."""
+    parameters: Mapping[str, Any] = field(hash=False)
+    parts: tuple[int, ...]
+    """The numbers of the answers it follows from, in the rule's order."""
+    bounds: tuple[float, float]
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +158,11 @@ class Divided:
     shares: Mapping[str, int] = field(hash=False)
 
 
-Record = Opened | Reserved | Answered | Charged | Divided
-_KINDS: dict[str, type[Record]] = {kind.kind: kind for kind in (Opened, Reserved, Answered, Charged, Divided)}
+Record = Opened | Planned | Reserved | Answered | Stated | Charged | Divided
+_KINDS: dict[str, type[Record]] = {
+    kind.kind: kind for kind in (Opened, Planned, Reserved, Answered, Stated, Charged, Divided)
+}
+_TUPLES = ("bounds", "guess", "parts")  # JSON has lists only
 
 
 def encode(record: Record) -> str:
@@ -140,6 +189,9 @@ def decode(text: str) -> Record:
         body["at"] = datetime.fromisoformat(body["at"])
         if body["at"].utcoffset() != timedelta(0):
             raise BrokenChain("a record's time is not in UTC")
+        for name in _TUPLES:
+            if isinstance(body.get(name), list):
+                body[name] = tuple(body[name])
         return _KINDS[kind](**body)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise BrokenChain("a record is not one that afresh wrote") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import stat
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from afresh.errors import LedgerError
+from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger import layout
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
 from afresh.ledger.journal import Chain, Sealed, Transaction
@@ -34,22 +35,35 @@ class _Statements:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def find(self, fingerprint: str, *, simulated: bool) -> Chain | None:
+    def chains(self) -> Sequence[Chain]:
+        rows = self._connection.execute("SELECT id, seed, length, head FROM afresh_guards ORDER BY id")
+        return [_chain(row) for row in rows]
+
+    def chain(self, id: int) -> Chain | None:
         row = self._connection.execute(
-            "SELECT id, seed, length, head FROM afresh_guards WHERE fingerprint = ? AND simulated = ?",
-            (fingerprint, simulated),
+            "SELECT id, seed, length, head FROM afresh_guards WHERE id = ?", (id,)
         ).fetchone()
-        return None if row is None else Chain(*row)
+        return None if row is None else _chain(row)
 
-    def fingerprints(self) -> list[str]:
-        rows = self._connection.execute("SELECT fingerprint FROM afresh_guards WHERE NOT simulated ORDER BY id")
-        return [fingerprint for (fingerprint,) in rows]
+    def first(self, chain: Chain) -> Sealed | None:
+        row = self._connection.execute(
+            "SELECT record, hash FROM afresh_records WHERE guard = ? AND place = 1", (chain.id,)
+        ).fetchone()
+        return None if row is None else _sealed(row)
 
-    def create(self, fingerprint: str, *, simulated: bool, seed: str) -> Chain:
-        made = self._connection.execute(
-            "INSERT INTO afresh_guards (fingerprint, simulated, seed, length, head) VALUES (?, ?, ?, 0, '')",
-            (fingerprint, simulated, seed),
-        )
+    def alone(self) -> None:
+        """A writing transaction of SQLite is alone anyway; what is left is to look for damage that hides a guard."""
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        orphans = self._connection.execute("PRAGMA foreign_key_check").fetchone()
+        (count, last) = self._connection.execute("SELECT count(*), coalesce(max(id), 0) FROM afresh_guards").fetchone()
+        if found != "ok" or orphans is not None or count != last:
+            raise LedgerError(
+                "the ledger is damaged, so nobody can tell whether your rows have a guard; restore it from a copy. A "
+                "new ledger would forget what was spent"
+            )
+
+    def create(self, seed: str) -> Chain:
+        made = self._connection.execute("INSERT INTO afresh_guards (seed, length, head) VALUES (?, 0, '')", (seed,))
         assert made.lastrowid is not None
         return Chain(made.lastrowid, seed, 0, "")
 
@@ -57,7 +71,7 @@ class _Statements:
         rows = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place > ? ORDER BY place", (chain.id, length)
         )
-        return [Sealed(*row) for row in rows]
+        return [_sealed(row) for row in rows]
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         self._connection.executemany(
@@ -106,8 +120,9 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         if identity is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Under a lock, because closing a second descriptor of a file drops the locks SQLite holds on it.
-            with _CREATING, suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with _CREATING:
+                if not self._path.exists():
+                    _create(self._path)
             identity = _identity(self._path)
         connection = sqlite3.connect(
             self._path.as_uri() + "?mode=rw",
@@ -131,13 +146,16 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         return known.format(seconds=self.busy_seconds)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN")  # one view of a file that another process may be creating
+        size = self._path.stat().st_size
+        if size == 0:  # SQLite would take it for a new database; we never leave a ledger empty
+            raise LedgerError(
+                f"the ledger {self.name} is an empty file: what was in it is lost; restore it from a copy. If there "
+                "never was a ledger here, remove the file"
+            )
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        # SQLite takes a file of a few bytes for an empty one, and would write over them.
-        if not pages and self._path.stat().st_size:
+        if not pages:  # SQLite takes a file of a few bytes for an empty one, and would write over them
             raise LedgerError(f"{self.name} is not a ledger, and was left as it is; choose another path")
-        current = layout.version(connection, self.name) == layout.VERSION
-        connection.execute("COMMIT")
+        layout.check(connection, self.name)
         mode = self._write_ahead(connection)
         if mode != "wal":
             raise LedgerError(
@@ -146,10 +164,6 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             )
         for pragma in ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
-        if not current:
-            connection.execute("BEGIN IMMEDIATE")
-            layout.bring_up_to_date(connection, self.name)  # unless another process was faster
-            connection.execute("COMMIT")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
         # The one statement for which SQLite does not wait when another process is at it too.
@@ -161,6 +175,41 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.005)
+
+
+def _create(path: Path) -> None:
+    """A ledger with its tables appears under its name at once, or not at all: an empty file never is a new one."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(draft, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            layout.create(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):  # somebody was faster
+            os.link(draft, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+
+
+def _chain(row: tuple[object, ...]) -> Chain:
+    """A guard as it was written; SQLite keeps whatever damage makes of a value, of whatever type."""
+    id, seed, length, head = row
+    if not (isinstance(id, int) and isinstance(seed, str) and isinstance(length, int) and isinstance(head, str)):
+        raise BrokenChain("the ledger is damaged: a guard of it is no longer one; restore it from a copy")
+    return Chain(id, seed, length, head)
+
+
+def _sealed(row: tuple[object, ...]) -> Sealed:
+    text, hash = row
+    if not (isinstance(text, str) and isinstance(hash, str)):
+        raise BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
+    return Sealed(text, hash)
 
 
 def _code(error: Exception) -> int:

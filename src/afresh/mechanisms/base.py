@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
@@ -86,6 +86,10 @@ class Mechanism(Protocol):
         """What to release about a query with these moments, given one standard normal number."""
         ...
 
+    def admits(self, released: Any, *, binary: bool = False) -> bool:
+        """Whether this could have been released: a number on the public grid, or whatever the mechanism releases."""
+        ...
+
     def value(self, released: Any) -> float:
         """What was released on the scale of the mean, in [0, 1]."""
         ...
@@ -98,6 +102,14 @@ class Mechanism(Protocol):
         """Half the interval's length for a released number that reads `mean`."""
         ...
 
+    def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
+        """The same for the next answer, after all that was released so far."""
+        ...
+
+    def confirmed(self, released: Any) -> bool | None:
+        """Whether the guess behind an answer passed its check; None for mechanisms that guess nothing."""
+        ...
+
     def coarser(self, coarseness: float) -> Self:
         """The same plan's mechanism for an answer with that many times the noise, at a lower charge.
 
@@ -108,7 +120,8 @@ class Mechanism(Protocol):
 
 def grid_step(noise_scale: float) -> float:
     """A power of two at most noise_scale / 1024: low-order bits of a float sum could betray the mean."""
-    return 2.0 ** math.floor(math.log2(noise_scale) - 10)
+    _, exponent = math.frexp(noise_scale)  # exact on every processor, as a logarithm is not
+    return math.ldexp(1.0, exponent - 11)
 
 
 def round_to_grid(value: float, step: float) -> float:

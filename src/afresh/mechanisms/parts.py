@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, Self
 
 from afresh.errors import InvalidArgument
 
 
-class FromAllRows:
+class _HasHalfWidth(Protocol):
+    def half_width(self, mean: float) -> float: ...
+
+
+class NoMemory:
+    """What was released before changes nothing for later answers."""
+
+    def present_half_width(self: _HasHalfWidth, mean: float, released: Sequence[Any]) -> float:
+        """The same as at first."""
+        return self.half_width(mean)
+
+    def confirmed(self, released: Any) -> None:
+        """None: nothing is guessed."""
+        return
+
+
+class FromAllRows(NoMemory):
     """Every answer is made from all rows."""
 
     @property
@@ -72,9 +89,19 @@ class ReleasesMean(ABC):
         """The released number itself."""
         return released
 
+    @property
+    @abstractmethod
+    def grid(self) -> float:
+        """The step of the public grid on which it lies; 0 if there is none."""
+
     @abstractmethod
     def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
         """Each mechanism's own."""
+
+    def admits(self, released: Any, *, binary: bool = False) -> bool:
+        """Within [0, 1] and on the grid."""
+        number = isinstance(released, float | int) and 0 <= released <= 1
+        return number and (self.grid == 0 or float(released / self.grid).is_integer())
 
     def half_width(self, mean: float) -> float:
         """Half the length, around an answer that reads `mean`, of the interval that holds for every query."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from scipy.special import betaincinv
 
 from afresh.engines.base import Moments
-from afresh.mechanisms.parts import EqualAnswers, NoInformation, ReleasesMean
+from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, ReleasesMean
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split(EqualAnswers, NoInformation, ReleasesMean):
+class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
 
     An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
@@ -39,6 +39,18 @@ class Split(EqualAnswers, NoInformation, ReleasesMean):
     def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
         """The question's own."""
         return ((number - 1,),)
+
+    @property
+    def grid(self) -> float:
+        """0: the mean of a question's own rows is released as it is."""
+        return 0.0
+
+    def admits(self, released: Any, *, binary: bool = False) -> bool:
+        """A mean; of a 0/1 question, a number of rows over all of them."""
+        if not super().admits(released):
+            return False
+        hits = released * self.block
+        return not binary or abs(hits - round(hits)) <= 1e-6
 
     @property
     def failure_use(self) -> dict[str, float]:

@@ -53,8 +53,8 @@ class Stabilized(FromAllRows):
     A: float
     theta: float
     H: float
-    most: int = 0
-    """The most answers if some are coarser; 0 in plans of old, whose answers must all have the same noise."""
+    most: int
+    """The most answers if some are coarser; at least `questions`."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -73,7 +73,7 @@ class Stabilized(FromAllRows):
     @property
     def answers(self) -> int:
         """The most answers if some are coarser."""
-        return self.most or self.questions
+        return self.most
 
     @property
     def charge(self) -> float:
@@ -104,6 +104,14 @@ class Stabilized(FromAllRows):
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
         return noisy_transform(self._transform, moments, noise, self.s)
 
+    def admits(self, released: object, *, binary: bool = False) -> bool:
+        """On the grid, or at the end to which it was clipped."""
+        if not isinstance(released, float | int) or not 0 <= released <= self._transform.top * (1 + 1e-12):
+            return False
+        # Theta(1) is an arcsine, whose last bits differ between processors.
+        at_end = math.isclose(released, self._transform.top, rel_tol=1e-12)
+        return at_end or float(released / self.grid).is_integer()
+
     def value(self, released: float) -> float:
         """v = Theta^{-1}(y)."""
         return self._transform.inverse_at(released)
@@ -122,8 +130,6 @@ class Stabilized(FromAllRows):
 
     def coarser(self, coarseness: float) -> Stabilized:
         """Noise s_j = s f, tilt lam s/s_j, bound H s_j/s (section 10, unequal answers)."""
-        if not self.most:
-            raise InvalidArgument("this plan was made by an older version, for answers of equal noise only.")
         lam = self.lam / coarseness
         if not coarseness >= 1 or lam < 1 / math.sqrt(self.v0):
             raise InvalidArgument(

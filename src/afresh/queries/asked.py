@@ -28,6 +28,16 @@ class Asked:
     """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
 
     @property
+    def rule(self) -> str | None:
+        """How the answer follows from those of its queries; None if it is the answer of one."""
+        return None if len(self.queries) == 1 else "within"
+
+    @property
+    def text(self) -> str:
+        """The whole question, readable."""
+        return self.question + (f" where {self.where}" if self.where else "")
+
+    @property
     def _condition(self) -> bool:
         return self.queries[0].expression.type is Type.BOOLEAN
 

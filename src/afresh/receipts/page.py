@@ -54,7 +54,7 @@ def as_markdown(receipt: dict[str, Any]) -> str:
         for answer in answers:
             value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
             question = answer["question"].replace("|", "\\|").replace("\n", " ")
-            lines.append(f"| {answer['number']} | {value} | [{low}, {high}] | `{question}` |")
+            lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | `{question}` |")
     if outside := _outside(receipt):
         lines += ["", "## Revealed outside and charged", "", *(f"- {words}" for words in outside)]
     return "\n".join([*lines, "", _VERIFY, "", f"Head of the chain: `{receipt['chain']['head']}`", ""])
@@ -69,8 +69,9 @@ _SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is promised."
 
 
 def _title(receipt: dict[str, Any]) -> str:
-    count = sum(answer["value"] is not None for answer in receipt["answers"])
-    return f"{count:,} answers from {receipt['data']['rows']:,} rows"
+    count = sum(answer["value"] is not None for answer in receipt["questions"])
+    paid = len(receipt["answers"])
+    return f"{count:,} questions to {receipt['data']['rows']:,} rows, from {paid:,} answers"
 
 
 def _promise(receipt: dict[str, Any]) -> str:
@@ -91,9 +92,11 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
         "limits": f"{plan['questions']:,} answers at full price, {plan['answers']:,} in all, fixed {_day(receipt)}",
         "spent": f"{spent['answers']:,} answers{nats}",
         "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
-        "data": receipt["data"]["fingerprint"],
+        "data": f"{receipt['data']['name']} (a keyed name; the key stays in the ledger)",
         "made": f"{receipt['made_at'][:19].replace('T', ' ')} UTC by {receipt['made_by']}",
     }
+    if receipt["data"]["new_rows"]:
+        facts["new rows"] = receipt["data"]["new_rows"]
     if receipt["shares"]:
         facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in receipt["shares"].items())
     return facts
@@ -116,10 +119,16 @@ def _outside(receipt: dict[str, Any]) -> list[str]:
 
 def _panels(receipt: dict[str, Any]) -> dict[tuple[float, float], list[dict[str, Any]]]:
     panels: defaultdict[tuple[float, float], list[dict[str, Any]]] = defaultdict(list)
-    for answer in receipt["answers"]:
+    for answer in receipt["questions"]:
         if answer["value"] is not None:
             panels[tuple(answer["bounds"])].append(answer)
     return dict(panels)
+
+
+def _numbers(question: dict[str, Any]) -> str:
+    """Which answers it was made of: 3, 3+4, or 3+4+… of many."""
+    numbers = question["numbers"]
+    return "+".join(map(str, numbers[:2])) + ("+…" if len(numbers) > 2 else "")
 
 
 def _panel_title(bounds: tuple[float, float]) -> str:
@@ -151,10 +160,10 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
         value, lower, upper = display.with_interval(answer["value"], answer["low"], answer["high"])
         words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
         when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
-        full = html.escape(f"{answer['number']}. {answer['question']} ({when})")
+        full = html.escape(f"{_numbers(answer)}. {answer['question']} ({when})")
         parts.append(
             f"<g><title>{full}</title>"
-            f'<text x="0" y="{y + 5}">{answer["number"]}</text>'
+            f'<text x="0" y="{y + 5}">{_numbers(answer)}</text>'
             f'<text x="44" y="{y + 5}">{html.escape(words)}</text>'
             f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
             'stroke-width="3" stroke-linecap="round"/>'

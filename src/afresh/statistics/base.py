@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from afresh.queries.text import number
 if TYPE_CHECKING:
     from afresh.evaluation import AnyAsked
     from afresh.guard import Guard
+    from afresh.reading import Reading
 
 
 class Statistic(Protocol):
@@ -37,6 +38,7 @@ class Asker:
 
     guard: Guard
     asked: list[Answer] = field(default_factory=list)
+    parts: list[Reading] = field(default_factory=list)
 
     def ask(self, questions: Sequence[dict[str, Any]], *, later: Sequence[str] = ()) -> list[Answer]:
         """Means of row expressions, given by `Guard.ask`'s arguments.
@@ -46,34 +48,32 @@ class Asker:
         schema = self.guard._engine.schema
         for expression in later:
             make_asked({"expression": expression, "bounds": (0.0, 1.0)}, schema)
-        return self._note(self.guard._answer_all([make_asked(one, schema) for one in questions], len(later)))
+        return self.ask_prepared([make_asked(one, schema) for one in questions], len(later))
 
-    def ask_prepared(self, asked: Sequence[AnyAsked]) -> list[Answer]:
+    def ask_prepared(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
         """Means of questions that were checked."""
-        return self._note(self.guard._answer_all(asked))
-
-    def _note(self, found: list[Answer]) -> list[Answer]:
-        self.asked += found
-        return found
+        found = self.guard._answered(asked, later, own=False)
+        self.asked += [answer for answer, _ in found]
+        self.parts += [part for _, parts in found for part in parts]
+        return [answer for answer, _ in found]
 
     def answer(
-        self, question: str, value: float, interval: Interval, bounds: tuple[float, float], missing: str
+        self, question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
     ) -> Answer:
-        """The answer of a statistic, from the answers of its means."""
+        """The answer of a statistic, which follows by a rule from all that was asked."""
         plan, simulated = self.guard.plan, self.guard._terms.simulated
-        low, high = (min(max(end, bounds[0]), bounds[1]) for end in (interval.low, interval.high))
-        interval = Interval(low, high)
+        stated = self.guard._state(question, rule, parameters, self.parts, bounds)
         covers = (
             f"It covers this in the population the {self.guard.rows:,} rows were drawn from: it follows from "
-            f"{answers_in_words(len(self.asked))}, which hold at once with all others of this guard, with probability "
+            f"{answers_in_words(len(self.parts))}, which hold at once with all others of this guard, with probability "
             f"at least {display.percent(plan.confidence)}, however the questions were chosen."
         )
         return Answer(
             question=question,
             where=None,
             bounds=bounds,
-            value=min(max(value, interval.low), interval.high),
-            interval=interval,
+            value=stated.value,
+            interval=Interval(stated.low, stated.high),
             confidence=plan.confidence,
             covers=coverage(simulated, covers),
             missing=missing,
@@ -82,7 +82,14 @@ class Asker:
             charged_information=sum(answer.charged_information for answer in self.asked),
             left=self.guard._left(),
             simulated=simulated,
+            confirmed=_all_confirmed(self.asked),
+            fixes=next((answer.fixes for answer in self.asked if answer.fixes), None),
         )
+
+
+def _all_confirmed(answers: Sequence[Answer]) -> bool | None:
+    found = [answer.confirmed for answer in answers]
+    return None if None in found else all(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from afresh.answer import Interval
 from afresh.errors import InvalidArgument
 from afresh.queries.text import number
 from afresh.statistics.base import Asker, Measures, check_bounds
@@ -92,11 +91,10 @@ class Histogram:
                 for i, (a, b) in enumerate(itertools.pairwise(edges))
             ]
         )
-        others = math.fsum(answer.low for answer in found)
         bins = {}
         for i, answer in enumerate(found):
-            high = min(answer.high, max(1 - (others - answer.low), answer.low))
             name = f"[{number(edges[i])}, {number(edges[i + 1])}{']' if i == last else ')'}"
-            value = min(answer.value, high)
-            bins[name] = replace(answer, interval=Interval(answer.low, high), value=value)
+            words = f"share of {self.expression} in {name}"
+            told = asker.answer(words, "bin", {"bin": i}, (0.0, 1.0), answer.missing)
+            bins[name] = replace(told, charged=answer.charged, charged_information=answer.charged_information)
         return Measures(f"histogram of {self.expression}", bins)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.answer import Answer, Interval
+from afresh.answer import Answer
 from afresh.errors import InvalidArgument
 from afresh.losses import Brier, ZeroOne
 from afresh.queries.vector import Rows, Values
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
 _MISSING = "A row whose label is missing counts as not positive."
-_OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
 _TENTHS = tuple(i / 10 for i in range(1, 10))
 
 
@@ -88,18 +87,9 @@ class _Cells:
         ]
         return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", _MISSING) for q in queries])
 
-    def answer(self, words: str, value: float, interval: Interval) -> Answer:
-        return self.asker.answer(f"{words} of {self.predicted.name}", value, interval, (0.0, 1.0), _MISSING)
-
-
-def _share(part: Answer, rest: Answer, *, weight: float = 1.0) -> tuple[float, Interval]:
-    """a/(a + w b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
-
-    def ratio(a: float, b: float, otherwise: float) -> float:
-        return a / (a + weight * b) if a + weight * b > 0 else otherwise
-
-    low, high = ratio(part.low, rest.high, 0.0), ratio(part.high, rest.low, 1.0)
-    return ratio(part.value, rest.value, (low + high) / 2), Interval(low, high)
+    def answer(self, words: str, rule: str, parameters: dict[str, Any] | None = None) -> Answer:
+        name = f"{words} of {self.predicted.name}"
+        return self.asker.answer(name, rule, parameters or {}, (0.0, 1.0), _MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +102,8 @@ class Precision:
     def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
         """True positives to false positives."""
         cells = _Cells(holdout, model, name, self.positive)
-        parts = cells.ask([_true_positives(cells.code), _false_positives(cells.code)], True)
-        return cells.answer("precision", *_share(*parts))
+        cells.ask([_true_positives(cells.code), _false_positives(cells.code)], True)
+        return cells.answer("precision", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +116,8 @@ class Recall:
     def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
         """True positives to false negatives."""
         cells = _Cells(holdout, model, name, self.positive)
-        parts = cells.ask([_true_positives(cells.code), _false_negatives(cells.code)], True)
-        return cells.answer("recall", *_share(*parts))
+        cells.ask([_true_positives(cells.code), _false_negatives(cells.code)], True)
+        return cells.answer("recall", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +132,8 @@ class F1:
         cells = _Cells(holdout, model, name, self.positive)
         code = cells.code
         wrong = ("positive in prediction or in truth, not both", lambda p, y: (p == code) != y)
-        right, mistakes = cells.ask([_true_positives(code), wrong], True)
-        return cells.answer("F1", *_share(right, mistakes, weight=0.5))
+        cells.ask([_true_positives(code), wrong], True)
+        return cells.answer("F1", "ratio", {"weight": 0.5})
 
 
 def _true_positives(code: int) -> _Cell:
@@ -192,14 +182,8 @@ class CalibrationError:
             words = f"in [{a!r}, {b!r}{']' if top == np.inf else ')'}"
             wanted.append((f"y (1 - p) {words}", lambda p, y, within=within: (1 - p) * (y & within(p))))
             wanted.append((f"(1 - y) p {words}", lambda p, y, within=within: p * (~y & within(p))))
-        found = cells.ask(wanted, False)
-        value = low = high = 0.0
-        for over, under in zip(found[::2], found[1::2], strict=True):
-            ends = over.low - under.high, over.high - under.low
-            value += abs(over.value - under.value)
-            low += 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
-            high += max(map(abs, ends))
-        return cells.answer("calibration error", value, Interval(low, high))
+        cells.ask(wanted, False)
+        return cells.answer("calibration error", "calibration error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,30 +220,8 @@ class AUC:
                 (f"negatives at or above {cut!r}", lambda p, y, cut=cut: (p >= cut) & ~y),
                 (f"negatives below {cut!r}", lambda p, y, cut=cut: (p < cut) & ~y),
             ]
-        found = cells.ask(wanted, True)
-        true = [_share(*found[i : i + 2]) for i in range(0, len(found), 4)]
-        false = [_share(*found[i + 2 : i + 4]) for i in range(0, len(found), 4)]
-        return cells.answer("AUC", *_area(true, false))
-
-
-def _area(true: Sequence[tuple[float, Interval]], false: Sequence[tuple[float, Interval]]) -> tuple[float, Interval]:
-    """The value by trapezoids; the interval by staircases.
-
-    Rates fall from threshold to threshold, so a bound on one is a bound on its neighbours: running extremes.
-    """
-
-    def ends(rates: Sequence[tuple[float, Interval]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        low = np.maximum.accumulate([interval.low for _, interval in reversed(rates)])[::-1]
-        high = np.minimum.accumulate([interval.high for _, interval in rates])
-        return np.array([1.0, *low, 0.0]), np.array([1.0, *high, 0.0])
-
-    (r_low, r_high), (f_low, f_high) = ends(true), ends(false)
-    low = float(np.sum((f_high[:-1] - f_high[1:]) * r_low[1:]))
-    high = float(np.sum((f_low[:-1] - f_low[1:]) * r_high[:-1]))
-    r = np.array([1.0, *(value for value, _ in true), 0.0])
-    f = np.array([1.0, *(value for value, _ in false), 0.0])
-    value = float(np.sum((f[:-1] - f[1:]) * (r[:-1] + r[1:]) / 2))
-    return value, Interval(low - _OUTWARD, high + _OUTWARD)
+        cells.ask(wanted, True)
+        return cells.answer("AUC", "area")
 
 
 def _check_cuts(name: str, cuts: tuple[float, ...]) -> None:

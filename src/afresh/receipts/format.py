@@ -1,0 +1,189 @@
+"""The format of receipts: the fields of every version, written down literally.
+
+`chain.records` holds the ledger's records verbatim, from the first to the last, and `chain.head` the hash they lead to;
+everything else in a receipt is there to be read, and follows from them. A version never changes. A later one may add
+fields, and gets an entry of its own here; a receipt is read, and compared with its records, by the version it states,
+so that old receipts verify for ever. A field that its version does not have is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from afresh.errors import BrokenChain, InvalidArgument
+from afresh.ledger.account import Account
+from afresh.ledger.records import seal
+from afresh.plan import Plan
+from afresh.transcript import Record, transcribed
+
+if TYPE_CHECKING:
+    from afresh.ledger.journal import Sealed
+
+NAME = "afresh receipt"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the records of a guard say."""
+
+    account: Account
+    records: Sequence[str]
+    plan: Plan
+
+    @property
+    def questions(self) -> tuple[Record, ...]:
+        """What analysts asked, with the answers that each was made of."""
+        return transcribed(self.account.entries, list(self.account.stated.values()))
+
+
+def read_chain(records: Sequence[str]) -> Facts:
+    """The facts of a chain, verified record by record."""
+    account = Account()
+    for text in records:
+        account.read(text, seal(account.head, text))
+    if account.opened is None or account.limits is None:
+        raise BrokenChain("the chain does not begin with the rows and a plan")
+    return Facts(account, list(records), Plan.thaw(account.limits.plan))
+
+
+def texts(chain: Sequence[Sealed]) -> list[str]:
+    """The records of a chain as a receipt carries them."""
+    return [sealed.text for sealed in chain]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One version: its fields, and what they are in a receipt of these facts."""
+
+    fields: Mapping[str, Any]
+    """Names to what is within: None for a value, a mapping for an object, a list of one mapping for a list of such."""
+    write: Callable[[Facts], dict[str, Any]]
+
+
+_QUESTION = dict.fromkeys(
+    ("question", "bounds", "value", "low", "high", "charge", "analyst", "asked_at", "answered_at", "rule", "numbers")
+)
+_ANSWER = dict.fromkeys(
+    (
+        *("number", "question", "bounds", "value", "low", "high", "charge", "coarseness"),
+        *("analyst", "asked_at", "answered_at", "digest"),
+    )
+)
+_FIELDS_1 = {
+    "format": None,
+    "version": None,
+    "made_by": None,
+    "made_at": None,
+    "data": dict.fromkeys(("name", "rows", "new_rows")),
+    "simulated": None,
+    "plan": dict.fromkeys(("method", "rows", "questions", "answers", "confidence", "information", "constants")),
+    "opened_at": None,
+    "spent": dict.fromkeys(("answers", "information", "outside")),
+    "questions": [_QUESTION],
+    "answers": [_ANSWER],
+    "outside": [dict.fromkeys(("what", "basis", "charge", "at"))],
+    "shares": None,
+    "chain": dict.fromkeys(("head", "length", "records")),
+}
+
+
+def _write_1(facts: Facts) -> dict[str, Any]:
+    account, plan, questions = facts.account, facts.plan, facts.questions
+    opened, limits, spent = account.opened, account.limits, account.spent()
+    assert opened is not None
+    assert limits is not None
+    constants = json.loads(limits.plan)
+    method = constants.pop("method")
+    answers = {each.number: each for record in questions for each in record.parts or (record,)}
+    return {
+        "data": {"name": opened.data, "rows": opened.rows, "new_rows": opened.new_rows},
+        "simulated": opened.simulated,
+        "plan": {
+            "method": method,
+            "rows": opened.rows,
+            "questions": limits.questions,
+            "answers": limits.answers,
+            "confidence": plan.confidence,
+            "information": plan.information,
+            "constants": constants,
+        },
+        "opened_at": opened.at.isoformat(),
+        "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
+        "questions": [
+            {
+                **{name: getattr(record, name) for name in _QUESTION if name not in ("bounds", "numbers")},
+                "bounds": list(record.bounds),
+                "numbers": [part.number for part in record.parts] or [record.number],
+            }
+            for record in questions
+        ],
+        "answers": [
+            {
+                **{name: getattr(answers[number], name) for name in _ANSWER if name != "bounds"},
+                "bounds": list(answers[number].bounds),
+            }
+            for number in sorted(answers)
+        ],
+        "outside": [
+            {"what": each.text, "basis": dict(each.basis), "charge": each.charge, "at": each.at.isoformat()}
+            for each in account.charged
+        ],
+        "shares": dict(account.shares),
+        "chain": {"head": account.head, "length": account.length, "records": list(facts.records)},
+    }
+
+
+FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1)}
+
+
+def format_of(document: object) -> Format:
+    """The format that a document states; `InvalidArgument` if it is not a receipt that this afresh can read."""
+    if not isinstance(document, dict) or document.get("format") != NAME:
+        raise InvalidArgument(f'this is not a receipt: it has no "format": "{NAME}".')
+    version = document.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version not in FORMATS:
+        raise InvalidArgument(
+            f"the receipt has version {version!r}, this afresh knows up to {max(FORMATS)}; upgrade afresh."
+        )
+    return FORMATS[version]
+
+
+def check_fields(document: Any, fields: Any, where: str = "the receipt") -> None:
+    """Refuse a document that lacks a field of its version, or has one that it does not know."""
+    if isinstance(fields, list):
+        if not isinstance(document, list):
+            raise InvalidArgument(f"{where} is not a list")
+        for place, each in enumerate(document):
+            check_fields(each, fields[0], f"{where}[{place}]")
+    elif fields is not None:
+        if not isinstance(document, dict):
+            raise InvalidArgument(f"{where} is not an object")
+        if missing := fields.keys() - document.keys():
+            raise InvalidArgument(f"{where} lacks {', '.join(sorted(missing))}")
+        if unknown := document.keys() - fields.keys():
+            raise InvalidArgument(f"{where} has fields its version does not know: {', '.join(sorted(unknown))!a}")
+        for name, within in fields.items():
+            check_fields(document[name], within, name if where == "the receipt" else f"{where}.{name}")
+
+
+def loads(text: str) -> Any:
+    """JSON as a receipt may be: a name twice in one object, or a number that is none, is refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise InvalidArgument("this is not a receipt: a name stands twice in one object.")
+        return found
+
+    def no_number(name: str) -> Any:
+        raise InvalidArgument(f"this is not a receipt: {name} is no number.")
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument("this is not a receipt: it is not JSON.") from None
