@@ -16,7 +16,19 @@ from fractions import Fraction
 from typing import Any
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
-from afresh.ledger.base import SLACK, Entry, Limits, Outcome, Outside, Question, Spent, Statement, Terms
+from afresh.ledger.base import (
+    SLACK,
+    Entry,
+    Limits,
+    Outcome,
+    Outside,
+    Question,
+    Spent,
+    Statement,
+    Terms,
+    check_count,
+    check_text,
+)
 from afresh.ledger.records import (
     START,
     Answered,
@@ -94,6 +106,9 @@ class Account:
     def _take(self, record: Record) -> None:
         match record:
             case Opened():
+                check_count("rows", record.rows)
+                check_text("data", record.data)
+                list(record.columns)
                 self.opened = record
             case Planned():
                 self.check_replan()

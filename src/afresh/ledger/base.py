@@ -238,7 +238,7 @@ def check_amount(name: str, value: float) -> None:
 
 def check_count(name: str, value: int) -> None:
     """Refuse what is no count, or too large a one."""
-    if not 0 <= value <= _LARGEST:
+    if not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise InvalidArgument(f"{name} == {value}, must be between 0 and 2^63 - 1")
 
 

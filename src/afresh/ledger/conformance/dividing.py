@@ -69,7 +69,7 @@ class DividingTests(StorageTests):
         with pytest.raises(InvalidArgument, match=words):
             ledger.divide(terms, shares)
         assert ledger.shares(terms) == {}
-        assert len(ledger.chain(terms)) == 1
+        assert len(ledger.chain(terms)) == 2
 
     def test_a_later_division_replaces_the_earlier_within_what_was_spent(self, ledger: Ledger) -> None:
         terms = opened(ledger, questions=5, information=5.0)
@@ -87,7 +87,7 @@ class DividingTests(StorageTests):
         ledger.divide(terms, {})
         ledger.reserve(terms, [question("d"), question("e")], "ada")
         assert ledger.shares(terms) == {}
-        assert len(ledger.chain(terms)) == 1 + 3 + 5
+        assert len(ledger.chain(terms)) == 2 + 3 + 5
 
     def test_a_budget_of_nothing_can_be_divided_into_nothing(self, ledger: Ledger) -> None:
         terms = opened(ledger, questions=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pytest
@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from afresh.errors import BudgetExhausted, InvalidArgument
-from afresh.ledger import Ledger, Outside, Question, Terms
-from afresh.ledger.conformance.storage import Storage, StorageTests, on_one_storage
+from afresh.ledger import Ledger, Limits, Outside, Question, Terms
+from afresh.ledger.conformance.storage import Storage, StorageTests, on_one_storage, released, result
+from afresh.ledger.known import PlainIdentity
 
 analysts = st.sampled_from(["ada", "bob", "eve"])
 charges = st.sampled_from([0.0, 0.1, 1 / 3, 1.0])
 sides = st.integers(0, 1)
-keys = st.tuples(st.sampled_from(["one", "two"]), st.booleans())
+keys = st.sampled_from(["one", "two"])
 asked = st.tuples(st.sampled_from("abcdefgh"), charges, st.sampled_from([1.0, 2.0, 4.0]), charges)
-Key = tuple[str, bool]
+Key = str
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Model:
     paid: list[Paid] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
+    divided: bool = False
 
     def serving(self, digest: str, coarseness: float) -> Paid | None:
         found = [paid for paid in self.paid if paid.digest == digest and paid.coarseness <= coarseness]
@@ -110,17 +112,12 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def terms(self, key: Key, side: int) -> Terms:
         model = self.models.setdefault(key, copy.deepcopy(self.empty))
-        terms = self.ledgers[side].open(
-            self.run + key[0],
-            plan=f"{len(self.opened)}",
-            rows=5,
-            questions=model.questions,
-            answers=model.answers,
-            information=float(model.information),
-            row_share=None if model.row_share is None else float(model.row_share),
-            simulated=key[1],
-        )
-        assert self.opened.setdefault(key, terms) == terms
+        row_share = None if model.row_share is None else float(model.row_share)
+        limits = Limits("plan", model.questions, model.answers, float(model.information), row_share)
+        terms = self.ledgers[side].open(PlainIdentity(self.run + key, 5), limits)
+        first = self.opened.setdefault(key, terms)
+        assert replace(first, fixed=terms.fixed) == terms
+        assert terms.fixed == bool(model.paid or model.outside or model.divided)
         return terms
 
     @rule(key=keys, side=sides, who=analysts, asked=st.lists(asked, max_size=4))
@@ -133,7 +130,7 @@ class LedgerMachine(RuleBasedStateMachine):
         nats = sum((Fraction(paid.charge) for paid in new.values()), Fraction(0))
         rows = sum((Fraction(paid.row_charge) for paid in new.values()), Fraction(0))
         fits = not new or model.fits(who, len(new), nats, rows, model.shares)
-        questions = [Question(d, f"text {d}", "{}", charge, r, "", c) for d, charge, c, r in asked]
+        questions = [Question(d, f"text {d}", charge, r, c) for d, charge, c, r in asked]
         if not fits:
             with pytest.raises(BudgetExhausted) as refusal:
                 self.ledgers[side].reserve(terms, questions, who)
@@ -145,7 +142,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for entry, (digest, _, coarseness, _) in zip(entries, asked, strict=True):
             serving = model.serving(digest, coarseness)
             assert serving is model.paid[entry.number - 1]
-            assert (entry.charge, entry.released, entry.new) == (serving.charge, serving.released, digest in new)
+            assert (entry.charge, released(entry), entry.new) == (serving.charge, serving.released, digest in new)
 
     @rule(key=keys, side=sides, pick=st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), max_size=3))
     def record(self, key: Key, side: int, pick: list[tuple[int, float]]) -> None:
@@ -155,8 +152,8 @@ class LedgerMachine(RuleBasedStateMachine):
         for entry, value in chosen:
             paid = model.paid[entry.number - 1]
             paid.released = value if paid.released is None else paid.released
-        stored = self.ledgers[side].record_many(terms, chosen)
-        assert [entry.released for entry in stored] == [model.paid[e.number - 1].released for e, _ in chosen]
+        stored = self.ledgers[side].record_many(terms, [(entry, result(value)) for entry, value in chosen])
+        assert [released(entry) for entry in stored] == [model.paid[e.number - 1].released for e, _ in chosen]
 
     @rule(
         key=keys,
@@ -186,6 +183,7 @@ class LedgerMachine(RuleBasedStateMachine):
             model.fits(name, 0, nothing, nothing, shares) for name in names
         ):
             self.ledgers[side].divide(terms, shares)
+            model.divided = model.divided or shares != model.shares
             model.shares = shares
         else:
             with pytest.raises(InvalidArgument):
@@ -200,7 +198,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def agrees(self) -> None:
         for key, terms in self.opened.items():
             model, ledger = self.models[key], self.ledgers[0]
-            stored = [(e.digest, e.charge, e.coarseness, e.analyst, e.released) for e in ledger.entries(terms)]
+            stored = [(e.digest, e.charge, e.coarseness, e.analyst, released(e)) for e in ledger.entries(terms)]
             assert stored == [(p.digest, p.charge, p.coarseness, p.analyst, p.released) for p in model.paid]
             assert ledger.shares(terms) == model.shares
             spent = ledger.spent(terms)
@@ -211,8 +209,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.restart(0)
-        for (fingerprint, simulated), terms in self.opened.items():
-            assert self.ledgers[0].terms(self.run + fingerprint, simulated=simulated) == terms  # the chain verifies
+        for key, terms in self.opened.items():
+            found = self.ledgers[0].find(PlainIdentity(self.run + key, 5))
+            assert found == replace(terms, fixed=found is not None and found.fixed)  # the chain verifies
         for ledger in self.ledgers:
             ledger.close()
 

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-from afresh.ledger import Entry, Ledger, Question, Terms
+from afresh.ledger import Entry, Ledger, Limits, Outcome, Question, Terms, outcome
 from afresh.ledger.journal import Journal, Sealed
+from afresh.ledger.known import PlainIdentity
+from afresh.ledger.records import Released
 
 
 class Storage(Protocol):
@@ -69,16 +71,37 @@ on_one_storage = settings(
 )
 
 
-def opened(ledger: Ledger, fingerprint: str = "data", questions: int = 10, **others: Any) -> Terms:
-    return ledger.open(
-        fingerprint, questions=questions, **{"plan": '{"k": 1}', "rows": 100, "information": 1e3, **others}
-    )
+def opened(
+    ledger: Ledger,
+    fingerprint: str = "data",
+    questions: int = 10,
+    *,
+    plan: str = '{"k": 1}',
+    rows: int = 100,
+    information: float = 1e3,
+    answers: int | None = None,
+    row_share: float | None = None,
+    **others: Any,
+) -> Terms:
+    limits = Limits(plan, questions, questions if answers is None else answers, information, row_share)
+    return ledger.open(PlainIdentity(fingerprint, rows), limits, **others)
+
+
+def known(ledger: Ledger, fingerprint: str = "data") -> Terms | None:
+    return ledger.find(PlainIdentity(fingerprint, 100))
 
 
 def question(name: str, charge: float = 1.0, coarseness: float = 1.0, row_charge: float = 0.0) -> Question:
-    return Question(
-        f"digest of {name}", name, '{"bounds": [0, 1]}', charge, row_charge, method="any", coarseness=coarseness
-    )
+    return Question(f"digest of {name}", name, charge, row_charge, coarseness=coarseness)
+
+
+def result(released: Released) -> Outcome:
+    """An outcome with this released number, whatever it is."""
+    return outcome(released, 0.5, 0.25, 0.75)
+
+
+def released(entry: Entry) -> Released | None:
+    return None if entry.outcome is None else entry.outcome.released
 
 
 def names(entries: Sequence[Entry]) -> list[tuple[int, str]]:

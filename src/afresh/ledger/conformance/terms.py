@@ -9,41 +9,65 @@ from typing import Any
 
 import pytest
 
-from afresh.errors import BudgetExhausted, InvalidArgument, LedgerError
-from afresh.ledger import Ledger
-from afresh.ledger.conformance.storage import Connect, StorageTests, names, opened, question
+from afresh.errors import InvalidArgument, LedgerError, PlanMismatch
+from afresh.ledger import Ledger, Limits, Outside
+from afresh.ledger.conformance.storage import Connect, StorageTests, known, names, opened, question
 
 
 class TermsTests(StorageTests):
     def test_unknown_data_have_no_terms(self, ledger: Ledger) -> None:
-        assert ledger.terms("data") is None
+        assert known(ledger) is None
 
     def test_terms_keep_what_they_were_made_with(self, ledger: Ledger) -> None:
         before = datetime.now(UTC)
         terms = opened(ledger, information=0.1, answers=12, row_share=1 / 3)
-        assert (terms.fingerprint, terms.plan, terms.rows) == ("data", '{"k": 1}', 100)
-        assert (terms.questions, terms.answers, terms.information, terms.row_share) == (10, 12, 0.1, 1 / 3)
-        assert terms.simulated is False
-        assert before <= terms.created_at <= datetime.now(UTC)
-        assert terms.created_at.utcoffset() == timedelta(0)
+        assert terms.limits == Limits('{"k": 1}', 10, 12, 0.1, 1 / 3)
+        assert (terms.rows, terms.simulated, terms.fixed, terms.new_rows) == (100, False, False, None)
+        assert before <= terms.opened_at <= datetime.now(UTC)
+        assert terms.opened_at.utcoffset() == timedelta(0)
         assert len(bytes.fromhex(terms.seed)) == 32
-        assert ledger.terms("data") == terms
+        assert known(ledger) == terms
 
-    def test_first_opening_stands(self, connect: Connect) -> None:
+    def test_the_plan_can_change_until_something_is_paid_for(self, connect: Connect) -> None:
         first = opened(connect())
-        again = connect()
-        assert again.open("data", plan="other", rows=7, questions=99, information=9.0) == first
-        assert again.terms("data") == first
+        again = opened(connect(), plan="other", questions=99, information=9.0)
+        assert (again.limits.questions, again.seed, again.fixed) == (99, first.seed, False)
+        ledger = connect()
+        ledger.reserve(again, [question("a")])
+        stands = opened(connect(), plan="third", questions=5)
+        assert stands.limits == again.limits
+        assert stands.fixed
 
-    def test_simulated_data_share_nothing_with_real_ones(self, ledger: Ledger) -> None:
-        real = opened(ledger)
-        assert ledger.terms("data", simulated=True) is None
-        simulated = opened(ledger, simulated=True)
-        assert simulated.simulated is True
-        assert simulated.seed != real.seed
-        ledger.reserve(simulated, [question("a")])
-        assert ledger.entries(real) == []
-        assert ledger.terms("data") == real
+    def test_the_first_payment_fixes_the_plan_of_whoever_pays(self, connect: Connect) -> None:
+        mine, ledger, other = opened(connect(), questions=3), connect(), connect()
+        theirs = opened(other, plan="other", questions=4)
+        ledger.reserve(mine, [question("a"), question("b"), question("c")])
+        with pytest.raises(PlanMismatch, match="Nothing was charged"):
+            other.reserve(theirs, [question("d")])
+        with pytest.raises(PlanMismatch):
+            other.charge(theirs, Outside("a mean", {}, 1.0))
+        with pytest.raises(PlanMismatch):
+            other.divide(theirs, {"ada": 1})
+        found = known(connect())
+        assert found is not None
+        assert found.limits == mine.limits
+        assert len(other.entries(theirs)) == 3
+
+    @pytest.mark.parametrize("what", ["charge", "divide"])
+    def test_a_charge_or_a_division_fixes_the_plan_too(self, connect: Connect, what: str) -> None:
+        ledger = connect()
+        terms = opened(ledger)
+        if what == "charge":
+            ledger.charge(terms, Outside("a mean", {}, 1.0))
+        else:
+            ledger.divide(terms, {"ada": 1})
+        assert opened(connect(), plan="other", questions=20).limits == terms.limits
+
+    def test_what_is_published_does_not_tell_the_rows(self, ledger: Ledger) -> None:
+        terms = opened(ledger, "a fingerprint")
+        assert not any("a fingerprint" in record.text for record in ledger.chain(terms))
+        assert ledger.published(terms.data) == [record.text for record in ledger.chain(terms)]
+        assert ledger.published("unknown") == []
 
     def test_each_data_have_their_own_seed_and_numbers(self, ledger: Ledger) -> None:
         one, two = opened(ledger, "one"), opened(ledger, "two")
@@ -61,8 +85,6 @@ class TermsTests(StorageTests):
             ({"questions": -1}, "questions =="),
             ({"questions": 2**63}, "questions =="),
             ({"answers": 9}, "at least questions == 10"),
-            ({"fingerprint": ""}, "a digest of the rows"),
-            ({"fingerprint": "\0"}, "a digest of the rows"),
             ({"plan": "\ud800"}, "surrogates"),
             ({"analyst": "\ud800"}, "surrogates"),
         ],
@@ -70,21 +92,23 @@ class TermsTests(StorageTests):
     def test_what_cannot_be_stored_exactly_is_refused(self, ledger: Ledger, wrong: dict[str, Any], words: str) -> None:
         with pytest.raises(InvalidArgument, match=words):
             opened(ledger, **wrong)
-        assert ledger.terms("data") is None
+        assert known(ledger) is None
 
     def test_terms_of_another_ledger_are_refused(self, ledger: Ledger) -> None:
         terms = opened(ledger)
-        for foreign in (replace(terms, fingerprint="unknown"), replace(terms, seed="00" * 32)):
+        for foreign in (replace(terms, guard=99), replace(terms, seed="00" * 32)):
             with pytest.raises(LedgerError, match="not opened in this ledger"):
                 ledger.reserve(foreign, [question("a")])
 
     def test_forged_caps_do_not_count(self, ledger: Ledger) -> None:
         terms = opened(ledger, questions=1)
-        forged = replace(terms, questions=10, answers=10, information=1e9)
-        with pytest.raises(BudgetExhausted):
-            ledger.reserve(forged, [question("a"), question("b")])
-        with pytest.raises(InvalidArgument, match="the whole has 1"):
+        ledger.reserve(terms, [question("a")])
+        forged = replace(terms, limits=replace(terms.limits, questions=10, answers=10, information=1e9))
+        with pytest.raises(PlanMismatch):
+            ledger.reserve(forged, [question("b")])
+        with pytest.raises(PlanMismatch):
             ledger.divide(forged, {"ada": 5})
+        assert len(ledger.entries(forged)) == 1
 
     def test_closed_ledger_says_so(self, ledger: Ledger) -> None:
         terms = opened(ledger)
