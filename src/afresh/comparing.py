@@ -11,7 +11,7 @@ import numpy as np
 
 from afresh import display
 from afresh.answer import Interval, coverage
-from afresh.comparison import Comparison, Ranking, rank
+from afresh.comparison import Comparison, Identical, Ranking, rank
 from afresh.difference import read_difference, smallest_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.queries.asked import check_precision
@@ -27,24 +27,22 @@ if TYPE_CHECKING:
 
 def compare(
     holdout: Holdout, a: Any, b: Any, names: Sequence[str] | None, loss: Loss, precision: float | None
-) -> Comparison:
+) -> Comparison | Identical:
     """The difference of the mean losses of two models."""
     guard = holdout.guard
     first, second = holdout._predict([a, b], names, loss)
     scale = loss.bounds[1] - loss.bounds[0]
     coarseness = coarseness_of(holdout, loss, precision)
-    value, interval, smallest, charged = 0.0, Interval(0.0, 0.0), 0.0, 0
-    covers = (
-        f"Both make the same predictions for all {holdout.rows:,} rows, so there is no difference on rows with these "
-        "features. Of rows with others this says nothing."
-    )
-    if first.digest != second.digest:
-        ((value, interval, smallest, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
-        covers = coverage(
-            guard._terms.simulated,
-            f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
-            f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
+    if _identical(holdout, first, second):
+        return Identical(
+            first.name, second.name, loss.words, rows=holdout.rows, left=guard._left(), simulated=guard._terms.simulated
         )
+    ((value, interval, smallest, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
+    covers = coverage(
+        guard._terms.simulated,
+        f"The interval covers the difference {guard._target}, at once with all others of this guard, with probability "
+        f"at least {display.percent(guard.plan.confidence)}.",
+    )
     return Comparison(
         a=first.name,
         b=second.name,
@@ -61,6 +59,11 @@ def compare(
         left=guard._left(),
         simulated=guard._terms.simulated,
     )
+
+
+def _identical(holdout: Holdout, a: Predicted, b: Predicted) -> bool:
+    """Whether both make the same predictions, which anybody can see where features are public, and nobody where not."""
+    return holdout.visibility == "public" and a.digest == b.digest
 
 
 def coarseness_of(holdout: Holdout, loss: Loss, precision: float | None) -> float:
@@ -81,9 +84,9 @@ def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
     scores = holdout._scores(predicted, loss)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
-    best = predicted[leader].digest  # of the same predictions nothing needs to be asked
-    others = [place for place, each in enumerate(predicted) if each.digest != best]
-    to_leader = [Interval(0.0, 0.0) if each.digest == best else None for each in predicted]
+    same = [_identical(holdout, each, predicted[leader]) for each in predicted]
+    others = [place for place in range(len(predicted)) if place != leader and not same[place]]
+    to_leader: list[Interval | None] = [None] * len(predicted)
     charged, scale = sum(score.charged for score in scores), loss.bounds[1] - loss.bounds[0]
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
@@ -93,14 +96,12 @@ def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None
     except BudgetExhausted:
         pass  # the scores, which are paid for, give an order of their own, with more ties
     guard = holdout.guard
-    ranked = tuple(rank([each.name for each in predicted], scores, to_leader))
+    ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
     return Ranking(ranked, loss.words, guard.plan.confidence, charged, guard._left(), guard._terms.simulated)
 
 
 def _scaled(interval: Interval, scale: float) -> Interval:
     """From [-1, 1] to the units of the loss, rounded outward."""
-    if interval.low == interval.high == 0:
-        return interval
     low, high = interval.low * scale, interval.high * scale
     for _ in range(2):  # a difference and a product: two roundings
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
@@ -184,7 +185,7 @@ def _of_both(
     from afresh.losses import Custom
 
     def values(rows: Rows) -> Values:
-        return function(*(loss.rows(each.values, holdout._labels, rows) for each in (a, b)))
+        return function(*(each.losses(loss, holdout._labels, rows) for each in (a, b)))
 
     parts = [kind, loss.words, a.digest, b.digest]
     return holdout._query(words, parts, values, one_thread=isinstance(loss, Custom), **more)

@@ -14,6 +14,7 @@ from afresh.outside import convert, spent_by
 from afresh.plan import Plan
 from afresh.reading import Reading, record_of, rescaled
 from afresh.releasing import Release, Wanted
+from afresh.scope import Scope
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -43,6 +44,7 @@ class Guard(display.Shown):
         self.plan, self.analyst = plan, analyst
         self._engine, self._ledger, self._terms, self._draw = engine, ledger, terms, draw
         self._owns_ledger, self._closed = owns_ledger, False
+        self._scope = Scope()  # a holdout declares more
 
     @property
     def rows(self) -> int:
@@ -90,6 +92,7 @@ class Guard(display.Shown):
     def _answer_all(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
         """Answer questions that were checked, if as many `later` ones can be paid as well."""
         self._check_open()
+        self._scope.check(query for one in asked for query in one.queries)
         wanted = [
             Wanted(query, self._coarseness(one.precision), self._guess(one.guess))
             for one in asked
@@ -153,11 +156,16 @@ class Guard(display.Shown):
             simulated=self._terms.simulated,
         )
 
+    @property
+    def _target(self) -> str:
+        """What the truths of its answers are means over, in words."""
+        return self._scope.words(self.rows, dealt=self.plan.mechanism.dealt > 0)
+
     def _covers(self, asked: AnyAsked) -> str:
         return coverage(
             self._terms.simulated,
-            f"It covers {asked.about_value}, in the population the {self.rows:,} rows were drawn from. All "
-            f"answers of this guard, up to {self.plan.answers:,}, hold at once with probability at least "
+            f"It covers {asked.about_value}, {self._target}. All answers of this guard, up to "
+            f"{self.plan.answers:,}, hold at once with probability at least "
             f"{display.percent(self.plan.confidence)}, however the questions were chosen.",
         )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import afresh
 from afresh.answer import Interval
-from afresh.comparison import Comparison, rank
+from afresh.comparison import Comparison, Identical, rank
 from afresh.difference import read_difference, resolution
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
@@ -61,18 +61,23 @@ def test_comparisons(method: str) -> None:
         assert (tied.verdict, tied.better) == ("cannot tell", None)
         assert tied.rows_needed is None or tied.rows_needed > N
         same = holdout.compare(GOOD, GOOD.astype(bool))
-        assert (same.verdict, same.charged, same.low, same.high) == ("no difference", 0, 0, 0)
+        assert isinstance(same, Identical)
+        assert (same.verdict, same.charged, same.better) == ("identical on these rows", 0, None)
+        assert same.interval is same.low is same.high is same.confidence is None
         assert "same predictions for all 20,000 rows" in str(same)
-        assert "population" not in same.covers  # on rows that are not here they may differ
+        assert "%" not in str(same)  # no confidence: on rows that are not here they may differ
+        assert json.loads(same.to_json())["low"] is None
+        assert isinstance(tied, Comparison)
+        assert isinstance(first, Comparison)
         # paired is narrower than two scores
         a, b = holdout.score_many([GOOD, CLOSE])
         assert tied.interval.half_width < (a.interval.half_width + b.interval.half_width) / 2
         assert first.interval.half_width == pytest.approx(holdout.resolution(0.1), rel=0.5)
         opposite = holdout.compare(GOOD, 1 - GOOD)  # they always disagree, mostly to one side
+        assert isinstance(opposite, Comparison)
         assert opposite.better == "A"
         assert opposite.smallest_difference == pytest.approx(holdout.resolution(1), rel=0.05)
         assert opposite.interval.half_width < opposite.smallest_difference
-        assert same.smallest_difference == 0
         assert verify(holdout.guard.receipt()).passed
         assert json.loads(first.to_json())["verdict"] == "A is better"
         assert "A is better" in repr(first)
@@ -185,7 +190,8 @@ def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
     with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
         ranking = holdout.best_of([GOOD, GOOD.copy()], names=["first", "second"])
         assert ranking.charged == 1
-        assert [(model.places, model.to_leader) for model in ranking.models] == [((1, 2), Interval(0, 0))] * 2
+        assert [(model.places, model.to_leader, model.leads) for model in ranking.models] == [((1, 2), None, True)] * 2
+        assert [model["to_leader"] for model in json.loads(ranking.to_json())["models"]] == [None, None]
         assert repr(ranking) == "Ranking(2 may be the best of 2 at 95 %, simulated)"
         assert repr(holdout.best_of([GOOD, 1 - GOOD, GOOD.copy()], names=list("abc"))).startswith("Ranking(2 may be")
 

@@ -64,7 +64,7 @@ class Asker:
         low, high = (min(max(end, bounds[0]), bounds[1]) for end in (interval.low, interval.high))
         interval = Interval(low, high)
         covers = (
-            f"It covers this in the population the {self.guard.rows:,} rows were drawn from: it follows from "
+            f"It covers this, {self.guard._target}: it follows from "
             f"{answers_in_words(len(self.asked))}, which hold at once with all others of this guard, with probability "
             f"at least {display.percent(plan.confidence)}, however the questions were chosen."
         )

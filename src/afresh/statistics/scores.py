@@ -6,6 +6,7 @@ positive.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,21 +65,26 @@ class _Cells:
         names = None if self.name is None else [self.name]
         (self.predicted,) = self.holdout._predict([self.model], names, loss)
         self.asker = Asker(self.holdout.guard)
-        values = self.predicted.values
+
+    def _values(self) -> NDArray[Any]:
+        """Predicted classes, or probabilities of the positive one; not positive where there is no prediction."""
+        values, invalid = self.predicted.made()
         if self.probabilities and values.ndim == 2:
             values = np.ascontiguousarray(values[:, self.code])
         elif self.probabilities and self.code == 0:
             values = 1 - values
-        self.values: NDArray[Any] = values
+        if invalid is None:
+            return values
+        return np.where(invalid, values.dtype.type(0 if self.probabilities or self.code else 1), values)
 
     def ask(self, cells: Sequence[_Cell], binary: bool) -> list[Answer]:
         """The answers of named functions of (prediction, whether the label is positive), one answer each."""
         from afresh.evaluation import VectorAsked
 
-        code, codes, values = self.code, self.holdout._labels.codes, self.values
+        code, codes, values = self.code, self.holdout._labels.codes, functools.cache(self._values)
 
         def of(function: _Function) -> Callable[[Rows], Values]:
-            return lambda rows: function(values[rows], codes[rows] == code)
+            return lambda rows: function(values()[rows], codes[rows] == code)
 
         queries = [
             self.holdout._query(
