@@ -31,6 +31,11 @@ _OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of
 _TENTHS = tuple(i / 10 for i in range(1, 10))
 
 
+_INVALID = (
+    "A row whose label is missing counts as not positive, and one without a valid prediction as not predicted to be."
+)
+
+
 class ModelStatistic(Protocol):
     """Something to measure of a model's predictions."""
 
@@ -66,6 +71,10 @@ class _Cells:
         (self.predicted,) = self.holdout._predict([self.model], names, loss)
         self.asker = Asker(self.holdout.guard)
 
+    @property
+    def _missing(self) -> str:
+        return _INVALID if self.holdout.visibility == "hidden" else _MISSING
+
     def _values(self) -> NDArray[Any]:
         """Predicted classes, or probabilities of the positive one; not positive where there is no prediction."""
         values, invalid = self.predicted.made()
@@ -92,10 +101,10 @@ class _Cells:
             )
             for words, f in cells
         ]
-        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", _MISSING) for q in queries])
+        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", self._missing) for q in queries])
 
     def answer(self, words: str, value: float, interval: Interval) -> Answer:
-        return self.asker.answer(f"{words} of {self.predicted.name}", value, interval, (0.0, 1.0), _MISSING)
+        return self.asker.answer(f"{words} of {self.predicted.name}", value, interval, (0.0, 1.0), self._missing)
 
 
 def _share(part: Answer, rest: Answer, *, weight: float = 1.0) -> tuple[float, Interval]:
