@@ -101,7 +101,8 @@ def test_another_label_is_another_question() -> None:
 def test_a_public_holdout_keeps_one_label() -> None:
     """Of two, each would hand out the other's labels as a feature."""
     frame = pd.DataFrame({"x": X[:, 0], "sick": GUESS, "well": 1 - GUESS})
-    for first, second in itertools.permutations([("sick", "public"), ("well", "public"), ("sick", "hidden")], 2):
+    declared: list[tuple[str, Any]] = [("sick", "public"), ("well", "public"), ("sick", "hidden")]
+    for first, second in itertools.permutations(declared, 2):
         with afresh.open(frame, questions=10, simulation_seed=2) as guard:
             afresh.holdout(guard, label=first[0], features=first[1])
             afresh.holdout(guard, label=first[0], features=first[1])
@@ -383,7 +384,9 @@ def test_models_may_write_into_one_array() -> None:
         half, far = holdout.score_many([constant(0.5), constant(9.0)])
         assert 0.25 in half.interval
         assert 1 in far.interval
-        assert -0.75 in holdout.compare(constant(0.5), constant(9.0)).interval
+        compared = holdout.compare(constant(0.5), constant(9.0))
+        assert isinstance(compared, Comparison)
+        assert -0.75 in compared.interval
         assert holdout.score(np.full(N, 0.5)).charged == 0
 
 
