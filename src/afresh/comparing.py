@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ import numpy as np
 
 from afresh import display
 from afresh.answer import Interval, coverage
-from afresh.comparison import Comparison, Ranking, rank
-from afresh.difference import read_difference, smallest_difference
+from afresh.comparison import Comparison, Identical, Ranking, rank
+from afresh.difference import smallest_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.queries.asked import check_precision
 from afresh.queries.vector import Rows, Values, VectorQuery
@@ -27,31 +26,29 @@ if TYPE_CHECKING:
 
 def compare(
     holdout: Holdout, a: Any, b: Any, names: Sequence[str] | None, loss: Loss, precision: float | None
-) -> Comparison:
+) -> Comparison | Identical:
     """The difference of the mean losses of two models."""
     guard = holdout.guard
     first, second = holdout._predict([a, b], names, loss)
     scale = loss.bounds[1] - loss.bounds[0]
     coarseness = coarseness_of(holdout, loss, precision)
-    value, interval, smallest, charged = 0.0, Interval(0.0, 0.0), 0.0, 0
-    covers = (
-        f"Both make the same predictions for all {holdout.rows:,} rows, so there is no difference on rows with these "
-        "features. Of rows with others this says nothing."
-    )
-    if first.digest != second.digest:
-        ((value, interval, smallest, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
-        covers = coverage(
-            guard._terms.simulated,
-            f"The interval covers the difference in the population the {holdout.rows:,} rows were drawn from, at once "
-            f"with all others of this guard, with probability at least {display.percent(guard.plan.confidence)}.",
+    if _identical(holdout, first, second):
+        return Identical(
+            first.name, second.name, loss.words, rows=holdout.rows, left=guard._left(), simulated=guard._terms.simulated
         )
+    ((value, interval, smallest, charged),) = _differences(holdout, [(first, second)], loss, coarseness)
+    covers = coverage(
+        guard._terms.simulated,
+        f"The interval covers the difference {guard._target}, at once with all others of this guard, with probability "
+        f"at least {display.percent(guard.plan.confidence)}.",
+    )
     return Comparison(
         a=first.name,
         b=second.name,
         loss=loss.words,
-        value=value * scale,
-        interval=_scaled(interval, scale),
-        smallest_difference=smallest * scale,
+        value=value,
+        interval=interval,
+        smallest_difference=smallest,
         bounds=(-scale, scale),
         confidence=guard.plan.confidence,
         rows=holdout.rows,
@@ -61,6 +58,11 @@ def compare(
         left=guard._left(),
         simulated=guard._terms.simulated,
     )
+
+
+def _identical(holdout: Holdout, a: Predicted, b: Predicted) -> bool:
+    """Whether both make the same predictions, which anybody can see where features are public, and nobody where not."""
+    return holdout.visibility == "public" and a.digest == b.digest
 
 
 def coarseness_of(holdout: Holdout, loss: Loss, precision: float | None) -> float:
@@ -81,39 +83,29 @@ def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
     scores = holdout._scores(predicted, loss)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
-    best = predicted[leader].digest  # of the same predictions nothing needs to be asked
-    others = [place for place, each in enumerate(predicted) if each.digest != best]
-    to_leader = [Interval(0.0, 0.0) if each.digest == best else None for each in predicted]
-    charged, scale = sum(score.charged for score in scores), loss.bounds[1] - loss.bounds[0]
+    same = [_identical(holdout, each, predicted[leader]) for each in predicted]
+    others = [place for place in range(len(predicted)) if place != leader and not same[place]]
+    to_leader: list[Interval | None] = [None] * len(predicted)
+    charged = sum(score.charged for score in scores)
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
         for place, (_, interval, _, cost) in zip(others, _differences(holdout, pairs, loss), strict=True):
-            to_leader[place] = _scaled(interval, scale)
+            to_leader[place] = interval
             charged += cost
     except BudgetExhausted:
         pass  # the scores, which are paid for, give an order of their own, with more ties
     guard = holdout.guard
-    ranked = tuple(rank([each.name for each in predicted], scores, to_leader))
+    ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
     return Ranking(ranked, loss.words, guard.plan.confidence, charged, guard._left(), guard._terms.simulated)
-
-
-def _scaled(interval: Interval, scale: float) -> Interval:
-    """From [-1, 1] to the units of the loss, rounded outward."""
-    if interval.low == interval.high == 0:
-        return interval
-    low, high = interval.low * scale, interval.high * scale
-    for _ in range(2):  # a difference and a product: two roundings
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return Interval(max(low, -scale), min(high, scale))
 
 
 def _differences(
     holdout: Holdout, pairs: Sequence[tuple[Predicted, Predicted]], loss: Loss, coarseness: float = 1.0
 ) -> list[tuple[float, Interval, float, int]]:
-    """Value, interval, smallest difference that shows and price of the mean of (loss of the first - loss of the
-    second)/scale; 2 answers each.
+    """Of every pair, the value, interval and price of the mean loss of the first minus that of the second, and the
+    smallest difference that shows; 2 answers each.
     """
-    plan = holdout.guard.plan
+    guard, plan, scale = holdout.guard, holdout.guard.plan, loss.bounds[1] - loss.bounds[0]
     second_moment = plan.method == "calibrated"
     wanted: list[VectorQuery] = []
     for a, b in pairs:
@@ -123,16 +115,30 @@ def _differences(
             wanted += [_square(holdout, a, b, loss), _shifted(holdout, a, b, loss)]
         else:
             wanted += [_excess(holdout, a, b, loss), _excess(holdout, b, a, loss)]
-    readings = holdout.guard._release([Wanted(query, coarseness) for query in wanted])
+    readings = guard._release([Wanted(query, coarseness, own=False) for query in wanted])
+    parts = [readings[2 * place : 2 * place + 2] for place in range(len(pairs))]
+    told = guard._record(
+        [
+            guard._stated(
+                f"{loss.words} of {a.name} minus that of {b.name}",
+                "difference",
+                {"scale": scale, "sign": -1 if second_moment and a.digest > b.digest else 1},
+                own,
+                (-scale, scale),
+            )
+            for (a, b), own in zip(pairs, parts, strict=True)
+        ]
+    )
     paid: set[int] = set()
-    found = []
-    for place, (a, b) in enumerate(pairs):
-        own = readings[2 * place : 2 * place + 2]
-        value, interval = read_difference(plan, *own)
-        if second_moment and a.digest > b.digest:
-            value, interval = -value, Interval(-interval.high, -interval.low)
-        found.append((value, interval, smallest_difference(plan, *own), _count_new(own, paid)))
-    return found
+    return [
+        (
+            each.value,
+            Interval(each.low, each.high),
+            smallest_difference(plan, *own) * scale,
+            _count_new(own, paid),
+        )
+        for each, own in zip(told, parts, strict=True)
+    ]
 
 
 def _count_new(readings: Sequence[Reading], paid: set[int]) -> int:
@@ -184,7 +190,7 @@ def _of_both(
     from afresh.losses import Custom
 
     def values(rows: Rows) -> Values:
-        return function(*(loss.rows(each.values, holdout._labels, rows) for each in (a, b)))
+        return function(*(each.losses(loss, holdout._labels, rows) for each in (a, b)))
 
     parts = [kind, loss.words, a.digest, b.digest]
     return holdout._query(words, parts, values, one_thread=isinstance(loss, Custom), **more)

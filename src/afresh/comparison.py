@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from afresh import display
 from afresh.answer import Answer, Interval, Released, cost_line, simulation_mark
@@ -32,15 +32,13 @@ class Comparison(Released):
     @property
     def verdict(self) -> str:
         """In words."""
-        if self.low == self.high == 0:
-            return "no difference"
         return "cannot tell" if self.better is None else f"{self.better} is better"
 
     @property
     def rows_needed(self) -> int | None:
         """About how many rows would tell a difference as large as `value`, with as many questions.
 
-        Half-widths fall with the square root of the rows; no data are looked at. None for no difference at all.
+        Half-widths fall with the square root of the rows; no data are looked at. None where `value` is 0.
         """
         if self.better is not None:
             return self.rows
@@ -72,8 +70,7 @@ class Comparison(Released):
     def _blocks(self) -> list[display.Block]:
         models = display.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        takes = [display.Line(self._takes())] if self.smallest_difference > 0 else []
-        return self._lines(title, models, *takes, display.Line(self.covers))
+        return self._lines(title, models, display.Line(self._takes()), display.Line(self.covers))
 
     def _takes(self) -> str:
         smallest = display.width(self.smallest_difference)
@@ -86,15 +83,63 @@ class Comparison(Released):
 
 
 @dataclass(frozen=True, slots=True)
+class Identical(display.Told):
+    """Two models that make the same predictions for all rows, whose features are public: nothing was asked.
+
+    This is a fact about these rows' features, not an estimate: there is no interval and no confidence. On other rows
+    the two may differ.
+    """
+
+    a: str
+    b: str
+    loss: str
+    rows: int
+    left: int
+    simulated: bool = False
+
+    verdict: ClassVar[str] = "identical on these rows"
+    better: ClassVar[None] = None
+    interval: ClassVar[None] = None
+    low: ClassVar[None] = None
+    high: ClassVar[None] = None
+    confidence: ClassVar[None] = None
+    value: ClassVar[float] = 0.0
+    charged: ClassVar[int] = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with the keys that every comparison has."""
+        names = ("a", "b", "loss", "verdict", "better", "value", "low", "high", "confidence", "rows", "charged", "left")
+        return {name: getattr(self, name) for name in (*names, "simulated")}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Identical({self.a!r} and {self.b!r} on these {self.rows:,} rows)"
+
+    def _blocks(self) -> list[display.Block]:
+        said = (
+            f"Both make the same predictions for all {self.rows:,} rows. On rows with other features they may differ."
+        )
+        return [
+            *simulation_mark(self.simulated),
+            display.Title(f"{self.verdict}: {self.loss}"),
+            display.Facts({"A": self.a, "B": self.b}),
+            display.Line(said),
+            cost_line(self.charged, self.left),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """One model of a ranking."""
 
     name: str
     score: Answer
     to_leader: Interval | None
-    """Its mean loss minus the leader's; None where the budget did not reach."""
+    """Its mean loss minus the leader's; None of the leader, of what is identical to it, and where the budget ended."""
     places: tuple[int, int]
     """The best and the worst place it may have, as far as the intervals tell."""
+    leads: bool = False
+    """Whether it is the leader, or makes the leader's predictions for all rows (with public features)."""
 
     @property
     def place(self) -> str:
@@ -132,6 +177,7 @@ class Ranking(display.Told):
                     "value": model.score.value,
                     "low": model.score.low,
                     "high": model.score.high,
+                    "leads": model.leads,
                     "to_leader": None if model.to_leader is None else [model.to_leader.low, model.to_leader.high],
                 }
                 for model in self.models
@@ -155,7 +201,7 @@ class Ranking(display.Told):
         rows = []
         for model in self.models:
             value, low, high = display.with_interval(model.score.value, model.score.low, model.score.high)
-            behind = "" if model.to_leader is None else _behind(model.to_leader)
+            behind = "-" if model.leads else "" if model.to_leader is None else _behind(model.to_leader)
             rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
         return [
             *simulation_mark(self.simulated),
@@ -167,17 +213,26 @@ class Ranking(display.Told):
 
 
 def _behind(interval: Interval) -> str:
-    if interval.low == interval.high == 0:
-        return "-"
     _, low, high = display.with_interval(0.0, interval.low, interval.high)
     return f"[{low}, {high}]"
 
 
-def rank(names: Sequence[str], scores: Sequence[Answer], to_leader: Sequence[Interval | None]) -> list[Ranked]:
-    """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart."""
+def rank(
+    names: Sequence[str],
+    scores: Sequence[Answer],
+    to_leader: Sequence[Interval | None],
+    leader: int | None = None,
+    same: Sequence[bool] = (),
+) -> list[Ranked]:
+    """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart.
+
+    `leader` is where the leader is, and `same` says which make its predictions: they are 0 behind it by definition.
+    """
+    leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
+    behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
 
     def ahead(i: int, j: int) -> bool:
-        mine, other = to_leader[i], to_leader[j]
+        mine, other = behind[i], behind[j]
         apart = mine is not None and other is not None and mine.high < other.low
         return apart or scores[i].high < scores[j].low
 
@@ -185,5 +240,5 @@ def rank(names: Sequence[str], scores: Sequence[Answer], to_leader: Sequence[Int
     found = []
     for i in count:
         better, worse = sum(ahead(j, i) for j in count), sum(ahead(i, j) for j in count)
-        found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse)))
+        found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse), leads[i]))
     return sorted(found, key=lambda model: (model.places, model.score.value))

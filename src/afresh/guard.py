@@ -16,6 +16,7 @@ from afresh.plan import Plan
 from afresh.reading import Reading
 from afresh.releasing import Release, Wanted
 from afresh.rules import derive as derive_number
+from afresh.scope import Scope
 from afresh.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Guard(display.Shown):
         self.plan, self.analyst = plan, analyst
         self._engine, self._ledger, self._terms, self._draw = engine, ledger, terms, draw
         self._owns_ledger, self._closed = owns_ledger, False
+        self._scope = Scope()  # a holdout declares more
 
     @property
     def rows(self) -> int:
@@ -99,6 +101,7 @@ class Guard(display.Shown):
     ) -> list[tuple[Answer, list[Reading]]]:
         """The same, each with what was released for it; not `own` if they are parts of what will be stated."""
         self._check_open()
+        self._scope.check(query for one in asked for query in one.queries)
         wanted = [
             Wanted(query, self._coarseness(one.precision), self._guess(one.guess), own and len(one.queries) == 1)
             for one in asked
@@ -136,12 +139,9 @@ class Guard(display.Shown):
         found = derive_number(rule, parts, parameters, bounds, self.plan)
         return Statement(text, rule, parameters, numbers, bounds, *found)
 
-    def _state(
-        self, text: str, rule: str, parameters: Mapping[str, Any], parts: Sequence[Reading], bounds: tuple[float, float]
-    ) -> Statement:
-        """Record a number that follows from answers; what is returned is what may be told."""
-        statement = self._stated(text, rule, parameters, parts, bounds)
-        return self._ledger.state(self._terms, [statement], self.analyst)[0]
+    def _record(self, statements: Sequence[Statement]) -> list[Statement]:
+        """Record numbers that follow from answers; what is returned is what may be told."""
+        return self._ledger.state(self._terms, statements, self.analyst)
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers."""
@@ -204,11 +204,16 @@ class Guard(display.Shown):
         ]
         return None if None in found else all(found)
 
+    @property
+    def _target(self) -> str:
+        """What the truths of its answers are means over, in words."""
+        return self._scope.words(self.rows, dealt=self.plan.mechanism.dealt > 0)
+
     def _covers(self, asked: AnyAsked) -> str:
         return coverage(
             self._terms.simulated,
-            f"It covers {asked.about_value}, in the population the {self.rows:,} rows were drawn from. All "
-            f"answers of this guard, up to {self.plan.answers:,}, hold at once with probability at least "
+            f"It covers {asked.about_value}, {self._target}. All answers of this guard, up to "
+            f"{self.plan.answers:,}, hold at once with probability at least "
             f"{display.percent(self.plan.confidence)}, however the questions were chosen.",
         )
 

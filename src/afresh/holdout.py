@@ -1,7 +1,8 @@
-"""Models scored and compared on rows whose labels stay hidden."""
+"""Models scored and compared on rows whose labels, and perhaps features, stay hidden."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from afresh import display
 from afresh.errors import InvalidArgument
 from afresh.guard import Guard
+from afresh.predicting import is_model
 
 if TYPE_CHECKING:
     from afresh.answer import Answer, Budget
-    from afresh.comparison import Comparison, Ranking
+    from afresh.comparison import Comparison, Identical, Ranking
     from afresh.losses import Loss
     from afresh.predicting import Predicted
     from afresh.queries.vector import VectorQuery
+    from afresh.scope import Features
     from afresh.statistics.scores import ModelStatistic
 
 Recipe = dict[str, Any]
@@ -29,13 +32,24 @@ def check_holdout(holdout: object) -> Holdout:
 
 
 class Holdout(display.Shown):
-    """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
+    """Scores and compares models on guarded rows. Make one with `afresh.holdout`.
+
+    `visibility` says whether their features are "public" or "hidden".
+    """
 
     def __init__(
-        self, guard: Guard, label: str, labels: Any, loss: Loss, order: str, features: Any, recipe: Recipe | None
+        self,
+        guard: Guard,
+        label: str,
+        labels: Any,
+        loss: Loss,
+        order: str,
+        visibility: Features,
+        features: Any,
+        recipe: Recipe | None,
     ) -> None:
         """Not for users: `afresh.holdout` puts the parts together."""
-        self.guard, self.label, self.loss = guard, label, loss
+        self.guard, self.label, self.loss, self.visibility = guard, label, loss, visibility
         self._labels, self._order, self._features, self._recipe = labels, order, features, recipe
 
     @property
@@ -60,6 +74,10 @@ class Holdout(display.Shown):
         A model has `predict` (or `predict_proba`, for losses of probabilities), or is a function of the features.
         Predictions are one for each row, in the rows' order. `name` is what to call it in the record. `precision` is a
         half-width that is enough, in units of the loss; the answer then costs less (see `Guard.ask`).
+
+        With public features the same predictions are the same question. With hidden ones only models are taken, and
+        one is known by its `name` and what it says of made-up rows, never by its predictions: without a name every
+        call is charged; one name, one model. A row on which it fails has the largest loss.
         """
         return self.score_many([model], names=None if name is None else [name], loss=loss, precision=precision)[0]
 
@@ -82,7 +100,8 @@ class Holdout(display.Shown):
         low, high = loss.bounds
         enough = None if precision is None else check_precision(precision) / (high - low)
         about = f"the mean {loss.words} of the model, the smaller the better"
-        missing = "A row whose label is missing has the largest loss."
+        which = "without a label or a valid prediction" if self.visibility == "hidden" else "whose label is missing"
+        missing = f"A row {which} has the largest loss."
         return self.guard._answer_all(
             [VectorAsked((self._loss_query(each, loss),), about, missing, enough) for each in predicted]
         )
@@ -95,8 +114,11 @@ class Holdout(display.Shown):
         names: tuple[str, str] | None = None,
         loss: Any = None,
         precision: float | None = None,
-    ) -> Comparison:
+    ) -> Comparison | Identical:
         """Whether B is better than A, row by row on the same rows: 2 answers, free if asked before.
+
+        With public features, two models that make the same predictions are said to be identical on these rows: no
+        interval and no charge. With hidden ones nothing says so; they are compared like any others.
 
         Models that seldom disagree are told apart much better than by two scores. `precision` is a half-width of the
         difference, in units of the loss, that is enough, at a lower charge: promised for models that disagree on every
@@ -133,64 +155,99 @@ class Holdout(display.Shown):
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)
 
     def _loss(self, loss: Any) -> Loss:
-        from afresh.losses import make_loss
+        """The loss that is meant, as it is now; found wanting before anything is paid."""
+        from afresh.losses import make_loss, settle
 
-        if loss is None:
-            return self.loss
-        made = make_loss(loss)
-        self._labels.suit(made.kind)  # or it would be found out when the answer is paid
-        return made
+        return settle(self.loss if loss is None else make_loss(loss), self._labels)
 
     def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
         from afresh.losses import Custom
 
-        labels, values = self._labels, predicted.values
+        labels = self._labels
         return self._query(
             f"{loss.words} of {predicted.name}",
             ["loss", loss.words, predicted.digest],
-            lambda rows: loss.rows(values, labels, rows),
+            lambda rows: predicted.losses(loss, labels, rows),
             one_thread=isinstance(loss, Custom),
             binary=loss.binary,
             bounds=loss.bounds,
         )
 
     def _query(self, text: str, parts: Sequence[Any], values: Any, **more: Any) -> VectorQuery:
-        from afresh.queries.vector import VectorQuery, keyed_digest
+        from afresh.queries.vector import VectorQuery
 
-        return VectorQuery(keyed_digest(self.guard._terms.seed, parts), text, values, **more)
+        text += " on these rows' features" if self.visibility == "public" else ""
+        return VectorQuery(self._digest(*parts), text, values, **more)
+
+    def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:
+        from afresh.queries.vector import keyed_digest
+
+        return keyed_digest(self.guard._terms.seed, parts, arrays)
 
     def _predict(
         self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Predicted]:
-        """The predictions of models, checked before anything is charged."""
-        from afresh.ledger.base import check_text
-        from afresh.losses import prepare
-        from afresh.predicting import Predicted, is_model, listed, run
-        from afresh.queries.vector import keyed_digest
+        """The predictions of models. What is wrong with them is told before anything is charged."""
+        from afresh.predicting import listed
 
         self.guard._check_open()
         models, names = listed(models, names)
-        classes = () if loss.kind == "numbers" else self._labels.classes
-        found = []
-        for place, model in enumerate(models):
-            kind, predictions = "predictions", model
-            if is_model(model):
-                kind, predictions = run(model, loss, classes, self.features if features is None else features)
-            values = prepare(loss, predictions, self._labels)
-            if predictions is not model:
-                values = values.copy()  # the next model may write into the array that this one returned
-            public = [self.label, loss.kind, [repr(each) for each in classes], self._order]
-            digest = keyed_digest(self.guard._terms.seed, ["predictions", *public], [values])
-            name = f"{kind} {digest[:8]}" if names is None else names[place]
-            if not isinstance(name, str) or not name.strip():
-                raise InvalidArgument(f"name == {name!r}, must be words.")
-            check_text("name", name)
-            found.append(Predicted(name, values, digest))
-        return found
+        given = [None] * len(models) if names is None else names
+        if self.visibility == "hidden":
+            return [self._submit(model, name, loss) for model, name in zip(models, given, strict=True)]
+        found = self.features if features is None and any(map(is_model, models)) else features
+        return [self._given(model, name, loss, found) for model, name in zip(models, given, strict=True)]
+
+    def _given(self, model: Any, name: str | None, loss: Loss, features: Any) -> Predicted:
+        """Public features: a model is the predictions it makes, and an error may quote them."""
+        from afresh.labels import check_predictions
+        from afresh.predicting import Predicted, run
+
+        kind, predictions = "predictions", model
+        if is_model(model):
+            kind, predictions = run(model, loss, self._classes(loss), features)
+        values = check_predictions(predictions, loss.kind, self._labels)
+        if predictions is not model:
+            values = values.copy()  # the next model may write into the array that this one returned
+        digest = self._digest("predictions", *self._public(loss), self._order, arrays=[values])
+        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: (values, None))
+
+    def _submit(self, model: Any, name: str | None, loss: Loss) -> Predicted:
+        """Hidden features: a model is its name and what it says of made-up rows. It is run when it was paid for.
+
+        Were it known by its predictions, a free repeat would tell that two models agree on all rows.
+        """
+        from afresh import hidden
+        from afresh.predicting import Predicted
+
+        if not is_model(model) or isinstance(model, type):
+            raise InvalidArgument(
+                "the features are hidden, so nobody can have made predictions for them; pass a fitted model, or a "
+                "function of the features, for the guard to run."
+            )
+        classes, features = self._classes(loss), self._held()
+        said = hidden.try_out(model, loss, classes, features)
+        nonce = [] if name is not None else [secrets.token_hex(16)]
+        digest = self._digest("model", *self._public(loss), name, *nonce, said)
+        kind = getattr(model, "__name__", type(model).__name__)
+        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: hidden.predict(model, loss, classes, features))
+
+    def _classes(self, loss: Loss) -> tuple[Any, ...]:
+        return () if loss.kind == "numbers" else self._labels.classes
+
+    def _public(self, loss: Loss) -> list[Any]:
+        return [self.label, loss.kind, [repr(each) for each in self._classes(loss)]]
 
     @property
     def features(self) -> Any:
         """What models predict from: the features as they were passed, or the columns other than the label's."""
+        if self.visibility == "hidden":
+            raise InvalidArgument(
+                "the features of this holdout are hidden; pass models, or functions of the features, to score."
+            )
+        return self._held()
+
+    def _held(self) -> Any:
         from afresh.engines.rowwise import read_features
 
         if self._features is None:
@@ -222,14 +279,14 @@ class Holdout(display.Shown):
             )
         from afresh.opening_holdout import reopen
 
-        return reopen, (self._recipe, self.guard._terms.data, self._order)
+        return reopen, (self._recipe, self.guard._terms.data, self._order, self._loss(None).words)
 
     def __deepcopy__(self, memo: object) -> Holdout:
         """A copy, such as scikit-learn's `clone` makes of parameters, spends from the same guard."""
         return self
 
     def _blocks(self) -> list[display.Block]:
-        facts = {"label": self.label, "loss": self.loss.words}
+        facts = {"label": self.label, "features": self.visibility, "loss": self.loss.words}
         if self.classes is not None:
             facts["classes"] = ", ".join(map(str, self.classes))
         return [display.Title("Holdout"), display.Facts(facts), *self.guard._blocks()]

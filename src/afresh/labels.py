@@ -167,6 +167,37 @@ def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[A
     return _check_numbers(array) if kind == "numbers" else _check_probabilities(array, labels.classes)
 
 
+def total_predictions(
+    predictions: Any, kind: Kind, classes: tuple[Any, ...], rows: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Predictions of hidden features: where a row's is invalid, another stands in for it and it is marked.
+
+    An error says nothing of a row, but that there are not as many predictions as rows, or that they have no such type.
+    """
+    array = _as_array(predictions)
+    if array.shape[0] != rows:
+        raise InvalidArgument(f"there are {rows:,} rows and {len(array):,} predictions.")
+    if kind == "classes":
+        codes = encode(_one_column(array), classes)
+        return np.where(codes < 0, 0, codes).astype(_code_type(classes)), codes < 0
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"predictions of type {array.dtype} are not numbers, which this loss needs.")
+    array = array.astype(np.float64)
+    if kind == "numbers":
+        if array.ndim != 1:
+            raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
+        invalid = ~np.isfinite(array)
+        return np.where(invalid, 0.0, array), invalid
+    _check_width(array, classes)
+    wide = array.reshape(rows, -1)
+    invalid = ~((wide >= 0) & (wide <= 1)).all(axis=1)
+    if array.ndim == 2:
+        with np.errstate(invalid="ignore"):
+            invalid |= ~(np.abs(array.sum(axis=1) - 1) <= _SUM)
+    array[invalid] = 1 / len(classes)
+    return np.ascontiguousarray(array[:, 1]) if array.shape[1:] == (2,) else array, invalid
+
+
 def _as_array(predictions: Any) -> NDArray[Any]:
     try:
         array = np.asarray(predictions)
@@ -182,11 +213,16 @@ def _as_array(predictions: Any) -> NDArray[Any]:
     return array
 
 
-def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
+def _one_column(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one class for each row.")
+    return array
+
+
+def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
+    array = _one_column(array)
     codes = encode(array, classes)
     if codes.size and codes.min() < 0:
         place = int(np.argmin(codes))
@@ -206,13 +242,17 @@ def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return array
 
 
-def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
+def _check_width(array: NDArray[np.float64], classes: tuple[Any, ...]) -> None:
     if array.shape[1:] not in ([(), (2,)] if len(classes) == 2 else [(len(classes),)]):
         wanted = "the probability of the second class, or of both" if len(classes) == 2 else "a probability a class"
         raise InvalidArgument(
             f"predictions have the shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
             f"of the classes {', '.join(map(repr, classes[:10]))}."
         )
+
+
+def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -> NDArray[np.float64]:
+    _check_width(array, classes)
     least, most = float(array.min()), float(array.max())
     if not (least >= 0 and most <= 1):  # both are NaN where any is
         _check_finite(array)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from afresh.ledger import Ledger
     from afresh.losses import Loss
     from afresh.queries.tree import Type
+    from afresh.scope import Features
 
 
 def holdout(
@@ -26,6 +27,7 @@ def holdout(
     label: str = "label",
     loss: Any = "zero-one",
     classes: Sequence[Any] | None = None,
+    features: Features = "public",
     questions: int | None = None,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
@@ -38,16 +40,21 @@ def holdout(
 ) -> Holdout:
     """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
 
-    Features are an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever
-    `afresh.open` takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the
-    guard's, and `holdout.guard.ask("x0 > 3")` spends from the same budget as a score.
+    X is an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever `afresh.open`
+    takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the guard's, and
+    `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as a score.
+
+    `features` says who knows the rows' features. "public" (default): the analyst may. Every answer then speaks of
+    *these rows' features*, whatever predictions are made from them: the mean loss if the labels of these rows were
+    drawn anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
+    nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is charged
+    even if it predicts what another does, and no error tells of a row. Answers speak of the population.
 
     `loss` is what scores average, see `afresh.losses`. `classes` says which classes there are; left out, they are the
     different labels, which become public by that: leave it out only where they are no secret.
 
-    The guarantee needs models that are functions of one row's features and were not made from these rows in any other
-    way than through answers: predictions that were tuned row by row, or on features of the holdout, have no population
-    to speak of. docs/models.md says what holds then.
+    One process hides nothing from the code it runs: a model's `predict` can find the labels in the frames of its
+    callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
     """
     from afresh.engines.rowwise import read_no_rows
     from afresh.labels import Labels, check_classes
@@ -56,6 +63,8 @@ def holdout(
 
     if not isinstance(label, str):
         raise InvalidArgument(f"label == {label!r}, must be the name of a column.")
+    if features not in ("public", "hidden"):
+        raise InvalidArgument(f"features == {features!r}, must be 'public' or 'hidden'; the table itself comes first.")
     made, declared = make_loss(loss), check_classes(classes)
     opening = {
         "questions": questions,
@@ -70,7 +79,7 @@ def holdout(
     if isinstance(data, Guard):
         if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
-        return _hold(data, label, declared, made)
+        return _hold(data, label, declared, made, features)
     if y is not None and isinstance(data, str | os.PathLike):
         raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
     if y is None and isinstance(data, np.ndarray | list | tuple):
@@ -79,7 +88,7 @@ def holdout(
         )
     if isinstance(y, str):
         raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
-    features, table = (None, data) if y is None else (data, _with_label(data, y, label))
+    given, table = (None, data) if y is None else (data, _with_label(data, y, label))
 
     def check(engine: Engine) -> None:
         """A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data."""
@@ -89,11 +98,11 @@ def holdout(
     try:
         recipe = None
         if (place := _place(ledger)) and simulation_seed is None:
-            told = {"label": label, "loss": made, "classes": declared, "analyst": guard.analyst}
+            told = {"label": label, "loss": made, "classes": declared, "features": features, "analyst": guard.analyst}
             # Another process may be in another directory.
             found = os.path.abspath(os.path.expanduser(data)) if isinstance(data, str | os.PathLike) else data
             recipe = {"data": found, "y": y, "ledger": place, **told}
-        return _hold(guard, label, declared, made, features, recipe)
+        return _hold(guard, label, declared, made, features, given, recipe)
     except BaseException:
         guard.close()
         raise
@@ -104,16 +113,25 @@ def _hold(
     label: str,
     declared: tuple[Any, ...] | None,
     loss: Loss,
-    features: Any = None,
+    features: Features,
+    given: Any = None,
     recipe: Recipe | None = None,
 ) -> Holdout:
     from afresh.engines.rowwise import order_of, read_column
+    from afresh.hidden import is_table
     from afresh.labels import Labels
+    from afresh.losses import settle
+    from afresh.scope import Scope
 
     column = _column(label, guard._engine.schema)
+    scope = guard._scope.joined(Scope(features, column if features == "public" else None))
     labels = Labels(read_column(guard._engine, column), declared)
-    labels.suit(loss.kind)
-    return Holdout(guard, column, labels, loss, order_of(guard._engine), features, recipe)
+    settle(loss, labels)
+    if features == "hidden" and not is_table(given):
+        given = None  # a frame of pandas is read from the guard
+    found = Holdout(guard, column, labels, loss, order_of(guard._engine), features, given, recipe)
+    guard._scope = scope
+    return found
 
 
 def _column(label: str, schema: Mapping[str, Type | None]) -> str:
@@ -128,10 +146,10 @@ def _column(label: str, schema: Mapping[str, Type | None]) -> str:
 _REOPENED: dict[tuple[str, ...], Holdout] = {}  # in another process, for as long as it lives
 
 
-def reopen(recipe: Recipe, fingerprint: str, order: str) -> Holdout:
+def reopen(recipe: Recipe, fingerprint: str, order: str, loss: str) -> Holdout:
     """The holdout of another process, on the same ledger; its plan is the one in force."""
-    told = (recipe[name] for name in ("ledger", "label", "classes", "analyst"))
-    key = (fingerprint, order, recipe["loss"].words, *map(repr, told))
+    told = (recipe[name] for name in ("ledger", "label", "classes", "features", "analyst"))
+    key = (fingerprint, order, loss, *map(repr, told))
     if key not in _REOPENED or _REOPENED[key].guard._closed:
         opened = holdout(**recipe, must_exist=True)
         if (opened.guard._terms.data, opened._order) != (fingerprint, order):

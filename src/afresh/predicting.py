@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +13,36 @@ from numpy.typing import NDArray
 from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from afresh.labels import Labels
     from afresh.losses import Loss
+    from afresh.queries.vector import Rows, Values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Predicted:
-    """A model's predictions, checked, with the name they have in questions."""
+    """A model's predictions, checked, with the name they have in questions. They are made when they are needed."""
 
-    name: str
-    values: NDArray[Any]
-    digest: str
+    def __init__(
+        self, name: str, digest: str, make: Callable[[], tuple[NDArray[Any], NDArray[np.bool_] | None]]
+    ) -> None:
+        """`make` gives the predictions, and which of them only stand in for what was none; None: all are good."""
+        self.name, self.digest = name, digest
+        self._make, self._lock = functools.cache(make), threading.Lock()
+
+    def made(self) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Predictions, and which of them are invalid. A model meets one thread."""
+        with self._lock:
+            return self._make()
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The predictions."""
+        return self.made()[0]
+
+    def losses(self, loss: Loss, labels: Labels, rows: Rows) -> Values:
+        """The losses of some rows; the largest where there is no prediction."""
+        values, invalid = self.made()
+        found = loss.rows(values, labels, rows)
+        return found if invalid is None else np.where(invalid[rows], found.dtype.type(1), found)
 
 
 def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
@@ -32,7 +53,18 @@ def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
     models, names = list(models), None if names is None else list(names)
     if names is not None and len(names) != len(models):
         raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+    check_names(names or ())
     return models, names
+
+
+def check_names(names: Sequence[Any]) -> None:
+    """Names that a record can hold."""
+    from afresh.ledger.base import check_text
+
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidArgument(f"name == {name!r}, must be words.")
+        check_text("name", name)
 
 
 def is_model(candidate: Any) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import afresh
 from afresh.answer import Interval
-from afresh.comparison import Comparison, rank
+from afresh.comparison import Comparison, Identical, rank
 from afresh.difference import read_difference, resolution
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
@@ -31,6 +31,13 @@ GOOD = (X[:, 0] > 0).astype(int)
 
 def flipped(share: float, seed: int) -> Any:
     return np.where(np.random.default_rng(seed).random(N) < share, 1 - GOOD, GOOD)
+
+
+def compared(holdout: afresh.Holdout, a: Any, b: Any, **more: Any) -> Comparison:
+    """Of two that differ somewhere."""
+    found = holdout.compare(a, b, **more)
+    assert isinstance(found, Comparison)
+    return found
 
 
 BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
@@ -51,28 +58,30 @@ def test_targets() -> None:
 def test_comparisons(method: str) -> None:
     """Simulated noise: decided once."""
     with afresh.holdout(X, Y, questions=12, method=method, simulation_seed=4) as holdout:
-        first = holdout.compare(GOOD, BAD, names=("good", "bad"))
+        first = compared(holdout, GOOD, BAD, names=("good", "bad"))
         assert np.mean(GOOD != Y) - np.mean(BAD != Y) in first.interval
         assert (first.verdict, first.better, first.charged, first.left) == ("A is better", "A", 2, 10)
-        swapped = holdout.compare(BAD, GOOD)
+        swapped = compared(holdout, BAD, GOOD)
         assert (swapped.verdict, swapped.charged) == ("B is better", 0)
         assert (swapped.value, swapped.low, swapped.high) == pytest.approx((-first.value, -first.high, -first.low))
-        tied = holdout.compare(GOOD, CLOSE)
+        tied = compared(holdout, GOOD, CLOSE)
         assert (tied.verdict, tied.better) == ("cannot tell", None)
         assert tied.rows_needed is None or tied.rows_needed > N
         same = holdout.compare(GOOD, GOOD.astype(bool))
-        assert (same.verdict, same.charged, same.low, same.high) == ("no difference", 0, 0, 0)
+        assert isinstance(same, Identical)
+        assert (same.verdict, same.charged, same.better) == ("identical on these rows", 0, None)
+        assert same.interval is same.low is same.high is same.confidence is None
         assert "same predictions for all 20,000 rows" in str(same)
-        assert "population" not in same.covers  # on rows that are not here they may differ
+        assert "%" not in str(same)  # no confidence: on rows that are not here they may differ
+        assert json.loads(same.to_json())["low"] is None
         # paired is narrower than two scores
         a, b = holdout.score_many([GOOD, CLOSE])
         assert tied.interval.half_width < (a.interval.half_width + b.interval.half_width) / 2
         assert first.interval.half_width == pytest.approx(holdout.resolution(0.1), rel=0.5)
-        opposite = holdout.compare(GOOD, 1 - GOOD)  # they always disagree, mostly to one side
+        opposite = compared(holdout, GOOD, 1 - GOOD)  # they always disagree, mostly to one side
         assert opposite.better == "A"
         assert opposite.smallest_difference == pytest.approx(holdout.resolution(1), rel=0.05)
         assert opposite.interval.half_width < opposite.smallest_difference
-        assert same.smallest_difference == 0
         assert verify(holdout.guard.receipt()).passed
         assert json.loads(first.to_json())["verdict"] == "A is better"
         assert "A is better" in repr(first)
@@ -86,7 +95,7 @@ def test_differences_of_numbers(method: str) -> None:
     target = X @ [1.0, 1.0]
     a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
     with afresh.holdout(X, target, loss=Squared(clip=4), questions=6, method=method, simulation_seed=4) as holdout:
-        found = holdout.compare(a, b)
+        found = compared(holdout, a, b)
     truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
     assert truth in found.interval
     assert found.bounds == (-4, 4)
@@ -185,7 +194,8 @@ def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
     with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
         ranking = holdout.best_of([GOOD, GOOD.copy()], names=["first", "second"])
         assert ranking.charged == 1
-        assert [(model.places, model.to_leader) for model in ranking.models] == [((1, 2), Interval(0, 0))] * 2
+        assert [(model.places, model.to_leader, model.leads) for model in ranking.models] == [((1, 2), None, True)] * 2
+        assert [model["to_leader"] for model in json.loads(ranking.to_json())["models"]] == [None, None]
         assert repr(ranking) == "Ranking(2 may be the best of 2 at 95 %, simulated)"
         assert repr(holdout.best_of([GOOD, 1 - GOOD, GOOD.copy()], names=list("abc"))).startswith("Ranking(2 may be")
 
@@ -219,7 +229,7 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
     plan: dict[str, Any] = {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4}
     with afresh.holdout(X, target, loss=Squared(clip=4), **plan) as holdout:
         full, enough = holdout.resolution(1), 2 * holdout.resolution(1)
-        coarse = holdout.compare(a, b, precision=enough)
+        coarse = compared(holdout, a, b, precision=enough)
         spent = holdout.budget.spent_information
         assert coarse.charged == 2
         assert truth in coarse.interval
@@ -230,12 +240,12 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
             < holdout.resolution(1, precision=enough)
         )
         assert holdout.compare(b, a, precision=enough).charged == 0
-        fine = holdout.compare(a, b)
+        fine = compared(holdout, a, b)
         assert fine.charged == 2
         assert spent < (holdout.budget.spent_information - spent) / 2
         assert truth in fine.interval
         assert fine.interval.half_width < coarse.interval.half_width
-        assert holdout.compare(a, b, precision=enough) == replace(fine, charged=0)  # the finer answer serves
+        assert compared(holdout, a, b, precision=enough) == replace(fine, charged=0)  # the finer answer serves
         for bad in (0, -1, full / 2, 4, "1", True):
             with pytest.raises(InvalidArgument, match="precision"):
                 holdout.compare(a, b, precision=bad)  # type: ignore[arg-type]

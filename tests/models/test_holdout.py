@@ -1,6 +1,7 @@
 """Scores on a guarded holdout: one budget, one ledger, receipts, and labels that stay hidden."""
 
 import copy
+import itertools
 import json
 import pickle
 import threading
@@ -14,6 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import afresh
+from afresh.comparison import Comparison
 from afresh.errors import BudgetExhausted, DataChanged, DataError, GuardClosed, InvalidArgument
 from afresh.losses import Custom, Squared
 from afresh.receipts import verify
@@ -37,8 +39,8 @@ def test_scores_are_right_and_repeats_free(method: str) -> None:
         assert holdout.score(GUESS.astype(bool).tolist(), name="again").charged == 0
         brier = holdout.score(np.where(GUESS, 0.8, 0.2), loss="brier")
         assert np.mean((np.where(GUESS, 0.8, 0.2) - Y) ** 2) in brier.interval
-        share = holdout.guard.ask("x0 > 0")
-        assert 0.5 in share.interval
+        share = holdout.guard.ask("x0 > 0 AND label = 1")
+        assert np.mean((X[:, 0] > 0) & (Y == 1)) in share.interval
         assert share.left == 2
         both = holdout.score_many([1 - GUESS, GUESS, 1 - GUESS], names=["a", "b", "c"])
         assert [each.charged for each in both] == [1, 0, 0]
@@ -62,7 +64,7 @@ def test_one_ledger_and_receipts(tmp_path: Path) -> None:
         first = holdout.score(GUESS, name="a model")
         receipt = holdout.guard.receipt()
         assert verify(receipt).passed
-        assert receipt["answers"][0]["question"] == "zero-one loss of a model"
+        assert receipt["answers"][0]["question"] == "zero-one loss of a model on these rows' features"
     with afresh.open(frame.assign(churned=Y), ledger=place) as guard:  # the same content
         holdout = afresh.holdout(guard, label="CHURNED")
         again = holdout.score(GUESS)
@@ -77,13 +79,35 @@ def test_one_ledger_and_receipts(tmp_path: Path) -> None:
 def test_another_label_is_another_question() -> None:
     """Of one guard: the same predictions, classes and loss."""
     frame = pd.DataFrame({"x": X[:, 0], "sick": GUESS, "well": 1 - GUESS})
+
+    def right(features: Any) -> Any:
+        return features["x"] > 0
+
+    def wrong(features: Any) -> Any:
+        return features["x"] <= 0
+
     with afresh.open(frame, questions=10, simulation_seed=2) as guard:
-        sick, well = (afresh.holdout(guard, label=label) for label in ("sick", "well"))
+        sick, well = (afresh.holdout(guard, label=label, features="hidden") for label in ("sick", "well"))
         for holdout, loss in ((sick, 0), (well, 1)):
-            assert loss in holdout.score(GUESS).interval
-            assert 1 - 2 * loss in holdout.compare(1 - GUESS, GUESS).interval
-            assert 1 - loss in holdout.measure(afresh.statistics.Precision(), GUESS).interval
-        assert afresh.holdout(guard, label="SICK").score(GUESS).charged == 0
+            assert loss in holdout.score(right, name="right").interval
+            compared = holdout.compare(wrong, right, names=("wrong", "right"))
+            assert isinstance(compared, Comparison)
+            assert 1 - 2 * loss in compared.interval
+            assert 1 - loss in holdout.measure(afresh.statistics.Precision(), right, name="right").interval
+        again = afresh.holdout(guard, label="SICK", features="hidden")
+        assert again.score(right, name="right").charged == 0
+
+
+def test_a_public_holdout_keeps_one_label() -> None:
+    """Of two, each would hand out the other's labels as a feature."""
+    frame = pd.DataFrame({"x": X[:, 0], "sick": GUESS, "well": 1 - GUESS})
+    declared: list[tuple[str, Any]] = [("sick", "public"), ("well", "public"), ("sick", "hidden")]
+    for first, second in itertools.permutations(declared, 2):
+        with afresh.open(frame, questions=10, simulation_seed=2) as guard:
+            afresh.holdout(guard, label=first[0], features=first[1])
+            afresh.holdout(guard, label=first[0], features=first[1])
+            with pytest.raises(InvalidArgument, match="give away"):
+                afresh.holdout(guard, label=second[0], features=second[1])
 
 
 def test_labels_and_losses_never_make_the_digest() -> None:
@@ -132,7 +156,7 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
             holdout.score(GUESS, name=" ")
         assert holdout.budget.spent == 0
         assert "zero-one" in repr(holdout)
-        assert "classes  0, 1" in str(holdout)
+        assert "classes   0, 1" in str(holdout)
         assert "<div" in holdout._repr_html_()
     with pytest.raises(InvalidArgument, match="as well"):
         afresh.holdout(pd.DataFrame({"label": X[:, 0]}), Y)
@@ -360,7 +384,9 @@ def test_models_may_write_into_one_array() -> None:
         half, far = holdout.score_many([constant(0.5), constant(9.0)])
         assert 0.25 in half.interval
         assert 1 in far.interval
-        assert -0.75 in holdout.compare(constant(0.5), constant(9.0)).interval
+        compared = holdout.compare(constant(0.5), constant(9.0))
+        assert isinstance(compared, Comparison)
+        assert -0.75 in compared.interval
         assert holdout.score(np.full(N, 0.5)).charged == 0
 
 
@@ -378,7 +404,8 @@ def test_what_is_masked_is_missing() -> None:
     labels = np.ma.masked_array(Y, mask=hidden)
     with afresh.holdout(features, labels, questions=5, simulation_seed=2) as holdout:
         assert hidden.mean() in holdout.score(Y).interval
-        assert holdout.guard.ask("x0 IS NULL").value == pytest.approx(0.5, abs=0.1)
+        missing = holdout.guard.ask("x0 IS NULL AND label IS NULL")
+        assert missing.value == pytest.approx(0.5, abs=0.1)
         for loss in ("zero-one", "brier", Squared(clip=1)):
             with pytest.raises(InvalidArgument, match="masked"):
                 holdout.score(labels, loss=loss)

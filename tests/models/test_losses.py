@@ -1,6 +1,7 @@
 """Losses against scikit-learn's, and what no row may make them say."""
 
 import functools
+import hashlib
 import math
 import os
 import signal
@@ -15,7 +16,8 @@ from sklearn import metrics
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Labels, check_predictions, encode
-from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squared, ZeroOne, make_loss, prepare
+from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squared, ZeroOne, make_loss, settle
+from afresh.losses.probes import probes
 from afresh.queries.vector import VectorQuery, keyed_digest
 
 RNG = np.random.default_rng(11)
@@ -31,7 +33,7 @@ COSTS = ((0.0, 1.0, 5.0), (2.0, 0.0, 1.0), (1.0, 1.0, -1.0))
 def mean(loss: Loss, predictions: Any, truth: Any, classes: Any = None) -> float:
     """The mean loss in its own units, the way a guard evaluates it."""
     labels = Labels(truth, classes)
-    checked = prepare(loss, predictions, labels)
+    checked = check_predictions(predictions, loss.kind, labels)
     query = VectorQuery("", "", lambda rows: loss.rows(checked, labels, rows), loss.binary)
     low, high = loss.bounds
     found = query.moments(len(truth))
@@ -89,9 +91,9 @@ def test_custom_losses_are_total() -> None:
     asymmetric = Custom(lambda p, y: (p != y) * np.where(y == "ant", 1.0, 0.5), "ants matter", kind="classes")
     assert mean(asymmetric, GUESS, TRUTH) == pytest.approx(np.mean((GUESS != TRUTH) * np.where(TRUTH == "ant", 1, 0.5)))
     with pytest.raises(InvalidArgument, match="one number for each"):
-        prepare(Custom(lambda p, y: 0.5, "scalar"), small, Labels(truth))
-    assert Custom(lambda p, y: p, "a").words != Custom(lambda p, y: y, "a").words
-    assert Custom(strange, "a").words == Custom(strange, "a").words
+        settle(Custom(lambda p, y: 0.5, "scalar"), Labels(truth))
+    with pytest.raises(InvalidArgument, match=r"fails on all of 4,096 made-up .*ZeroDivisionError"):
+        settle(Custom(lambda p, y: 1 / 0, "broken"), Labels(truth))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "probabilities", "classes"])
@@ -107,91 +109,164 @@ def test_custom_losses_may_write_into_what_they_are_handed(kind: Any) -> None:
 
     labels, loss = Labels(truth, (0, 1)), Custom(greedy, "greedy", kind)
     for _ in range(2):
-        checked = prepare(loss, given, labels)
+        checked = check_predictions(given, loss.kind, labels)
         assert loss.rows(checked, labels, slice(None)).tolist() == [0, 0, 1, 1]
     assert given.tolist() == [0, 1, 0, 1]
     assert labels.numbers.tolist() == labels.codes.tolist() == [0, 1, 1, 0]
-
-
-class Scaled:
-    """A loss as an object."""
-
-    def __init__(self, scale: float) -> None:
-        self.scale = scale
-
-    def __call__(self, p: Any, y: Any) -> Any:
-        return self.loss(p, y)
-
-    def loss(self, p: Any, y: Any) -> Any:
-        return self.scale * np.abs(p - y)
 
 
 def scale_by(scale: float, p: Any, y: Any) -> Any:
     return scale * np.abs(p - y)
 
 
-def nested(scale: float) -> Any:
-    def inner(x: Any, depth: int) -> Any:
-        return outer(x, x, depth - 1) if depth else scale * x
+class Held:
+    """A loss as an object; what it works with may change under it."""
 
-    def outer(p: Any, y: Any, depth: int = 1) -> Any:
-        return inner(np.abs(p - y), depth)
+    limit = 1.0
 
-    return outer
+    def __init__(self, weights: Any = None) -> None:
+        self.weights = weights
+
+    def __call__(self, p: Any, y: Any) -> Any:
+        return np.abs(p - y) > self.limit
 
 
-def with_weights(scale: float) -> Any:
-    weights = np.ones(5000)  # so many that numpy shows but a few
-    weights[2500] = scale
-    return lambda p, y: weights[2500] * np.abs(p - y)
+_LIMIT = 1.0
+_TABLE = {"limit": 1.0}
+
+
+def _helpers_helper() -> float:
+    return _LIMIT
+
+
+def _helper(x: Any) -> Any:
+    return x > _helpers_helper()
+
+
+def _beyond_limit(p: Any, y: Any) -> Any:
+    return _helper(np.abs(p - y))
+
+
+def _by_table(p: Any, y: Any) -> Any:
+    return np.abs(p - y) > _TABLE["limit"]
+
+
+def _by_default(p: Any, y: Any, limit: float = 1.0) -> Any:
+    return np.abs(p - y) > limit
+
+
+def _closed_over(limit: float) -> Any:
+    cell = [limit]
+    return lambda p, y: np.abs(p - y) > cell[0]
+
+
+def _words(function: Any, **more: Any) -> str:
+    return settle(Custom(function, "a loss", **more), Labels(NUMBERS[:9])).words
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("function", "target", "name", "value"),
     [
-        Scaled,
-        lambda scale: Scaled(scale).loss,
-        lambda scale: lambda p, y, *, scale=scale: scale * np.abs(p - y),
-        lambda scale: functools.partial(scale_by, scale),
-        nested,
-        with_weights,
+        (_beyond_limit, "module", "_LIMIT", 2.0),
+        (_beyond_limit, "module", "_helpers_helper", lambda: 2.0),
+        (_beyond_limit, "module", "_helper", lambda x: x > 2),
+        (Held(), Held, "limit", 2.0),
+        (Held(), Held, "__call__", lambda self, p, y: np.abs(p - y) > 2),
+        (Held().__call__, Held, "limit", 2.0),
+        (functools.partial(scale_by, 0.5), "module", "scale_by", None),
+        (_by_default, _by_default, "__defaults__", (2.0,)),
+        (lambda p, y: scale_by(0.5, p, y), "module", "scale_by", lambda scale, p, y: np.abs(p - y) / 4),
     ],
 )
-def test_losses_of_one_name_are_told_apart(make: Any) -> None:
-    """Made one after the other, so that they may have one address."""
-    words = [Custom(make(scale), "scaled").words for scale in (0.1, 0.2, 0.3, 0.4, 0.1)]
-    assert len(set(words)) == 4
-    assert words[0] == words[-1]
+def test_a_loss_that_changes_is_another(
+    function: Any, target: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it was changed: a loss taken for the one before would get that one's answers."""
+    before = _words(function)
+    assert before == _words(function)
+    if value is None:  # what was bound earlier did not change, nor did the loss
+        monkeypatch.setitem(globals(), name, None)
+        assert _words(function) == before
+        return
+    if target == "module":
+        monkeypatch.setitem(globals(), name, value)
+    else:
+        monkeypatch.setattr(target, name, value)
+    assert _words(function) != before
+
+
+def test_a_loss_is_known_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by how: neither an address nor a way of writing makes another loss of it."""
+    assert len({_words(make(1.0)) for make in (_closed_over, _closed_over, lambda _: _by_default)}) == 1
+    assert len({_words(_closed_over(limit)) for limit in (0.5, 0.9, 1.0, 1.1, 2, 3, 100)}) == 7
+    before = _words(_by_table)
+    monkeypatch.setitem(_TABLE, "limit", 2.0)
+    assert _words(_by_table) != before
+    assert _words(_by_default) != _words(_by_default, version=2) != _words(_by_default, version="2b")
+    far = {_words(lambda p, y, top=top: np.abs(p - y) > top) for top in (1e40, 1e50)}
+    assert len(far) == 1  # no made-up row is so far off: this is what a version is for
+
+
+@pytest.mark.parametrize("count", [2, 3, 64, 65])
+def test_every_pair_of_declared_classes_tells(count: int) -> None:
+    classes = tuple(f"class {i}" for i in range(count))
+    labels = Labels(np.array(classes[:1] * 4), classes)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for a, b in rng.integers(0, count, (20, 2)):
+
+        def loss(p: Any, y: Any, a: Any = classes[a], b: Any = classes[b]) -> Any:
+            return np.where((p == a) & (y == b), 0.25, 0.5)
+
+        seen.add((a, b, settle(Custom(loss, "pair", "classes"), labels).words))
+    pairs, words = {each[:2] for each in seen}, {each[2] for each in seen}
+    assert len(words) == len(pairs) or count > 64
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_losses_of_probabilities_are_told_apart(count: int) -> None:
+    labels = Labels(np.arange(count), tuple(range(count)))
+    words = set()
+    for power in (1, 1.01, 2, 3):
+
+        def loss(p: Any, y: Any, power: float = power) -> Any:
+            chance = np.where(y == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(p)), y]
+            return (1 - chance) ** power
+
+        words.add(settle(Custom(loss, "power", "probabilities"), labels).words)
+    assert len(words) == 4
+
+
+def test_a_mark_does_not_depend_on_last_bits() -> None:
+    """Another processor's logarithm is off by an ulp or two; the words stay."""
+    rng = np.random.default_rng(1)
+
+    def loss(p: Any, y: Any) -> Any:
+        found = np.log1p(np.abs(p - y)) / 20
+        return found * (1 + rng.choice([-2, 0, 2], len(found)) * 2.0**-52)
+
+    assert len({_words(loss) for _ in range(20)}) == 1
+
+
+def test_the_made_up_rows_never_change() -> None:
+    """A change would charge everybody's losses once more: raise the version of questions if it must be."""
+    given, truth = probes("numbers", ())
+    assert len(given) == 4096
+    assert hashlib.sha256(given.tobytes() + truth.tobytes()).hexdigest()[:16] == "b56c5bc3cdd5b95a"
+
+
+def test_a_loss_that_fails_on_some_rows_is_total() -> None:
+    def picky(p: Any, y: Any) -> Any:
+        if (y > 1).any():
+            raise ValueError("too large")
+        return np.zeros(len(y))
+
+    assert _words(picky) == _words(lambda p, y: y > 1)
+    assert _words(picky) != _words(lambda p, y: y > 2)
 
 
 def test_labels_do_not_show_themselves() -> None:
     assert "7" not in repr(Labels(np.array([7, 8]), (8, 9)))
-
-
-_LIMIT = 1.0
-
-
-def _beyond_limit(predictions: Any, labels: Any) -> Any:
-    return np.abs(predictions - labels) > _LIMIT
-
-
-def test_custom_losses_that_differ_where_it_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was mistaken for another would be answered with the other's answer."""
-
-    class Beyond:  # no pickle finds it here
-        def __init__(self, limit: float) -> None:
-            self.limit = limit
-
-        def __call__(self, predictions: Any, labels: Any) -> Any:
-            return np.abs(predictions - labels) > self.limit
-
-    for make in (Beyond, lambda limit: Beyond(limit).__call__):  # each is gone when the next is made
-        assert len({Custom(make(limit), "beyond").words for limit in range(20)}) == 20
-        assert Custom(make(1), "beyond").words == Custom(make(1), "beyond").words
-    before = Custom(_beyond_limit, "beyond").words
-    assert before == Custom(_beyond_limit, "beyond").words
-    monkeypatch.setitem(globals(), "_LIMIT", 2.0)
-    assert Custom(_beyond_limit, "beyond").words != before
 
 
 def test_missing_labels_have_the_largest_loss() -> None:
@@ -256,9 +331,11 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),
         (lambda: Pinball(clip=1e100, quantile=1e-300), "too near 0"),
         (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too near 0"),
-        (lambda: prepare(Cost(((0, 1), (1, 0))), GUESS, Labels(TRUTH)), "3 classes and 2 rows of costs"),
+        (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes and 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "words"),
+        (lambda: Custom(max, "x", version=""), "version == ''"),
+        (lambda: Custom(max, "x", version=1.5), "version == 1.5"),  # type: ignore[arg-type]
         (lambda: Labels(NUMBERS).codes, "classes="),
         (lambda: Labels(TRUTH).numbers, "not numbers"),
     ],
@@ -300,7 +377,7 @@ def test_extreme_clips_and_chances() -> None:
 def test_no_label_makes_numpy_complain(loss: Loss, label: int) -> None:
     """A warning is an error here, as in a process that asked numpy for errors: it would depend on labels."""
     labels, given = Labels(np.full(4, label), (0, 1)), np.array([0.0, 1.0, 1e-200, 1 - 1e-16])
-    query = VectorQuery("", "", lambda rows: loss.rows(prepare(loss, given, labels), labels, rows))
+    query = VectorQuery("", "", lambda rows: loss.rows(check_predictions(given, loss.kind, labels), labels, rows))
     calm = query.moments(4)
     with np.errstate(all="raise"):
         assert query.moments(4) == calm

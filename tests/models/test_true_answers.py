@@ -17,6 +17,7 @@ from sklearn import metrics
 import afresh
 from afresh import statistics as s
 from afresh.answer import Answer, Interval
+from afresh.comparison import Comparison
 from afresh.evaluation import evaluate
 from afresh.ledger import Entry
 from afresh.reading import Reading
@@ -106,6 +107,7 @@ def test_statistics_of_models(seed: int) -> None:
             assert holds(holdout.measure(s.AUC(cuts, positive), chance_), metrics.roc_auc_score(truth, p))
         if (guess != other).any():
             found = holdout.compare(guess_, other_)
+            assert isinstance(found, Comparison)
             difference = np.mean(guess != label) - np.mean(other != label)
             assert found.low - 1e-12 <= difference <= found.high + 1e-12
             assert (found.better, np.sign(difference)) not in [("A", 0), ("A", 1), ("B", 0), ("B", -1)]

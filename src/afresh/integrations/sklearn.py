@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument, MissingExtra
 from afresh.holdout import check_holdout
-from afresh.losses import ZeroOne
+from afresh.losses import ZeroOne, make_loss
 
 try:
     import sklearn  # noqa: F401
@@ -45,8 +45,14 @@ def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> Gu
 
     With `intervals` it gives the keys score, low and high, which a search takes for three metrics. It can be pickled if
     the holdout was made of data and its ledger is a file or a server: with n_jobs, processes share one budget.
+
+    A search holds the rows it scores on, so the holdout's features are public; for hidden ones there is
+    GuardedSearchCV(holdout=...).
     """
-    return GuardedScorer(check_holdout(holdout), holdout._loss(loss), intervals)
+    if check_holdout(holdout).visibility == "hidden":
+        raise InvalidArgument("a search would hold the hidden features; use GuardedSearchCV(..., holdout=holdout).")
+    holdout._loss(loss)  # or it would be found wanting in the middle of a search
+    return GuardedScorer(holdout, holdout.loss if loss is None else make_loss(loss), intervals)
 
 
 def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
@@ -70,8 +76,8 @@ class GuardedScorer:
                 "`with_holdout` make X, y and cv. A search must not score training rows (return_train_score=False, "
                 "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
             )
-        predicted = self.holdout._predict([estimator], None, self.loss, features=X)
-        (answer,) = self.holdout._scores(predicted, self.loss)
+        loss = self.holdout._loss(self.loss)
+        (answer,) = self.holdout._scores(self.holdout._predict([estimator], None, loss, features=X), loss)
         score, low, high = as_score(answer, self.loss)
         return {"score": score, "low": low, "high": high} if self.intervals else score
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
-
 from afresh.errors import InvalidArgument
-from afresh.labels import Labels, check_predictions
+from afresh.labels import Labels
 from afresh.losses.base import Clipped, Loss
 from afresh.losses.custom import Custom
 from afresh.losses.of_classes import Brier, Cost, Log, ZeroOne
@@ -38,11 +36,9 @@ def make_loss(loss: Any) -> Loss:
     raise InvalidArgument(f"loss == {loss!r}, must be a name or one of afresh.losses; wrap a function in Custom.")
 
 
-def prepare(loss: Loss, predictions: Any, labels: Labels) -> NDArray[Any]:
-    """Predictions checked for this loss; nothing depends on a label."""
-    checked = check_predictions(predictions, loss.kind, labels)
-    if isinstance(loss, Custom):
-        loss.check(checked, labels)
-    if isinstance(loss, Cost):
-        loss.rows(checked, labels, slice(0, 0))  # the number of classes must be right
-    return checked
+def settle(loss: Loss, labels: Labels) -> Loss:
+    """A loss that suits the labels' type and classes, known by what it does now; or an error, before any charge."""
+    labels.suit(loss.kind)
+    if isinstance(loss, Cost) and len(labels.classes) != len(loss.costs):
+        raise InvalidArgument(f"there are {len(labels.classes)} classes and {len(loss.costs)} rows of costs.")
+    return loss.tried(labels) if isinstance(loss, Custom) else loss

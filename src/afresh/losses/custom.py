@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import pickle
-import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from types import FunctionType, MethodType, ModuleType
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.labels import Kind, Labels
+from afresh.losses.probes import digest, probes
 from afresh.queries.vector import Rows, Values
 
 Floats = NDArray[np.float64]
@@ -26,14 +22,21 @@ class Custom:
     """Any function of predictions and labels, two arrays of equal length, that gives an array of losses in [0, 1].
 
     It must treat each row by itself; nothing can check that. Where it gives NaN, or raises on a row, the loss is 1, and
-    values are clipped to [0, 1], without a word. `name` says which loss it is: one name, one function; it is published
-    together with a short hash of the function and of what it closes over. The function is handed labels, so whoever
-    passes it is trusted with them, and with how long it takes.
+    values are clipped to [0, 1], without a word. The function is handed labels, so whoever passes it is trusted with
+    them, and with how long it takes.
+
+    Which loss it is, is said by `name` and `version` together with its values on 4096 made-up predictions and labels,
+    the same everywhere: of the declared classes all pairs, up to 64 classes. A loss of the same name, version and
+    values on these gets the answers given before. Raise the version whenever you change what the function computes:
+    a change that shows on no made-up row, and keeps the version, gets the old answer.
     """
 
     function: Callable[[Any, Any], Any] = field(repr=False)
     name: str
     kind: Kind = "numbers"
+    version: int | str = 1
+    mark: str = field(default="", repr=False)
+    """Not for users: what its values on made-up rows are called, once the classes are known."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     binary: ClassVar[bool] = False
@@ -46,11 +49,26 @@ class Custom:
             raise InvalidArgument(f"name == {self.name!r}, must be words that name the loss.")
         if self.kind not in ("classes", "probabilities", "numbers"):
             raise InvalidArgument(f"kind == {self.kind!r}, must be 'classes', 'probabilities' or 'numbers'.")
+        version: object = self.version
+        if isinstance(version, bool) or not isinstance(version, int | str) or not str(version).strip():
+            raise InvalidArgument(f"version == {version!r}, must be a number or words, new for every change.")
 
     @property
     def words(self) -> str:
-        """The name, and a mark of the code behind it."""
-        return f"{self.name} ({_mark(self.function)})"
+        """The name, the version and what the function says of made-up rows, if it was `tried`."""
+        return f"{self.name}, version {self.version}" + (f" ({self.mark})" if self.mark else "")
+
+    def tried(self, labels: Labels) -> Self:
+        """The same, marked by its values on made-up rows now; an error where it has none."""
+        given, truth = probes(self.kind, () if self.kind == "numbers" else labels.classes)
+        losses = self._total(given, truth)
+        if losses is None:
+            why = self._error(given, truth)
+            raise InvalidArgument(
+                f"the loss {self.name!r} fails on all of {len(given):,} made-up predictions and labels{why}; "
+                "it must give one number for each row of two arrays."
+            )
+        return replace(self, mark=digest(losses))
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """What the function says, made total."""
@@ -61,28 +79,19 @@ class Custom:
             codes = labels.codes[rows]
             known, truth = codes >= 0, names[codes]
             given = names[predictions[rows]] if self.kind == "classes" else predictions[rows]
+        losses = self._total(given, truth)
+        return np.ones(len(known)) if losses is None else np.where(known, losses, 1.0)
+
+    def _total(self, given: NDArray[Any], truth: NDArray[Any]) -> Floats | None:
+        """Losses in [0, 1] of all rows, 1 where it fails; None where it fails on each."""
         losses = self._call(given, truth)
         if losses is None:  # some row may be to blame: ask for each
-            one_by_one = (self._call(given[i : i + 1], truth[i : i + 1]) for i in range(len(given)))
+            one_by_one = [self._call(given[i : i + 1], truth[i : i + 1]) for i in range(len(given))]
+            if all(loss is None for loss in one_by_one):
+                return None
             losses = np.array([1.0 if loss is None else loss[0] for loss in one_by_one])
-        losses = np.where(known & np.isfinite(losses), losses, 1.0)
+        losses[~np.isfinite(losses)] = 1.0
         return np.clip(losses, 0.0, 1.0, out=losses)
-
-    def check(self, predictions: NDArray[Any], labels: Labels) -> None:
-        """Try it on the first predictions and a label that is public: a plain mistake is told before anything is paid.
-
-        The label is the first class, or the prediction itself.
-        """
-        first = predictions[:2]
-        if self.kind == "numbers":
-            given, truth = first, first
-        else:
-            names = np.asarray(labels.classes)
-            given, truth = (names[first] if self.kind == "classes" else first), names[np.zeros(len(first), int)]
-        if self._call(given, truth) is None:
-            raise InvalidArgument(
-                f"the loss {self.name!r} fails on two predictions, or does not give one number for each of them."
-            )
 
     def _call(self, given: NDArray[Any], truth: NDArray[Any]) -> Floats | None:
         try:
@@ -93,47 +102,11 @@ class Custom:
             return None
         return losses if losses.shape == (len(given),) else None
 
-
-def _mark(function: Callable[..., Any]) -> str:
-    """Tells functions of one name apart. Where it cannot see the same in two, a repeat is merely paid again."""
-    return hashlib.sha256(_seen(function).encode()).hexdigest()[:12]
-
-
-def _seen(value: Any, above: tuple[Any, ...] = ()) -> str:
-    """What there is to see of a function, or of what it works with: its state, not only what it shows."""
-    if any(value is each for each in above):  # it calls itself
-        return "above"
-
-    def listed(*values: Any) -> str:
-        return "\n".join(_seen(each, (*above, value)) for each in values)
-
-    if isinstance(value, functools.partial):
-        return listed(value.func, value.args, value.keywords) if value.args or value.keywords else listed(value.func)
-    if isinstance(value, FunctionType):
-        within = [cell.cell_contents for cell in value.__closure__ or ()]
-        state = listed(value.__defaults__, value.__kwdefaults__, *within)
-        named = [value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__]
-        known = "\n".join(_of_code(each.__code__) if isinstance(each, FunctionType) else _state(each) for each in named)
-        return f"{value.__qualname__}\n{_of_code(value.__code__)}\n{state}\n{known}"
-    if isinstance(value, MethodType):
-        return listed(value.__func__, value.__self__)
-    if callable(value) and isinstance(called := type(value).__call__, FunctionType):
-        return f"{listed(called)}\n{_state(value)}"
-    return _state(value)
-
-
-def _state(value: Any) -> str:
-    try:
-        return hashlib.sha256(pickle.dumps(value)).hexdigest()
-    except Exception:  # a pickle may run into anything
-        inside = getattr(value, "__dict__", None)
-        if isinstance(inside, dict) and not isinstance(value, ModuleType):
-            return f"{type(value).__qualname__} {_state(inside)}"
-        shown = repr(value)  # what is known by its address alone may be another object the next time
-        return f"{shown} {secrets.token_hex(16)}" if " at 0x" in shown else shown
-
-
-def _of_code(code: Any) -> str:
-    """What a function does, without the addresses of functions within."""
-    constants = [_of_code(each) if hasattr(each, "co_code") else repr(each) for each in code.co_consts]
-    return repr([code.co_code.hex(), constants, code.co_names, code.co_varnames])
+    def _error(self, given: NDArray[Any], truth: NDArray[Any]) -> str:
+        """What it says of the first made-up row, which is public."""
+        try:
+            with np.errstate(all="ignore"):
+                self.function(given[:1].copy(), truth[:1].copy())
+        except Exception as error:
+            return f" ({type(error).__name__}: {error})"
+        return ""

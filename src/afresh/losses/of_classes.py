@@ -73,8 +73,6 @@ class Cost:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """The cost of every row, rescaled; the greatest where the label is missing."""
-        if len(labels.classes) != len(self.costs):
-            raise InvalidArgument(f"there are {len(labels.classes)} classes and {len(self.costs)} rows of costs.")
         low, high = self.bounds
         table = np.vstack([(np.asarray(self.costs) - low) / (high - low), np.ones(len(self.costs))])
         losses: Floats = table[labels.codes[rows], predictions[rows]]  # the code -1 finds the last row

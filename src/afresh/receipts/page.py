@@ -78,7 +78,8 @@ def _promise(receipt: dict[str, Any]) -> str:
     plan = receipt["plan"]
     return (
         f"With probability at least {display.percent(plan['confidence'])}, over the draw of the rows and the noise, "
-        "all intervals below contain their true values in the population at once, however the questions were chosen. "
+        "all intervals below contain their true values at once, however the questions were chosen: those of the "
+        "population the rows were drawn from, unless a question names other rows. "
         "It needs rows that are independent draws and that the analysts saw in no other way. It is not a privacy "
         "guarantee."
     )

@@ -62,9 +62,9 @@ class Asker:
     ) -> Answer:
         """The answer of a statistic, which follows by a rule from all that was asked."""
         plan, simulated = self.guard.plan, self.guard._terms.simulated
-        stated = self.guard._state(question, rule, parameters, self.parts, bounds)
+        (stated,) = self.guard._record([self.guard._stated(question, rule, parameters, self.parts, bounds)])
         covers = (
-            f"It covers this in the population the {self.guard.rows:,} rows were drawn from: it follows from "
+            f"It covers this, {self.guard._target}: it follows from "
             f"{answers_in_words(len(self.parts))}, which hold at once with all others of this guard, with probability "
             f"at least {display.percent(plan.confidence)}, however the questions were chosen."
         )

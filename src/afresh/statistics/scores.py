@@ -6,6 +6,7 @@ positive.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
 _MISSING = "A row whose label is missing counts as not positive."
 _TENTHS = tuple(i / 10 for i in range(1, 10))
+
+
+_INVALID = (
+    "A row whose label is missing counts as not positive, and one without a valid prediction as not predicted to be."
+)
 
 
 class ModelStatistic(Protocol):
@@ -63,21 +69,30 @@ class _Cells:
         names = None if self.name is None else [self.name]
         (self.predicted,) = self.holdout._predict([self.model], names, loss)
         self.asker = Asker(self.holdout.guard)
-        values = self.predicted.values
+
+    @property
+    def _missing(self) -> str:
+        return _INVALID if self.holdout.visibility == "hidden" else _MISSING
+
+    def _values(self) -> NDArray[Any]:
+        """Predicted classes, or probabilities of the positive one; not positive where there is no prediction."""
+        values, invalid = self.predicted.made()
         if self.probabilities and values.ndim == 2:
             values = np.ascontiguousarray(values[:, self.code])
         elif self.probabilities and self.code == 0:
             values = 1 - values
-        self.values: NDArray[Any] = values
+        if invalid is None:
+            return values
+        return np.where(invalid, values.dtype.type(0 if self.probabilities or self.code else 1), values)
 
     def ask(self, cells: Sequence[_Cell], binary: bool) -> list[Answer]:
         """The answers of named functions of (prediction, whether the label is positive), one answer each."""
         from afresh.evaluation import VectorAsked
 
-        code, codes, values = self.code, self.holdout._labels.codes, self.values
+        code, codes, values = self.code, self.holdout._labels.codes, functools.cache(self._values)
 
         def of(function: _Function) -> Callable[[Rows], Values]:
-            return lambda rows: function(values[rows], codes[rows] == code)
+            return lambda rows: function(values()[rows], codes[rows] == code)
 
         queries = [
             self.holdout._query(
@@ -85,11 +100,11 @@ class _Cells:
             )
             for words, f in cells
         ]
-        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", _MISSING) for q in queries])
+        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", self._missing) for q in queries])
 
     def answer(self, words: str, rule: str, parameters: dict[str, Any] | None = None) -> Answer:
         name = f"{words} of {self.predicted.name}"
-        return self.asker.answer(name, rule, parameters or {}, (0.0, 1.0), _MISSING)
+        return self.asker.answer(name, rule, parameters or {}, (0.0, 1.0), self._missing)
 
 
 @dataclass(frozen=True, slots=True)
