@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
 from typing import Any
 
-from afresh import display
+from afresh import display, escaping
 
 _ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
 _STYLE = """
@@ -20,24 +19,25 @@ code { font-size: 14px; overflow-wrap: anywhere } h2 { margin-top: 1.6em } .note
 def as_html(receipt: dict[str, Any]) -> str:
     """The page, with a forest plot for every pair of bounds."""
     facts = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, value in _facts(receipt).items()
+        f"<tr><td>{escaping.as_html(name)}</td><td>{escaping.as_html(value)}</td></tr>"
+        for name, value in _facts(receipt).items()
     )
     plots = "".join(
-        f"<h2>{html.escape(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
+        f"<h2>{escaping.as_html(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
         for bounds, answers in _panels(receipt).items()
     )
-    outside = "".join(f"<li>{html.escape(words)}</li>" for words in _outside(receipt))
-    warning = f'<p class="warning">{html.escape(_SIMULATED)}</p>' if receipt["simulated"] else ""
+    outside = "".join(f"<li>{escaping.as_html(words)}</li>" for words in _outside(receipt))
+    warning = f'<p class="warning">{escaping.as_html(_SIMULATED)}</p>' if receipt["simulated"] else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>afresh receipt</title><style>{_STYLE}</style></head><body>
-<h1>{html.escape(_title(receipt))}</h1>{warning}
-<p>{html.escape(_promise(receipt))}</p>
+<h1>{escaping.as_html(_title(receipt))}</h1>{warning}
+<p>{escaping.as_html(_promise(receipt))}</p>
 <table>{facts}</table>
 {plots or "<p>Nothing has been released yet.</p>"}
 {f"<h2>Revealed outside and charged</h2><ul>{outside}</ul>" if outside else ""}
-<p class="note">{html.escape(_VERIFY)}</p>
-<p class="note">Head of the chain: <code>{receipt["chain"]["head"]}</code></p>
+<p class="note">{escaping.as_html(_VERIFY)}</p>
+<p class="note">Head of the chain: <code>{escaping.as_html(receipt["chain"]["head"])}</code></p>
 </body></html>
 """
 
@@ -48,16 +48,18 @@ def as_markdown(receipt: dict[str, Any]) -> str:
     if receipt["simulated"]:
         lines += [f"**{_SIMULATED}**", ""]
     lines += [_promise(receipt), ""]
-    lines += [f"- {name}: {value}" for name, value in _facts(receipt).items()]
+    lines += [f"- {name}: {escaping.as_markdown(value)}" for name, value in _facts(receipt).items()]
     for bounds, answers in _panels(receipt).items():
         lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
         for answer in answers:
             value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
-            question = answer["question"].replace("|", "\\|").replace("\n", " ")
-            lines.append(f"| {answer['number']} | {value} | [{low}, {high}] | `{question}` |")
+            question = escaping.as_markdown_code(answer["question"])
+            lines.append(f"| {answer['number']} | {value} | [{low}, {high}] | {question} |")
     if outside := _outside(receipt):
-        lines += ["", "## Revealed outside and charged", "", *(f"- {words}" for words in outside)]
-    return "\n".join([*lines, "", _VERIFY, "", f"Head of the chain: `{receipt['chain']['head']}`", ""])
+        lines += ["", "## Revealed outside and charged", "", *(f"- {escaping.as_markdown(words)}" for words in outside)]
+    return "\n".join(
+        [*lines, "", _VERIFY, "", f"Head of the chain: {escaping.as_markdown_code(receipt['chain']['head'])}", ""]
+    )
 
 
 _VERIFY = (
@@ -151,11 +153,11 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
         value, lower, upper = display.with_interval(answer["value"], answer["low"], answer["high"])
         words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
         when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
-        full = html.escape(f"{answer['number']}. {answer['question']} ({when})")
+        full = escaping.as_html(f"{answer['number']}. {answer['question']} ({when})")
         parts.append(
             f"<g><title>{full}</title>"
             f'<text x="0" y="{y + 5}">{answer["number"]}</text>'
-            f'<text x="44" y="{y + 5}">{html.escape(words)}</text>'
+            f'<text x="44" y="{y + 5}">{escaping.as_html(words)}</text>'
             f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
             'stroke-width="3" stroke-linecap="round"/>'
             f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>'
