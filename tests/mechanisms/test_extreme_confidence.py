@@ -7,6 +7,7 @@ not lie inside the exact ones, and must be nearly as narrow.
 import mpmath as mp
 import pytest
 
+from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.calibrated_laplace import CalibratedLaplace
 from afresh.mechanisms.fixed_gaussian import FixedGaussian
@@ -136,7 +137,7 @@ def test_guess_and_check(failure: float) -> None:
 
 
 def test_no_mechanism_is_left_out() -> None:
-    tested = {Split, Calibrated, CalibratedLaplace, FixedGaussian, FixedLaplace, Stabilized}
+    tested: set[type[Mechanism]] = {Split, Calibrated, CalibratedLaplace, FixedGaussian, FixedLaplace, Stabilized}
     assert set(MECHANISMS) == {kind.method for kind in tested} | {"guess-and-check"}
 
 
