@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from afresh import display
 from afresh.answer import Answer, Interval, Released, cost_line, simulation_mark
+from afresh.escaping import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,7 @@ class Ranking(display.Told):
     @property
     def _verdict(self) -> str:
         best = self.best
-        return f"{best[0]} is the best" if len(best) == 1 else f"{len(best)} may be the best"
+        return f"{visible(best[0])} is the best" if len(best) == 1 else f"{len(best)} may be the best"
 
     def __repr__(self) -> str:
         """One line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import textwrap
@@ -11,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
+
+from afresh.escaping import as_html, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +123,18 @@ def percent(probability: float) -> str:
 def _text(block: Block) -> str:
     match block:
         case Title(text):
-            return text
+            return visible(text)
         case Line(text):
-            return textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="  ")
+            return textwrap.fill(visible(text), 98, initial_indent="  ", subsequent_indent="  ")
         case Facts(items):
+            items = {visible(name): visible(value) for name, value in items.items()}
             size = max(map(len, items))
             return "\n".join(
                 textwrap.fill(value, 98, initial_indent=f"  {name:<{size}}  ", subsequent_indent=" " * (size + 4))
                 for name, value in items.items()
             )
         case Table(header, rows):
-            cells = [list(header), *map(list, rows)]
+            cells = [[visible(cell) for cell in row] for row in (header, *rows)]
             sizes = [max(len(row[i]) for row in cells) for i in range(len(header))]
             right = [_numeric(rows, i) for i in range(len(header))]
             lines = [
@@ -171,13 +173,13 @@ def _numeric(rows: Sequence[Sequence[str]], column: int) -> bool:
 def _html(block: Block) -> str:
     match block:
         case Title(text):
-            return f'<div style="font-weight:600;margin:.3em 0">{html.escape(text)}</div>'
+            return f'<div style="font-weight:600;margin:.3em 0">{as_html(text)}</div>'
         case Line(text):
-            return f'<div style="margin:.2em 0;opacity:.85">{html.escape(text)}</div>'
+            return f'<div style="margin:.2em 0;opacity:.85">{as_html(text)}</div>'
         case Facts(items):
             rows = "".join(
-                f'<tr><td style="text-align:left;opacity:.7;padding:.1em 1em .1em 0">{html.escape(name)}</td>'
-                f'<td style="text-align:left;padding:.1em 0">{html.escape(value)}</td></tr>'
+                f'<tr><td style="text-align:left;opacity:.7;padding:.1em 1em .1em 0">{as_html(name)}</td>'
+                f'<td style="text-align:left;padding:.1em 0">{as_html(value)}</td></tr>'
                 for name, value in items.items()
             )
             return f'<table style="border-collapse:collapse;margin:.2em 0">{rows}</table>'
@@ -195,7 +197,7 @@ def _html(block: Block) -> str:
 
 def _html_cell(tag: str, text: str, right: bool) -> str:
     side = "right" if right else "left"
-    return f'<{tag} style="text-align:{side};padding:.15em .9em .15em 0">{html.escape(text)}</{tag}>'
+    return f'<{tag} style="text-align:{side};padding:.15em .9em .15em 0">{as_html(text)}</{tag}>'
 
 
 def _html_bar(bar: Bar) -> str:

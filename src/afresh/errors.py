@@ -22,9 +22,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from afresh.escaping import visible
+
 
 class AfreshError(Exception):
     """Base of every error afresh raises on purpose."""
+
+    def __str__(self) -> str:
+        """What was wrong, in words that are safe to print: they may quote a question or a name."""
+        return visible(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its words and what it carries, whatever it was made from: errors come back from other processes."""

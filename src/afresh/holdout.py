@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from afresh import display
 from afresh.errors import InvalidArgument
+from afresh.escaping import visible
 from afresh.guard import Guard
 from afresh.predicting import is_model
 
@@ -268,7 +269,7 @@ class Holdout(display.Shown):
 
     def __repr__(self) -> str:
         """One line."""
-        return f"Holdout({self.loss.words} of {self.label!r}, {self.guard!r})"
+        return f"Holdout({visible(self.loss.words)} of {self.label!r}, {self.guard!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its data and the place of its ledger: another process opens them again and shares the budget."""

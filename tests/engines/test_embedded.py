@@ -203,11 +203,55 @@ def test_a_changed_file_is_refused(name: str, tmp_path: Path) -> None:
     assert engine.moments([query])[0].n == N
     shutil.copy(path, tmp_path / "copy")
     os.replace(tmp_path / "copy", path)
-    with pytest.raises(DataChanged, match="changed or removed"):
+    with pytest.raises(DataChanged, match="changed, replaced or removed"):
         engine.moments([query])
     path.unlink()
     with pytest.raises(DataChanged):
         engine.fingerprint()
+
+
+@pytest.mark.parametrize("how", ["in place", "replaced"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.duckdb"])
+def test_a_file_changed_at_equal_size_and_time_is_refused(name: str, how: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    {"a.parquet": _parquet, "a.csv": _csv, "a.duckdb": _duckdb}[name](path)
+    engine = open_engine(path)
+    query = make_query("churned", engine.schema)
+    before, content = path.stat(), path.read_bytes()
+    written = path if how == "in place" else tmp_path / "other"
+    written.write_bytes(content)  # what is in it does not matter: the stamp must not look
+    os.utime(written, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.replace(written, path)
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with pytest.raises(DataChanged, match="Open it again"):
+        engine.moments([query])
+    with pytest.raises(DataChanged):
+        engine.check_unchanged()
+
+
+def test_what_duckdb_writes_beside_its_file_is_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    _duckdb(path)
+    engine = open_engine(path)
+    engine.check_unchanged()
+    path.with_name("a.duckdb.wal").write_bytes(b"")
+    with pytest.raises(DataChanged):
+        engine.check_unchanged()
+
+
+def test_ctrl_c_is_a_keyboard_interrupt() -> None:
+    engine = EmbeddedEngine(ROWS)
+
+    def fail(words: str) -> None:
+        raise RuntimeError(words)
+
+    with pytest.raises(KeyboardInterrupt):
+        engine._read(lambda _: fail("Query interrupted"))  # what DuckDB makes of SIGINT
+    with pytest.raises(EngineError, match="failed to read") as other:
+        engine._read(lambda _: fail("the value 17 of row 3"))
+    assert other.value.__context__ is None
+    assert engine.rows == N
 
 
 def test_a_frame_may_change_afterwards() -> None:

@@ -25,6 +25,7 @@ from afresh.cli.options import (
     opened,
     show,
 )
+from afresh.escaping import visible
 
 app = typer.Typer(
     name="afresh",
@@ -43,12 +44,12 @@ def main() -> NoReturn:
     try:
         app()
     except OSError as error:
-        print(f"afresh: {error}", file=sys.stderr)
+        print(f"afresh: {visible(error)}", file=sys.stderr)
         sys.exit(EXIT_ERROR)
     except errors.AfreshError as error:
         print(f"afresh: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
-            print(f"  {note}", file=sys.stderr)
+            print(f"  {visible(note)}", file=sys.stderr)
         sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
     sys.exit(0)
 

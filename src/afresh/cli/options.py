@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from afresh import errors
+from afresh.escaping import visible
 
 EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
 EXIT_CODES = {
@@ -63,11 +64,12 @@ Guesser = Annotated[
 def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
     """Open the data, telling a waiting person so, and close them."""
     from rich.console import Console
+    from rich.markup import escape
 
     from afresh import opening
 
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
-    with Console(stderr=True).status(f"Reading {shown} ..."):  # silent unless stderr is a terminal
+    with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
         guard = opening.open(data, *arguments, **options)
     with guard:
         yield guard

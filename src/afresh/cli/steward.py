@@ -11,6 +11,7 @@ import typer
 
 from afresh import errors
 from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show
+from afresh.escaping import visible
 
 if TYPE_CHECKING:
     from afresh.receipts import Verification
@@ -99,7 +100,7 @@ def receipt(
         print(json.dumps({"files": [str(path) for path in pages], "head": made["chain"]["head"]}))
     else:
         answers = f"{len(made['answers']):,} answers, head {made['chain']['head']}"
-        print(f"Wrote {', '.join(str(path) for path in pages)}: {answers}\nCheck it anywhere: afresh verify {out}")
+        print(f"Wrote {', '.join(map(visible, pages))}: {answers}\nCheck it anywhere: afresh verify {visible(out)}")
 
 
 def verify(

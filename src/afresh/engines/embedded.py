@@ -26,7 +26,7 @@ from afresh.engines.content import (
 from afresh.engines.duckdb_sql import DuckDBDialect
 from afresh.engines.rendering import Statement
 from afresh.engines.scratch import Scratch
-from afresh.engines.sources import Source, open_source
+from afresh.engines.sources import Source, interruptible, open_source
 from afresh.engines.sql_engine import SqlEngine, failed
 from afresh.engines.watchdog import Watchdog
 from afresh.queries.query import Query
@@ -197,7 +197,8 @@ class EmbeddedEngine(SqlEngine):
         """What is read with a cursor, within the time limit."""
 
         def work() -> _Read | None:
-            with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
+            # what they say quotes rows: the error below must not carry it
+            with contextlib.suppress(duckdb.Error, RuntimeError), interruptible():
                 cursor = self._connection.cursor()
                 if self._source.held is not None:
                     cursor.register(self._source.relation, self._source.held)

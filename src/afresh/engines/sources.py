@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,19 +38,22 @@ _CONFIG = {
 }
 
 
+_Status = tuple[int, int, int, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells that a file was written to."""
+    """What tells that a file was written to, or another put in its place: also with the same size and time."""
 
     path: Path
-    size: int
-    modified: int
+    statuses: tuple[_Status | None, ...]
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now."""
-        status = path.stat()
-        return cls(path, status.st_size, status.st_mtime_ns)
+        """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
+        beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(_DUCKDB) else ()
+        path.stat()  # it must be there; the other need not
+        return cls(path, tuple(map(_status, (path, *beside))))
 
     def check(self) -> None:
         """Raise `DataChanged` unless the file is as it was."""
@@ -59,7 +62,32 @@ class Stamp:
         except OSError:
             same = False
         if not same:
-            raise DataChanged(f"{self.path} was changed or removed after it was opened; nothing was answered")
+            raise DataChanged(
+                f"{self.path} was changed, replaced or removed after it was opened; nothing was answered. Open it again"
+            )
+
+
+def _status(path: Path) -> _Status | None:
+    """Whoever writes to a file can set its time of modification, but not that of its change."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C while DuckDB works is `KeyboardInterrupt`, as everywhere, and not the RuntimeError it makes of it."""
+    interrupted = False
+    try:
+        yield
+    except RuntimeError as error:
+        if "interrupt" not in str(error).lower():
+            raise
+        interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +114,9 @@ def open_source(
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
     try:
-        source = _load_arrow(connection, incoming) if path is None else _load_file(connection, path, table)
-        _seal(connection, source)
+        with interruptible():
+            source = _load_arrow(connection, incoming) if path is None else _load_file(connection, path, table)
+            _seal(connection, source)
     except BaseException:
         connection.close()
         raise

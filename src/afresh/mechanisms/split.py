@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scipy.special import betaincinv
+from scipy.special import betainccinv, betaincinv
 
 from afresh.engines.base import Moments
 from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, ReleasesMean
@@ -67,7 +67,7 @@ class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory):
         if binary:
             hits = round(released * self.block)
             low = betaincinv(hits, self.block - hits + 1, side) if hits > 0 else 0.0
-            high = betaincinv(hits + 1, self.block - hits, 1 - side) if hits < self.block else 1.0
+            high = betainccinv(hits + 1, self.block - hits, side) if hits < self.block else 1.0
             # The inverses are good to about 1e-14; err outward.
             return max(float(low) * (1 - 1e-12), 0.0), min(float(high) * (1 + 1e-12), 1.0)
         bound = -math.log(side) / self.block

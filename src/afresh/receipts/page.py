@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
 from typing import Any
 
-from afresh import display
+from afresh import display, escaping
 
 _ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
 _STYLE = """
@@ -20,24 +19,26 @@ code { font-size: 14px; overflow-wrap: anywhere } h2 { margin-top: 1.6em } .note
 def as_html(receipt: dict[str, Any]) -> str:
     """The page, with a forest plot for every pair of bounds."""
     facts = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, value in _facts(receipt).items()
+        f"<tr><td>{escaping.as_html(name)}</td><td>{escaping.as_html(value)}</td></tr>"
+        for name, value in _facts(receipt).items()
     )
     plots = "".join(
-        f"<h2>{html.escape(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
+        f"<h2>{escaping.as_html(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
         for bounds, answers in _panels(receipt).items()
     )
-    outside = "".join(f"<li>{html.escape(words)}</li>" for words in _outside(receipt))
-    warning = f'<p class="warning">{html.escape(_SIMULATED)}</p>' if receipt["simulated"] else ""
+    outside = "".join(f"<li>{escaping.as_html(words)}</li>" for words in _outside(receipt))
+    warning = f'<p class="warning">{escaping.as_html(_SIMULATED)}</p>' if receipt["simulated"] else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>afresh receipt</title><style>{_STYLE}</style></head><body>
-<h1>{html.escape(_title(receipt))}</h1>{warning}
-<p>{html.escape(_promise(receipt))}</p>
+<h1>{escaping.as_html(_title(receipt))}</h1>{warning}
+<p>{escaping.as_html(_promise(receipt))}</p>
 <table>{facts}</table>
 {plots or "<p>Nothing has been released yet.</p>"}
+{_folded(receipt)}
 {f"<h2>Revealed outside and charged</h2><ul>{outside}</ul>" if outside else ""}
-<p class="note">{html.escape(_VERIFY)}</p>
-<p class="note">Head of the chain: <code>{receipt["chain"]["head"]}</code></p>
+<p class="note">{escaping.as_html(_VERIFY)}</p>
+<p class="note">Head of the chain: <code>{escaping.as_html(receipt["chain"]["head"])}</code></p>
 </body></html>
 """
 
@@ -48,16 +49,26 @@ def as_markdown(receipt: dict[str, Any]) -> str:
     if receipt["simulated"]:
         lines += [f"**{_SIMULATED}**", ""]
     lines += [_promise(receipt), ""]
-    lines += [f"- {name}: {value}" for name, value in _facts(receipt).items()]
+    lines += [f"- {name}: {escaping.as_markdown(value)}" for name, value in _facts(receipt).items()]
     for bounds, answers in _panels(receipt).items():
         lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
         for answer in answers:
             value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
-            question = answer["question"].replace("|", "\\|").replace("\n", " ")
-            lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | `{question}` |")
+            question = escaping.as_markdown_code(answer["question"])
+            lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | {question} |")
+    if made := _made_of(receipt):
+        lines += ["", "## What they were made of", ""]
+        for question, answers in made:
+            lines.append(f"- {escaping.as_markdown_code(question['question'])}, {question['rule']}")
+            lines += [
+                f"  - {answer['number']}: {_interval(answer)} {escaping.as_markdown_code(answer['question'])}"
+                for answer in answers
+            ]
     if outside := _outside(receipt):
-        lines += ["", "## Revealed outside and charged", "", *(f"- {words}" for words in outside)]
-    return "\n".join([*lines, "", _VERIFY, "", f"Head of the chain: `{receipt['chain']['head']}`", ""])
+        lines += ["", "## Revealed outside and charged", "", *(f"- {escaping.as_markdown(words)}" for words in outside)]
+    return "\n".join(
+        [*lines, "", _VERIFY, "", f"Head of the chain: {escaping.as_markdown_code(receipt['chain']['head'])}", ""]
+    )
 
 
 _VERIFY = (
@@ -132,6 +143,37 @@ def _numbers(question: dict[str, Any]) -> str:
     return "+".join(map(str, numbers[:2])) + ("+…" if len(numbers) > 2 else "")
 
 
+def _made_of(receipt: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The questions that follow from several answers, each with these."""
+    answers = {answer["number"]: answer for answer in receipt["answers"]}
+    return [
+        (question, [answers[number] for number in question["numbers"]])
+        for question in receipt["questions"]
+        if question["rule"] is not None
+    ]
+
+
+def _folded(receipt: dict[str, Any]) -> str:
+    """The answers that questions were made of, folded under each."""
+    folds = []
+    for question, answers in _made_of(receipt):
+        rows = "".join(
+            f"<tr><td>{answer['number']}</td><td>{_interval(answer)}</td>"
+            f"<td><code>{escaping.as_html(answer['question'])}</code></td></tr>"
+            for answer in answers
+        )
+        words = f"{_numbers(question)}. {question['question']}, by the rule {question['rule']}"
+        folds.append(f"<details><summary>{escaping.as_html(words)}</summary><table>{rows}</table></details>")
+    return f"<h2>What they were made of</h2>{''.join(folds)}" if folds else ""
+
+
+def _interval(answer: dict[str, Any]) -> str:
+    if answer["value"] is None:
+        return "not released"
+    value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
+    return f"{value} [{low}, {high}]"
+
+
 def _panel_title(bounds: tuple[float, float]) -> str:
     return "Shares of rows" if bounds == (0, 1) else f"Means of numbers between {bounds[0]:g} and {bounds[1]:g}"
 
@@ -161,11 +203,11 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
         value, lower, upper = display.with_interval(answer["value"], answer["low"], answer["high"])
         words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
         when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
-        full = html.escape(f"{_numbers(answer)}. {answer['question']} ({when})")
+        full = escaping.as_html(f"{_numbers(answer)}. {answer['question']} ({when})")
         parts.append(
             f"<g><title>{full}</title>"
             f'<text x="0" y="{y + 5}">{_numbers(answer)}</text>'
-            f'<text x="44" y="{y + 5}">{html.escape(words)}</text>'
+            f'<text x="44" y="{y + 5}">{escaping.as_html(words)}</text>'
             f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
             'stroke-width="3" stroke-linecap="round"/>'
             f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>'

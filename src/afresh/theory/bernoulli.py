@@ -48,7 +48,9 @@ def kl_each(p: ArrayLike, q: ArrayLike) -> Floats:
 
 def entropy(p: float) -> float:
     """The binary entropy h(p) in nats."""
-    return -sum(x * math.log(x) for x in (p, 1.0 - p) if x > 0.0)
+    if p in (0.0, 1.0):
+        return 0.0
+    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)  # not log(1 - p), which forgets a small p
 
 
 def kl_upper(p: float, bound: float) -> float:
