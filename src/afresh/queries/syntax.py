@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
 MAX_CHARACTERS = 10_000
+MAX_STEPS = 40  # of sqlglot's parser, which tries and goes back, per word; ordinary questions take fewer than 10
 MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
