@@ -208,7 +208,8 @@ class Conformance:
 
     def test_patterns_mean_the_same(self, engine: Engine) -> None:
         """Made of the signs in the table's texts."""
-        dice, made = random.Random(11), []
+        dice = random.Random(11)
+        made: list[Made] = []
         for _ in range(60):
             signs = "".join(dice.choice([text for text in TEXTS if text]) for _ in range(3))
             like = "".join(dice.choice((*signs, "%", "%", "_")) for _ in range(dice.randint(0, 6)))
