@@ -7,6 +7,7 @@ Counts must be those of the oracle, and means within 1e-12 of it. An engine take
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 
 from afresh.engines.base import Engine, Moments
 from afresh.errors import InvalidArgument
+from afresh.queries import build
 from afresh.queries.parse import parse
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type, walk
 from engines import oracle
-from engines.nasty import ROWS
+from engines.nasty import ROWS, TEXTS
 from queries import expressions
 
 Made = tuple[Query, Node, Node | None]
@@ -203,6 +205,17 @@ class Conformance:
 
     def test_easily_mistaken(self, engine: Engine) -> None:
         check_mistaken(engine)
+
+    def test_patterns_mean_the_same(self, engine: Engine) -> None:
+        """Made of the signs in the table's texts."""
+        dice = random.Random(11)
+        made: list[Made] = []
+        for _ in range(60):
+            signs = "".join(dice.choice([text for text in TEXTS if text]) for _ in range(3))
+            like = "".join(dice.choice((*signs, "%", "%", "_")) for _ in range(dice.randint(0, 6)))
+            tree = build.like(Column("city", Type.TEXT), Literal(like, Type.TEXT))
+            made.append((Query(tree), tree, None))
+        check_all(engine, made)
 
     def test_schema(self, engine: Engine) -> None:
         assert dict(engine.schema) == {name: kind for name, kind in expressions.SCHEMA.items() if kind}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -55,8 +55,14 @@ _NUMERIC: dict[Op, Callable[..., float]] = {
 
 
 def _like(text: str, pattern: str) -> bool:
-    regex = "".join({"%": ".*", "_": "."}.get(char, re.escape(char)) for char in pattern)
-    return re.fullmatch(regex, text, re.DOTALL) is not None
+    """By the set of places in the text where the pattern read so far can end: no backtracking, whatever the text."""
+    places = {0}
+    for sign in pattern:
+        if sign == "%":
+            places = set(range(min(places), len(text) + 1)) if places else places
+        else:
+            places = {place + 1 for place in places if place < len(text) and sign in ("_", text[place])}
+    return len(text) in places
 
 
 def _epoch(when: date) -> int:
@@ -109,6 +115,21 @@ def evaluate(node: Node, row: Row) -> Any:
         return value
     args = [evaluate(arg, row) for arg in node.args]
     return _apply(node, args)
+
+
+def evaluate_all(node: Node, rows: Sequence[Row]) -> list[Any]:
+    """The values of an expression on all rows; a part that occurs more than once is evaluated once."""
+    found: dict[int, list[Any]] = {}
+
+    def column(node: Node) -> list[Any]:
+        if id(node) not in found:
+            if isinstance(node, Call):
+                found[id(node)] = [_apply(node, list(args)) for args in zip(*map(column, node.args), strict=True)]
+            else:
+                found[id(node)] = [evaluate(node, row) for row in rows]
+        return found[id(node)]
+
+    return column(node)
 
 
 def _apply(node: Call, args: list[Any]) -> Any:

@@ -21,6 +21,7 @@ from afresh.engines.postgres import PostgresEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument, MissingExtra
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
+from engines import oracle, patterns
 from engines.conformance import Conformance
 
 SECRET = "do-not-tell-7391"
@@ -58,6 +59,19 @@ def people(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 
 def _totals(engine: Any, *texts: str) -> list[float]:
     return [found.total for found in engine.moments([make_query(text, engine.schema) for text in texts])]
+
+
+def test_no_pattern_goes_back_over_a_text(postgres_url: str, database: psycopg.Connection[Any]) -> None:
+    database.execute("CREATE SCHEMA mine")
+    database.execute("CREATE TABLE mine.texts (s text)")
+    with database.cursor().copy("COPY mine.texts FROM STDIN") as copy:
+        for text in patterns.LONG:
+            copy.write_row([text])
+    engine = open_engine(postgres_url, table="mine.texts")
+    queries = [make_query(f"s LIKE '{like}'", engine.schema) for like in patterns.SLOW]
+    counts = [sum(oracle.evaluate(query.expression, {"s": text}) for text in patterns.LONG) for query in queries]
+    assert [found.total for found in engine.moments(queries)] == counts
+    engine.close()
 
 
 def test_tables_and_views_are_found(postgres_url: str, people: Any) -> None:

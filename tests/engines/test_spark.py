@@ -16,6 +16,7 @@ from afresh.engines.opening import open_engine
 from afresh.engines.spark import SparkEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
+from engines import oracle, patterns
 from engines.conformance import Conformance, check_generated, check_mistaken
 
 SECRET = "do-not-tell-7391"
@@ -56,6 +57,15 @@ def test_whatever_the_session(spark: Any, nasty_frame: Any) -> None:
     finally:
         for key, value in usual.items():
             spark.conf.set(key, value)
+
+
+def test_no_pattern_goes_back_over_a_text(spark: Any) -> None:
+    """The engine's limit of time would end it, with an error."""
+    frame = spark.createDataFrame([(text,) for text in patterns.LONG], "s string")
+    engine = open_engine(frame)
+    queries = [make_query(f"s LIKE '{like}'", engine.schema) for like in patterns.SLOW]
+    counts = [sum(oracle.evaluate(query.expression, {"s": text}) for text in patterns.LONG) for query in queries]
+    assert [found.total for found in engine.moments(queries)] == counts
 
 
 @pytest.fixture

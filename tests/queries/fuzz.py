@@ -4,6 +4,8 @@ A few thousand run with the tests. To go on for longer, with other dice each tim
 
     cd tests && python -m queries.fuzz --minutes 10
 
+`--canonical` checks random trees against their canonical forms instead; see `repeats`.
+
 What must hold of every text: it is a question or gets a `QueryError` or `InvalidArgument`, soon; no file is opened
 on its account; asked of two tables with one schema and one number of rows, but other rows, it is answered on both or
 fails on both in the same words; the answer is the oracle's; its readable form is the same question; and afterwards
@@ -33,6 +35,7 @@ from afresh.errors import AfreshError, InvalidArgument, QueryError
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Literal, Type
 from engines import nasty, oracle
+from queries import repeats
 from queries.hostile import HOSTILE
 from queries.test_canonical import DIFFERENT, SAME
 
@@ -265,17 +268,11 @@ def texts(dice: random.Random) -> Iterator[str]:
         yield sentence(dice, dice.choice("nb"), dice.randint(1, 5))
 
 
-def main() -> None:
-    """Fuzz for some minutes, and say how it went."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=None)
-    arguments = parser.parse_args()
-    seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
-    print(f"seed {seed}", flush=True)
+def fuzz_texts(seed: int, minutes: float) -> None:
+    """Throw texts for some minutes, and say how it went."""
     with tempfile.TemporaryDirectory() as folder:
         arena = Arena(Path(folder))
-        end = time.monotonic() + 60 * arguments.minutes
+        end = time.monotonic() + 60 * minutes
         for text in texts(random.Random(seed)):
             if time.monotonic() > end:
                 break
@@ -284,6 +281,34 @@ def main() -> None:
     print(f"{arena.counts.total():,} texts: {dict(arena.counts)}")
     print(f"slowest to read: {arena.slowest[0]:.3f} s for {arena.slowest[1][:300]!r}")
     print(f"slowest to answer: {arena.slowest_scan[0]:.3f} s for {arena.slowest_scan[1][:300]!r}")
+
+
+def fuzz_trees(seed: int, count: int) -> int:
+    """Check so many trees against their canonical forms; how many failed."""
+    dice, register, failed = random.Random(seed), repeats.Register(), 0
+    for done in range(1, count + 1):
+        wrong = register.check(repeats.grow(dice))
+        if wrong is not None:
+            failed += 1
+            print(wrong, flush=True)
+        if done % 10_000 == 0 or done == count:
+            print(f"{done:,} of {count:,} trees, {len(register.seen):,} digests: {failed} wrong", flush=True)
+    return failed
+
+
+def main() -> None:
+    """Fuzz, and say how it went."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--canonical", action="store_true", help="check trees against their canonical forms")
+    parser.add_argument("--trees", type=int, default=1_000_000, help="how many trees")
+    arguments = parser.parse_args()
+    seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}", flush=True)
+    if arguments.canonical:
+        sys.exit(1 if fuzz_trees(seed, arguments.trees) else 0)
+    fuzz_texts(seed, arguments.minutes)
 
 
 if __name__ == "__main__":

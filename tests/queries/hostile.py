@@ -333,6 +333,7 @@ HOSTILE: dict[str, list[tuple[str, str]]] = {
         ("x" * 9000 + " < 3", "there is no column"),
         ("f" * 9000 + "(age) < 3", "not allowed"),
         ("country = '" + "x" * 20000 + "'", "characters; at most 10,000"),
+        ("struct(" * 24 + "age" + ")" * 24, "too long to read"),
         ("[" * 5000, "lists"),
         ("{" * 5000, "structs"),
         ("interval " * 1000 + "age", "nested too deeply|not an expression|intervals"),

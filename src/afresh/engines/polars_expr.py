@@ -89,6 +89,7 @@ class Translator:
 
     def _truth(self, node: Node) -> pl.Expr:
         """Where a condition is true; elsewhere it may be false or NULL. One comparison less than `_piece` needs."""
+        _refuse_constants(node)
         if isinstance(node, Call) and node.op in (Op.AND, Op.OR):
             return reduce(and_ if node.op is Op.AND else or_, map(self._truth, node.args))
         if isinstance(node, Call) and node.op in _COMPARE and any(isinstance(arg, Literal) for arg in node.args):
@@ -111,6 +112,7 @@ class Translator:
         return _piece(expr, LARGEST, 3 * piece.size + 3)
 
     def _piece(self, node: Node) -> _Piece:
+        _refuse_constants(node)
         if isinstance(node, Column):
             return self._column(node)
         if isinstance(node, Literal):
@@ -178,6 +180,20 @@ class Translator:
         piece = self._clean(node.args[at])
         values = [arg.value for arg in rest if isinstance(arg, Literal)]
         return _piece(_OF_LITERALS[node.op](piece.expr, *values), LARGEST, piece.size + len(values))
+
+
+def _refuse_constants(node: Node) -> None:
+    """Leave to DuckDB what a constant may decide, as TRUE OR p: Polars may make one value, and then one row, of it."""
+    if not isinstance(node, Call):
+        return
+    if node.op is Op.CASE:
+        decides = any(isinstance(test, Literal) for test in node.args[:-1:2])
+    elif node.op is Op.COALESCE:
+        decides = isinstance(node.args[0], Literal)
+    else:
+        decides = any(isinstance(arg, Literal) and isinstance(arg.value, bool | None) for arg in node.args)
+    if decides or not columns(node):
+        raise NotTranslated
 
 
 def _piece(expr: pl.Expr, largest: float, size: int) -> _Piece:
@@ -270,8 +286,21 @@ def _part(when: pl.Expr, unit: str) -> pl.Expr:
     return _PARTS[unit](when).cast(pl.Float64)
 
 
+def _like(text: pl.Expr, like: str) -> pl.Expr:
+    """LIKE with % at its ends only; no regular expression. DuckDB takes the others."""
+    inner = like.strip("%")
+    if "_" in like or "%" in inner:
+        raise NotTranslated
+    if not inner and like:
+        return text.str.contains("", literal=True)
+    if like.startswith("%"):
+        return text.str.contains(inner, literal=True) if like.endswith("%") else text.str.ends_with(inner)
+    return text.str.starts_with(inner) if like.endswith("%") else text == inner
+
+
 _OF_LITERALS: dict[Op, Callable[..., pl.Expr]] = {
     Op.IN: lambda x, *values: x.is_in(list(values)),
+    Op.LIKE: _like,
     Op.STARTS_WITH: lambda x, text: x.str.starts_with(text),
     Op.ENDS_WITH: lambda x, text: x.str.ends_with(text),
     Op.CONTAINS: lambda x, text: x.str.contains(text, literal=True),

@@ -50,6 +50,7 @@ _WHOLE = f"abs({{0}}) <= {double(LARGEST_WHOLE)} AND floor({{0}}) = {{0}}"
 
 RULES: dict[Op, Rule] = {
     **COMMON,
+    # without backtracking: where the rest of a pattern runs out of text, Postgres gives up at every % before it
     Op.LIKE: Rule(lambda args: f"({args[0]} LIKE {quote_text(args[1])} ESCAPE '')"),
     Op.STARTS_WITH: Rule(listed("starts_with")),
     Op.ENDS_WITH: Rule(form("(right({0}, char_length({1})) = {1})"), repeats=True),

@@ -9,6 +9,7 @@ To add an operation, add one `Rule` to the table of every dialect.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -81,6 +82,15 @@ COMMON: dict[Op, Rule] = {
 def quoted(text: str) -> str:
     """A text between single quotes, those within doubled."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def pattern(like: str, any_text: str, escape: Callable[[str], str]) -> str:
+    """A LIKE pattern as a regular expression in which `any_text` stands for %; what is between is of a fixed length."""
+    pieces = []
+    for piece in re.findall("%+|_+|[^%_]+", like):
+        sign = piece[0]
+        pieces.append(any_text if sign == "%" else f".{{{len(piece)}}}" if sign == "_" else escape(piece))
+    return "".join(pieces)
 
 
 class Dialect(Protocol):

@@ -14,7 +14,7 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
-from afresh.engines.rendering import ALL, COMMON, Rule, form, infix, listed
+from afresh.engines.rendering import ALL, COMMON, Rule, form, infix, listed, pattern
 from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
 
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
@@ -44,9 +44,17 @@ def double(value: float) -> str:
 
 
 def _like(args: Sequence[str]) -> str:
-    """LIKE without an escape character: one must be named, so it is one that the pattern does not have."""
-    escape = next(char for char in map(chr, range(0x4E00, 0x9FFF)) if char not in args[1])
-    return f"({args[0]} LIKE {quote_text(args[1])} ESCAPE '{escape}')"
+    """LIKE without backtracking; of Spark's own, Java would try all places of every %.
+
+    The first place where a piece is found is as good as any later one, so each is looked for once, in an atomic
+    group, from where the one before ended; the last must stand at the end.
+    """
+    text, like = args
+    first, *others = (pattern(piece, "", re.escape) for piece in re.split("%+", like))
+    between, last = others[:-1], others[-1:]
+    regex = rf"(?s)\A{first}" + "".join(f"(?>.*?{piece})" for piece in between)
+    regex += rf".*{last[0]}\z" if last and last[0] else "" if last else r"\z"
+    return f"({text} RLIKE {quote_text(regex)})"
 
 
 def _part(args: Sequence[str]) -> str:

@@ -105,6 +105,8 @@ def _times(x: float, y: float) -> float:
 
 
 def _divide(one: Range, other: Range) -> Range:
+    if other.low == other.high == 0:
+        return _NOTHING
     if other.low <= 0 <= other.high:
         return ANYTHING
     return _corners(lambda x, y: 0.0 if math.isinf(y) else x / y, one, other)

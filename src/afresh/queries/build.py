@@ -7,6 +7,7 @@ one refusal whichever way it was written. Constructs beyond the few operations o
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from afresh.errors import QueryError
@@ -15,6 +16,8 @@ from afresh.queries.typing import Operand, align, alike, expect, need_order
 
 MAX_DEPTH = 100  # operations in a chain, as a + b + c + ... makes one
 MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and the like have been written out
+MAX_PATTERN = 1_000  # characters after LIKE: a matcher keeps a state for each
+MAX_WILDCARDS = 100  # runs of % or _ after LIKE: Spark's matcher nests as deeply
 IN_QUERY = "after IN goes a list of constants in parentheses, not a column or another query"
 
 _COMPARE: dict[str, tuple[Op, bool, bool]] = {  # operation, swap the operands, negate
@@ -103,6 +106,11 @@ def like(value: Operand, pattern: Operand, name: str = "LIKE") -> Node:
     text, shape = expect(value, Type.TEXT, name), expect(pattern, Type.TEXT, name)
     if not isinstance(shape, Literal) or not isinstance(shape.value, str):
         raise QueryError(f"the pattern after {name} must be a constant, as in {name} 'abc%'; or write contains(a, b)")
+    if len(shape.value) > MAX_PATTERN or len(re.findall("%+|_+", shape.value)) > MAX_WILDCARDS:
+        raise QueryError(
+            f"a pattern after {name} has at most {MAX_PATTERN:,} characters and {MAX_WILDCARDS} wildcards; "
+            f"write several {name} with AND"
+        )
     if name == "ILIKE":
         text, shape = Call(Op.LOWER, (text,), Type.TEXT), Literal(ascii_lower(shape.value), Type.TEXT)
     return Call(Op.LIKE, (text, shape), Type.BOOLEAN)

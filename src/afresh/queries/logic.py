@@ -171,25 +171,32 @@ def case(args: tuple[Node, ...], kind: Type) -> Node:
 
 
 def _prune(pairs: list[tuple[Node, Node]], default: Node) -> tuple[list[tuple[Node, Node]], Node]:
-    kept: dict[str, tuple[Node, Node]] = {}
+    """Drop branches that no row takes, and make one branch of each run of neighbours with one result.
+
+    A branch is dead if its condition was tested before. That two neighbours together may be an earlier condition
+    again, and dead, is for the next round to see.
+    """
+    seen: set[str] = set()
+    runs: list[tuple[list[Node], Node]] = []
     for test, result in pairs:
         weak = _weakened(test)
         if weak == TRUE:
             default = result
             break
-        if weak == FALSE or null(weak) or serialize(weak) in kept:
+        if weak == FALSE or null(weak) or (key := serialize(weak)) in seen:
             continue
-        last = next(reversed(kept), None)
-        if last is not None and kept[last][1] == result:
-            weak = junction(Op.OR, (kept.pop(last)[0], weak))
-        kept[serialize(weak)] = weak, result
+        seen.add(key)
+        if runs and runs[-1][1] == result:
+            runs[-1][0].append(weak)
+        else:
+            runs.append(([weak], result))
+    merged = [(junction(Op.OR, tuple(tests)), result) for tests, result in runs]
     if isinstance(default, Call) and default.op is Op.CASE:
         inner = default.args
-        return [*kept.values(), *zip(inner[:-1:2], inner[1:-1:2], strict=True)], inner[-1]
-    final = list(kept.values())
-    while final and final[-1][1] == default:
-        final.pop()
-    return final, default
+        return [*merged, *zip(inner[:-1:2], inner[1:-1:2], strict=True)], inner[-1]
+    while merged and merged[-1][1] == default:
+        merged.pop()
+    return merged, default
 
 
 def coalesce(args: tuple[Node, ...], kind: Type) -> Node:

@@ -30,7 +30,9 @@ class Query:
     values count as `missing` (the lower bound, or false, unless said otherwise). With a `group`,
     psi = 1_group * value, or 1_group * (1 - value) for the `complement`; a NULL group is false.
 
-    `expression` and `group` are kept in canonical form, so equal questions are equal objects.
+    `expression` and `group` stay as they were read: that is what engines evaluate, bounds follow from and people see.
+    Their canonical forms make the digest and nothing else, so that no rewrite stands between a question and its
+    answer. Questions are compared by digest.
     """
 
     expression: Node
@@ -40,7 +42,7 @@ class Query:
     complement: bool = False
 
     def __post_init__(self) -> None:
-        """Check the bounds and bring every part into canonical form."""
+        """Check the parts; bounds and `missing` become floats."""
         kind = self.expression.type
         if kind not in (Type.BOOLEAN, Type.NUMBER):
             raise QueryError(
@@ -58,8 +60,6 @@ class Query:
                 f"bounds = ({number(low)}, {number(high)}), but a condition is 0 or 1; leave the bounds out"
             )
         missing = _check_missing(self.missing, low, high, binary=kind is Type.BOOLEAN)
-        object.__setattr__(self, "expression", canonical(self.expression))
-        object.__setattr__(self, "group", None if self.group is None else canonical(self.group))
         object.__setattr__(self, "bounds", (low, high))
         object.__setattr__(self, "missing", missing)
 
@@ -78,7 +78,7 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The question in readable, canonical words."""
+        """The question in readable words, as it was asked: the tree's, so not its spaces and parentheses."""
         low, high = self.bounds
         words = readable(self.expression)
         if self.expression.type is Type.BOOLEAN:
@@ -93,10 +93,10 @@ class Query:
         """SHA-256 of everything that determines psi. Two questions with one digest are one question."""
         parts = [
             VERSION,
-            serialize(self.expression),
+            serialize(canonical(self.expression)),
             [repr(bound) for bound in self.bounds],
             repr(self.missing),
-            None if self.group is None else serialize(self.group),
+            None if self.group is None else serialize(canonical(self.group)),
             self.complement,
         ]
         return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
@@ -114,7 +114,7 @@ def make_query(
     """
     tree = parse(expression, schema)
     if bounds is None:
-        bounds = _infer_bounds(canonical(tree)) if tree.type is Type.NUMBER else (0.0, 1.0)
+        bounds = _infer_bounds(tree) if tree.type is Type.NUMBER else (0.0, 1.0)
     return Query(tree, bounds, missing)
 
 

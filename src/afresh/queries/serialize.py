@@ -9,17 +9,21 @@ from afresh.queries.tree import Call, Column, Literal, Node
 
 
 def serialize(node: Node) -> str:
-    """An injective text of a tree: equal texts, equal trees."""
-    return json.dumps(_plain(node), ensure_ascii=True, separators=(",", ":"))
-
-
-def _plain(node: Node) -> list[object]:
+    """An injective text of a tree, in JSON: equal texts, equal trees."""
     match node:
         case Column(name, kind):
-            return ["column", name, kind.value]
+            return _plain(["column", name, kind.value])
         case Literal(value, kind):
             # repr keeps every double exactly; JSON's own number format is not ours to rely on
             text = repr(value) if isinstance(value, float) else value
-            return ["literal", kind.value, text.isoformat() if isinstance(text, date) else text]
+            return _plain(["literal", kind.value, text.isoformat() if isinstance(text, date) else text])
         case Call(op, args, kind):
-            return [op.value, kind.value, *map(_plain, args)]
+            if node.serialized is None:
+                parts = (_plain(op.value), _plain(kind.value), *map(serialize, args))
+                object.__setattr__(node, "serialized", f"[{','.join(parts)}]")
+            assert node.serialized is not None
+            return node.serialized
+
+
+def _plain(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

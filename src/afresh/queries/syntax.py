@@ -10,10 +10,16 @@ from afresh.errors import QueryError
 from afresh.queries.typing import short
 
 if TYPE_CHECKING:
+    from sqlglot.dialects.dialect import Dialect
     from sqlglot.expressions import Expression
+    from sqlglot.parser import Parser
 
 MAX_CHARACTERS = 10_000
+MAX_STEPS = (
+    40  # of sqlglot's parser a token: it tries and goes back, in struct(struct(... without end; usual are 1 to 3
+)
 MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
+TOO_LONG = "this question takes too long to read; write it with fewer calls within each other"
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
 IF = "if() is not allowed; write CASE WHEN a THEN b ELSE c END"
@@ -61,7 +67,7 @@ def syntax(text: str) -> Expression:
     try:
         tokens = dialect.tokenize(text)
         first = _check_tokens(tokens)
-        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+        trees = _parser(dialect, MAX_STEPS * (len(tokens) + 1)).parse_into(exp.Condition, tokens, text)
         if len(trees) == 1 and isinstance(trees[0], exp.Expression):
             return trees[0]
     except ParseError as error:
@@ -75,6 +81,21 @@ def syntax(text: str) -> Expression:
     if first in _STATEMENTS:
         raise QueryError(f"{first} is no part of a question; write only the condition or number itself")
     raise QueryError(f"this is not an expression: {short(text)}{problem}")
+
+
+def _parser(dialect: Dialect, steps: int) -> Parser:
+    """A parser that stops after so many steps, which are counted and not timed: a question is read or it is not."""
+
+    class Metered(dialect.parser_class):  # type: ignore[name-defined,misc]  # known only when sqlglot is loaded
+        left = steps
+
+        def _advance(self, times: int = 1) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise QueryError(TOO_LONG)
+            super()._advance(times)
+
+    return Metered(dialect=dialect)
 
 
 def _check_tokens(tokens: Sequence[Any]) -> str:

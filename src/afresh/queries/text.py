@@ -77,17 +77,16 @@ def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
         return f"{right} {'>' if op is Op.LESS else '>='} {left}", _COMPARISON
     if op in _INFIX:
         sign, strength = _INFIX[op]
-        chains = op in (Op.AND, Op.OR)
-        parts = [readable(arg, strength + (1 if place and not chains else 0)) for place, arg in enumerate(args)]
-        if strength == _COMPARISON:
-            parts = [readable(arg, strength + 1) for arg in args]
-        return sign.join(parts), strength
+        # what stands on the left of a - b needs no parentheses, of a = b both sides do, of a AND b AND c none
+        first = strength + (strength == _COMPARISON)
+        others = strength + (op not in (Op.AND, Op.OR))
+        return sign.join(readable(arg, others if place else first) for place, arg in enumerate(args)), strength
     if op is Op.NOT:
         return _write_not(args[0])
     if op in (Op.IS_NULL, Op.IS_TRUE):
         return f"{readable(args[0], _COMPARISON + 1)} {op.name.replace('_', ' ')}", _COMPARISON
     if op is Op.IN:
-        return f"{readable(args[0], _COMPARISON + 1)} IN ({', '.join(map(readable, args[1:]))})", _COMPARISON
+        return _write_in(args, "IN"), _COMPARISON
     if op is Op.NEGATE:
         return "-" + readable(args[0], _ATOM), _NEGATE
     if op is Op.CASE:
@@ -110,14 +109,16 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Literal) and node.value is None
 
 
+def _write_in(args: tuple[Node, ...], word: str) -> str:
+    return f"{readable(args[0], _COMPARISON + 1)} {word} ({', '.join(map(readable, args[1:]))})"
+
+
 def _write_not(node: Node) -> tuple[str, int]:
     if isinstance(node, Call):
         if node.op is Op.EQUAL:
             return " <> ".join(readable(arg, _COMPARISON + 1) for arg in node.args), _COMPARISON
-        text, _ = _write(node)
         if node.op is Op.IS_NULL:
-            return text.removesuffix("IS NULL") + "IS NOT NULL", _COMPARISON
+            return f"{readable(node.args[0], _COMPARISON + 1)} IS NOT NULL", _COMPARISON
         if node.op is Op.IN:
-            first = readable(node.args[0], _COMPARISON + 1)
-            return f"{first} NOT IN{text[len(first) + 3 :]}", _COMPARISON
+            return _write_in(node.args, "NOT IN"), _COMPARISON
     return f"NOT {readable(node, _NOT)}", _NOT

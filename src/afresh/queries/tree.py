@@ -135,13 +135,17 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation on expressions. `size` and `depth` are kept, so that no walk can take long unnoticed."""
+    """An operation on expressions. `size` and `depth` are kept, so that no walk can take long unnoticed.
+
+    `serialized` is kept once it is known: what is made of parts then takes no second walk over them.
+    """
 
     op: Op
     args: tuple[Node, ...]
     type: Type
     size: int = field(init=False, compare=False, repr=False)
     depth: int = field(init=False, compare=False, repr=False)
+    serialized: str | None = field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         """Measure the tree once, from its parts."""
