@@ -123,7 +123,7 @@ def _settle(engine: Engine, book: Ledger, wanted: Wishes, must_exist: bool, simu
     if simulated and _has_real_guard(engine):
         raise DataError("these data have a guard; a simulation on them would show what nobody has paid for.")
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
-    fingerprint = "simulation" if simulated else engine.fingerprint()
+    fingerprint = "simulation" if simulated else engine.identity().fingerprint
     terms = book.terms(fingerprint, simulated=simulated)
     if terms is None and not simulated and book.unversioned(engine.rows):
         raise DataError(
@@ -170,6 +170,6 @@ def _has_real_guard(engine: Engine) -> bool:
         return False
     book = open_ledger(place)
     try:
-        return book.terms(engine.fingerprint()) is not None
+        return book.terms(engine.identity().fingerprint) is not None
     finally:
         book.close()

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from afresh.engines.content import batch_rows, fingerprint, held_cells, select_cells, total_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engines.content import batch_rows, fingerprint, held_cells, select_cells, total_rows
 from afresh.engines.embedded import EmbeddedEngine
 from afresh.engines.sources import _held
 from engines import nasty
