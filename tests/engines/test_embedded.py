@@ -113,7 +113,7 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
     engine = open_engine(KINDS[kind](tmp_path))
     assert engine.rows == N
     assert dict(engine.schema) == dict(reference.schema)
-    assert engine.fingerprint() == reference.fingerprint()
+    assert engine.identity().fingerprint == reference.identity().fingerprint
     queries = [make_query(text, engine.schema) for text in QUESTIONS]
     queries.append(make_query("amount / id", engine.schema, (0, 0.5)))
     for opened in (engine, reference):
@@ -130,7 +130,7 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
 def _print(**columns: object) -> str:
     engine = EmbeddedEngine(pa.table(columns))
     try:
-        return engine.fingerprint()
+        return engine.identity().fingerprint
     finally:
         engine.close()
 
@@ -207,7 +207,7 @@ def test_a_changed_file_is_refused(name: str, tmp_path: Path) -> None:
         engine.moments([query])
     path.unlink()
     with pytest.raises(DataChanged):
-        engine.fingerprint()
+        engine.identity()
 
 
 def test_a_frame_may_change_afterwards() -> None:
@@ -284,7 +284,7 @@ def test_duckdb_types_are_total(tmp_path: Path) -> None:
     assert {name for name, total in totals.items() if total} == beyond | {name for name in totals if "inf_" in name}
     checks = [make_query(f"{kind} = {value}", engine.schema) for kind, value in limits.items()]
     assert [found.total for found in engine.moments(checks)] == [1.0] * len(checks)
-    assert len(engine.fingerprint()) == len("afresh-data-v2:") + 64
+    assert len(engine.identity().fingerprint) == len("rows-1:") + 64
 
 
 SECRET = "do-not-tell-7391"

@@ -145,7 +145,7 @@ def test_ibis_tables_are_read_in_place(postgres_url: str, people: Any) -> None:
     table = backend.table("people", database="mine")
     engine = open_engine(table)
     assert isinstance(engine, PostgresEngine)
-    assert engine.fingerprint() == open_engine(postgres_url, "mine.people").fingerprint()
+    assert engine.identity().fingerprint == open_engine(postgres_url, "mine.people").identity().fingerprint
     part = table.filter(table.id <= 100).mutate(twice=table.amount * 2).select("id", "twice")
     engine = open_engine(part)
     assert isinstance(engine, PostgresEngine)
@@ -201,7 +201,7 @@ def test_a_change_after_the_check_is_noticed(postgres_url: str, people: Any) -> 
     with pytest.raises(DataChanged, match="columns or types"):
         engine.moments([query])
     with pytest.raises(DataChanged, match="columns or types"):
-        engine.fingerprint()
+        engine.identity()
 
 
 def test_a_quiet_table_is_not_counted_again(postgres_url: str, people: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,12 +292,12 @@ def test_types_and_their_limits(postgres_url: str, people: Any) -> None:
         assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
         texts = [question for _, question in wanted.values()]
         assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
-        before = engine.fingerprint()
+        before = engine.identity().fingerprint
     finally:
         people.execute("ALTER ROLE CURRENT_USER RESET timezone")
-    assert open_engine(postgres_url, "mine.limits").fingerprint() == before
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint == before
     people.execute("UPDATE mine.limits SET doc = '{\"a\": 1}'")
-    assert open_engine(postgres_url, "mine.limits").fingerprint() != before
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint != before
 
 
 def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) -> None:
@@ -315,8 +315,8 @@ def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) ->
     prints = {}
     for name, sql in variants.items():
         people.execute(f"CREATE TABLE mine.{name} AS {sql}")
-        prints[name] = open_engine(postgres_url, f"mine.{name}").fingerprint()
-    assert open_engine(postgres_url, "mine.people").fingerprint() == prints["same"]
+        prints[name] = open_engine(postgres_url, f"mine.{name}").identity().fingerprint
+    assert open_engine(postgres_url, "mine.people").identity().fingerprint == prints["same"]
     assert len(set(prints.values())) == len(variants)
 
 
