@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import numpy as np
 import pandas as pd
@@ -320,10 +321,36 @@ def test_a_simulation_is_kept_apart_and_marked_everywhere(frame: pd.DataFrame, p
         afresh.open(frame, questions=5, simulation_seed=1, made_up=True, ledger=private_ledger)
     with pytest.raises(InvalidArgument, match="whole number"):
         afresh.open(frame, questions=5, simulation_seed=1.5, made_up=True)  # type: ignore[arg-type]
-    with afresh.open(frame, questions=7) as guard:
-        assert guard.budget.spent == 0
-    with pytest.raises(DataError, match="have a guard"):
-        afresh.open(frame, questions=5, simulation_seed=1, made_up=True)
+
+
+def test_a_simulation_takes_only_rows_that_were_made_up(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Whatever could be guarded, in whatever ledger, would give its exact means away."""
+    paths = [tmp_path / f"data.{suffix}" for suffix in ("parquet", "csv", "duckdb")]
+    frame.to_parquet(paths[0])
+    frame.to_csv(paths[1], index=False)
+    with duckdb.connect(str(paths[2])) as database:
+        database.execute("CREATE TABLE t AS SELECT * FROM frame")
+    table, lazy = ibis.memtable(frame), pl.scan_parquet(paths[0])
+    for data in (*paths, str(paths[0]), "postgresql://localhost/x", table, lazy):
+        with pytest.raises(InvalidArgument, match="cannot run on a file"):
+            afresh.open(data, questions=5, simulation_seed=1, made_up=True)
+    for data in (table, lazy):
+        with pytest.raises(InvalidArgument, match="cannot run on a file"):
+            afresh.holdout(data, np.zeros(len(frame)), questions=5, simulation_seed=1, made_up=True)
+    for data in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        with pytest.raises(InvalidArgument, match="made_up=True"):
+            afresh.open(data, questions=5, simulation_seed=1)
+        with afresh.open(data, questions=5, simulation_seed=1, made_up=True) as guard:
+            assert guard.ask("churned").simulated
+    with pytest.raises(InvalidArgument, match="only a simulation"):
+        afresh.open(frame, questions=5, made_up=True)
+
+
+def test_new_rows_are_words(frame: pd.DataFrame) -> None:
+    for words in ("", "  ", True, 3):
+        with pytest.raises(InvalidArgument, match="in words"):
+            afresh.open(frame, questions=5, new_rows=words)  # type: ignore[arg-type]
+    afresh.open(frame, questions=5, new_rows="drawn in March").close()
 
 
 def test_a_file_that_changes_is_refused_before_anything_is_charged(frame: pd.DataFrame, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def _print(**columns: object) -> str:
 
 
 def test_fingerprint_never_changes() -> None:
-    """Ledgers keep fingerprints for years: if this fails, `content.VERSION` must change with it."""
+    """Ledgers keep fingerprints for years: if this fails, `identity.cells.VERSION` must change with it."""
     found = _print(
         a=[1.5, None, 1e300, 123456789.0, 2.0**60],
         b=["é", "x", "", "007", "2020-02-29 12:00"],
@@ -145,7 +145,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "afresh-data-v2:7995182f967b88987873905686d04ebe0b1f44615cb46a3df96affe11cfe0b6d"
+    assert found == "rows-1:7f3b418e01108fe3192247b92fa937cb2c32606599d155ca9a80fbb917f82c6b"
 
 
 def test_deal_is_fair_and_disjoint() -> None:

@@ -105,7 +105,7 @@ def test_a_column_is_the_label(kind: str, tmp_path: Path) -> None:
     data: Any = {"pandas": frame, "polars": pl.from_pandas(frame), "file": tmp_path / "data.parquet"}[kind]
     if kind == "file":
         frame.to_parquet(data)
-    with afresh.holdout(data, label="sick", questions=10, simulation_seed=1, made_up=True) as holdout:
+    with afresh.holdout(data, label="sick", questions=10) as holdout:
         assert holdout.classes == (False, True)
         answer = holdout.score(lambda features: features["x"] > 0)
         assert np.mean(GUESS != Y) in answer.interval
@@ -269,7 +269,7 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "data.parquet", row_group_size=20_000)
     orders = []
     for data in (frame, tmp_path / "data.parquet"):
-        with afresh.holdout(data, questions=3, method=method, simulation_seed=1, made_up=True) as holdout:
+        with afresh.holdout(data, questions=3, method=method) as holdout:
             assert (holdout._labels.codes == frame.label).all()
             engine = holdout.guard._engine
             assert (read_features(engine, "label")["x"] == frame.x).all()
@@ -341,7 +341,7 @@ def test_columns_that_no_question_can_use(kind: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": X[:, 0], "raw": [b"0", b"1"] * (N // 2), "label": Y})
     frame.to_parquet(tmp_path / "data.parquet")
     data: Any = frame if kind == "frame" else tmp_path / "data.parquet"
-    with afresh.holdout(data, questions=5, simulation_seed=2, made_up=True) as holdout:
+    with afresh.holdout(data, questions=5) as holdout:
         assert holdout.score(lambda features: features["x"] > 0).high < 0.5
     place = tmp_path / "ledger.sqlite"
     with pytest.raises(InvalidArgument, match="must be one of the columns x, label"):  # nobody could tell other labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,13 @@ _BLOCK = 2**14  # rows hashed at a time, so that the arrays stay in the processo
 _MOST_THREADS = 4  # more would wait for Python's lock
 _ALL = np.uint64(2**63 - 1)
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
+_FEW = 100  # different texts of a sample: more are not worth a dictionary
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
 _DAY = 86_400_000_000
 
 
 def kinds(columns: Mapping[str, str], ask: Callable[[str], tuple[Any, ...]], source: str) -> dict[str, str]:
-    """How each column that counts is hashed: its own type, or what all its texts spell. In order of names."""
+    """How each column that counts is hashed: its type, what all its texts spell, or labels. In order of names."""
     found = {}
     for name in sorted(columns):
         if (kind := type_of(columns[name])) is not None and counts(name):
@@ -55,7 +57,13 @@ def kinds(columns: Mapping[str, str], ask: Callable[[str], tuple[Any, ...]], sou
         for (name, spelt), answer in zip(left, answers, strict=True):
             if answer in keep:
                 open_.setdefault(name, []).append(spelt)
-    return {**found, **{name: spellings[0] for name, spellings in open_.items()}}
+    found |= {name: spellings[0] for name, spellings in open_.items()}
+    texts = [name for name, kind in found.items() if kind == "text"]
+    if texts:  # MD5 is what costs most: of few different texts each is hashed once
+        different = [f"count(DISTINCT {exact(name, columns[name])})" for name in texts]
+        sample = ask(f"SELECT {', '.join(different)} FROM (SELECT * FROM {source} AS d LIMIT {SAMPLE}) AS d")
+        found |= {name: "label" for name, many in zip(texts, sample, strict=True) if many <= _FEW}
+    return found
 
 
 def _spells(value: str, spelt: str) -> str:
@@ -70,6 +78,7 @@ def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, st
         value = exact(name, columns[name])
         if type_of(columns[name]) is Type.TEXT:
             value = {
+                "label": value,
                 "text": f"CAST(md5_number({value}) & 18446744073709551615 AS UBIGINT)",
                 "time": f"TRY_CAST({value} AS TIMESTAMP)",
                 "number": f"TRY_CAST({value} AS DOUBLE)",
@@ -166,7 +175,7 @@ class Hasher:
                 mix(single, spare)
                 if missing is not None:
                     single[missing] = 0
-            if kind != "text":
+            if kind not in ("text", "label"):
                 mix(words, spare)
             if missing is not None:
                 words[missing] = 0
@@ -209,7 +218,12 @@ class Hasher:
 
 
 def _stored(kind: str) -> str:
-    return "number" if kind == "boolean" else kind
+    return {"boolean": "number", "label": "text"}.get(kind, kind)
+
+
+@lru_cache(2**16)
+def _text_word(text: str) -> int:
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "big") & int(_ALL)
 
 
 def _joined(hashers: list[Hasher], kinds: Mapping[str, str]) -> Sums:
@@ -249,6 +263,11 @@ def _changes(pieces: list[tuple[int, NDArray[np.int64], NDArray[np.int64], int, 
 
 def _read(array: Array, kind: str, words: Words) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:
     """Write a column's words; which cells are missing, and the numbers in single precision if that changes any."""
+    if kind == "label":
+        encoded = array.dictionary_encode()
+        table = np.array([_text_word(text) for text in encoded.dictionary.to_pylist()] or [0], np.uint64)
+        words[:] = table[encoded.indices.fill_null(0).to_numpy()]
+        return (np.asarray(array.is_null()) if array.null_count else None), None
     present, data = array.buffers()
     missing = _bits(present, array) == 0 if array.null_count else None
     if str(array.type) == "bool":
