@@ -297,17 +297,18 @@ def test_types_and_their_limits(postgres_url: str, people: Any) -> None:
         people.execute("ALTER ROLE CURRENT_USER RESET timezone")
     assert open_engine(postgres_url, "mine.limits").identity().fingerprint == before
     people.execute("UPDATE mine.limits SET doc = '{\"a\": 1}'")
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint == before  # no question can use it
+    people.execute("UPDATE mine.limits SET posit = 6")
     assert open_engine(postgres_url, "mine.limits").identity().fingerprint != before
 
 
-def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) -> None:
+def test_the_fingerprint_is_of_rows_and_names(postgres_url: str, people: Any) -> None:
     """Not of their order or place, but of everything else."""
     variants = {
         "same": "SELECT * FROM mine.people ORDER BY id DESC",
         "value": "SELECT id, churned, CASE WHEN id = 7 THEN 0 ELSE amount END AS amount, country FROM mine.people",
         "moved": "SELECT id, churned, amount, CASE id WHEN 7 THEN 'CH' WHEN 8 THEN 'x' ELSE country END AS country "
         "FROM mine.people",
-        "type": "SELECT id::bigint AS id, churned, amount, country FROM mine.people",
         "name": "SELECT id, churned, amount AS price, country FROM mine.people",
         "twice": "SELECT * FROM mine.people UNION ALL SELECT * FROM mine.people",
         "other": "SELECT greatest(id, 2) AS id, churned, amount, country FROM mine.people",
@@ -318,6 +319,10 @@ def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) ->
         prints[name] = open_engine(postgres_url, f"mine.{name}").identity().fingerprint
     assert open_engine(postgres_url, "mine.people").identity().fingerprint == prints["same"]
     assert len(set(prints.values())) == len(variants)
+    people.execute(
+        "CREATE TABLE mine.types AS SELECT id::text, churned::int, amount::numeric, country FROM mine.people"
+    )
+    assert open_engine(postgres_url, "mine.types").identity().fingerprint == prints["same"]
 
 
 def test_split_works_in_place(postgres_url: str, people: Any) -> None:

@@ -50,7 +50,7 @@ class PostgresHashing:
     def read(self, value: str, spelt: str) -> str:
         """A number by way of NUMERIC: the grammar has no exponent that it or a double cannot hold."""
         if spelt == "boolean":
-            return f"(CASE WHEN lower({value}) = 'true' THEN 1e0 WHEN {value} IS NOT NULL THEN 0e0 END)::float8"
+            return f"(CASE WHEN lower({value}) = 'true' THEN 1 WHEN {value} IS NOT NULL THEN 0 END)::float8"
         return f"({value})::{'timestamp' if spelt == 'time' else 'float8'}"
 
     def sums(self, value: str) -> list[str]:

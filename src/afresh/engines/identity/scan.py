@@ -212,8 +212,9 @@ class Hasher:
             return
         if missing is not None:
             words[missing] = 0
-        jumps = np.diff(words.view(np.int64))
-        at = np.flatnonzero(jumps)[: MOST_CHANGES + 1]
+        signed = words.view(np.int64)
+        jumps = signed[1:] - signed[:-1]
+        at = np.flatnonzero(jumps)[: MOST_CHANGES + 1].astype(np.int64)
         known.append((start, at + start + 1, jumps[at], int(words[0]), int(words[-1])))
 
 

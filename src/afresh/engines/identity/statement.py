@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from afresh.engines.rendering import Dialect
 from afresh.queries.tree import Type
 
 _AT_ONCE = 100  # columns summed by one statement: each takes several places of its projections
-_WHOLE = 2**53 - 1
+_WHOLE = 2.0**53 - 1
 _SMALL = ("boolean", "smallint", "tinyint")  # single precision changes none of these
 
 Run = Callable[..., tuple[Any, ...]]
@@ -95,7 +96,7 @@ class _Column:
         kind = dialect.kind(physical)
         assert kind is not None
         self.place, self.name, self.spelt, self.kind = place, name, spelt, kind
-        self.leaf = dialect.leaf(name, physical)
+        self.leaf, self.double = dialect.leaf(name, physical), dialect.double
         if spelt is not None:
             self.stored = "time" if spelt == "time" else "number"
         else:
@@ -134,12 +135,12 @@ def _hashes(hashing: Hashing, columns: Sequence[_Column], single: bool) -> list[
         singles.append(f"x{i}")
         if column.stored == "number":
             values.append(f"{_number(hashing, column)} AS x{i}")
-            words.append(f"{_word(hashing, f'x{i}')} AS w{i}")
+            words.append(f"{_word(hashing, f'x{i}', column.double)} AS w{i}")
             if rounds:
-                fits = f"abs(x{i}) BETWEEN {SMALLEST!r} AND {LARGEST!r}"
+                fits = f"abs(x{i}) BETWEEN {column.double(SMALLEST)} AND {column.double(LARGEST)}"
                 rounded = f"(CASE WHEN {fits} THEN {hashing.single(f'x{i}')} ELSE x{i} END)"
                 singles.append(f"{rounded} AS y{i}")
-                words.append(f"{_word(hashing, f'y{i}')} AS z{i}")
+                words.append(f"{_word(hashing, f'y{i}', column.double)} AS z{i}")
         elif column.stored == "time":
             value = hashing.read(f"v{i}", "time") if column.spelt else f"v{i}"
             kind = Type.TIMESTAMP if column.spelt else column.kind
@@ -166,14 +167,14 @@ def _number(hashing: Hashing, column: _Column) -> str:
     if column.spelt is not None:
         return hashing.read(this, column.spelt)
     if column.kind is Type.BOOLEAN:
-        return f"(CASE WHEN {this} THEN 1e0 WHEN NOT {this} THEN 0e0 END)"
+        return f"(CASE WHEN {this} THEN {column.double(1.0)} WHEN NOT {this} THEN {column.double(0.0)} END)"
     return this
 
 
-def _word(hashing: Hashing, value: str) -> str:
+def _word(hashing: Hashing, value: str, double: Callable[[float], str]) -> str:
     """The word of a double; NULL if it is not finite."""
-    small = f"{value} BETWEEN -{_WHOLE} AND {_WHOLE} AND floor({value}) = {value}"
-    finite = f"abs({value}) <= 1.7976931348623157e308"
+    small = f"abs({value}) <= {double(_WHOLE)} AND floor({value}) = {value}"
+    finite = f"abs({value}) <= {double(sys.float_info.max)}"
     return f"(CASE WHEN {small} THEN {hashing.whole(value)} WHEN {finite} THEN {hashing.bits(value)} END)"
 
 
