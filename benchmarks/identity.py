@@ -1,4 +1,4 @@
-"""The fingerprint of 10 columns against one full scan, a DuckDB query that aggregates each (limit 3); seconds."""
+"""The identity of 10 columns against one full scan, a DuckDB query that aggregates each (limit 3); seconds."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,7 @@ import duckdb
 import polars as pl
 
 from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.identity import Identity
 from benchmarks.table import ROWS, written
 from benchmarks.timing import side_by_side
 
@@ -24,20 +25,20 @@ def main(rows: int = ROWS, rounds: int = 3) -> None:
             engine = EmbeddedEngine(data)
             works: dict[str, Callable[[], object]] = {
                 "scan": lambda scan=scan: database.execute(scan).fetchall(),  # type: ignore[misc]
-                "fingerprint": lambda engine=engine: _again(engine),  # type: ignore[misc]
+                "identity": lambda engine=engine: _again(engine),  # type: ignore[misc]
             }
             for what, clock in (("elapsed", time.perf_counter), ("processor", time.process_time)):
                 taken = side_by_side(works, rounds, clock)
                 print(
                     f"  {rows:,} rows {where:<11} {what:<10} scan {taken['scan']:6.2f}"
-                    f"   fingerprint {taken['fingerprint']:6.2f}   ratio {taken['fingerprint'] / taken['scan']:.2f}"
+                    f"   identity {taken['identity']:6.2f}   ratio {taken['identity'] / taken['scan']:.2f}"
                 )
             engine.close()
 
 
-def _again(engine: EmbeddedEngine) -> str:
-    engine._fingerprint = None  # it is computed once
-    return engine.fingerprint()
+def _again(engine: EmbeddedEngine) -> Identity:
+    engine._identity = None  # it is computed once
+    return engine.identity()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def _work(path: str, limit: str) -> None:
     for query in queries:
         engine.moments([query])
     found.append(_peak())
-    engine.fingerprint()
+    engine.identity()
     print(*found, _peak())
 
 

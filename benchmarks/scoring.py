@@ -31,7 +31,7 @@ def main(rows: int = 1_000_000, rounds: int = 60) -> None:
         (Pinball(clip=4.0, quantile=0.3), numbers),
         (Log(), chance),
     ]
-    with afresh.holdout(rng.normal(size=(rows, 2)), truth, questions=1000, simulation_seed=0) as holdout:
+    with afresh.holdout(rng.normal(size=(rows, 2)), truth, questions=1000, simulation_seed=0, made_up=True) as holdout:
         for name, timer in (("in turns", side_by_side), ("each by itself", one_by_one), ("processor time", busy)):
             print(f"  {name:<28}numpy, ms  with losses, ms  score, ms  ratios")
             for loss, predictions in cases:

@@ -25,7 +25,7 @@ def attack_plainly(features: NDArray[np.bool_], label: NDArray[np.bool_]) -> flo
 def attack_guard(features: NDArray[np.bool_], label: NDArray[np.bool_], seed: int) -> list[afresh.Answer]:
     columns = {f"f{j}": (features[:, j] * 2 - 1).astype(np.int8) for j in range(features.shape[1])}
     table = pa.table({"label": (label * 2 - 1).astype(np.int8), **columns})
-    with afresh.open(table, questions=QUESTIONS, simulation_seed=seed) as guard:
+    with afresh.open(table, questions=QUESTIONS, simulation_seed=seed, made_up=True) as guard:
         answers = guard.ask_many(f"{name} = label" for name in columns)
         weights = vote(features, np.array([answer.value for answer in answers]))
         terms = [f"{'+' if w > 0 else '-'} f{j}" for j, w in enumerate(weights) if w]

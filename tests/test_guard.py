@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ def frame() -> pd.DataFrame:
 @each_method
 def test_answers_hold_for_every_method(frame: pd.DataFrame, method: str) -> None:
     """Simulated noise, so decided once; with fresh noise each method may fail with probability 5 %."""
-    with afresh.open(frame, questions=6, method=method, simulation_seed=3) as guard:
+    with afresh.open(frame, questions=6, method=method, simulation_seed=3, made_up=True) as guard:
         share = guard.ask("churned AND tenure < 5")
         mean = guard.ask("amount", bounds=(0, 500))
         high = guard.ask("amount", bounds=(0, 500), missing=500)
@@ -148,9 +149,9 @@ def test_ask_many_equals_asking_one_by_one(frame: pd.DataFrame, method: str) -> 
         "tenure < 4",
         "4 > tenure",
     ]
-    with afresh.open(frame, questions=9, method=method, simulation_seed=1) as guard:
+    with afresh.open(frame, questions=9, method=method, simulation_seed=1, made_up=True) as guard:
         together = guard.ask_many(questions)
-    with afresh.open(frame, questions=9, method=method, simulation_seed=1) as guard:
+    with afresh.open(frame, questions=9, method=method, simulation_seed=1, made_up=True) as guard:
         alone = [guard.ask(**(q if isinstance(q, dict) else {"expression": q})) for q in questions]
     assert [a.charged for a in together] == [1, 2, 1, 0]
     assert [a.value for a in together] == pytest.approx([a.value for a in alone], rel=1e-12)
@@ -299,7 +300,7 @@ def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) ->
 
     first, second = ([answer.value for answer in ask(ledger)] for ledger in "ab")
     assert first != second
-    seeded = [ask(None, simulation_seed=seed)[0] for seed in (4, 4, 5)]
+    seeded = [ask(None, simulation_seed=seed, made_up=True)[0] for seed in (4, 4, 5)]
     assert seeded[0].value == seeded[1].value != seeded[2].value
     assert all(answer.simulated for answer in seeded)
     assert "SIMULATION" in str(seeded[0])
@@ -308,7 +309,7 @@ def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) ->
 
 
 def test_a_simulation_is_kept_apart_and_marked_everywhere(frame: pd.DataFrame, private_ledger: Path) -> None:
-    with afresh.open(frame, questions=5, simulation_seed=1) as guard:
+    with afresh.open(frame, questions=5, simulation_seed=1, made_up=True) as guard:
         answer = guard.ask("churned")
         assert "covers nothing" in answer.covers
         for shown in (answer, guard.budget, guard.transcript):
@@ -317,13 +318,39 @@ def test_a_simulation_is_kept_apart_and_marked_everywhere(frame: pd.DataFrame, p
         assert "simulated" in repr(guard)
     assert not private_ledger.exists()
     with pytest.raises(InvalidArgument, match="keeps no ledger"):
-        afresh.open(frame, questions=5, simulation_seed=1, ledger=private_ledger)
+        afresh.open(frame, questions=5, simulation_seed=1, made_up=True, ledger=private_ledger)
     with pytest.raises(InvalidArgument, match="whole number"):
-        afresh.open(frame, questions=5, simulation_seed=1.5)  # type: ignore[arg-type]
-    with afresh.open(frame, questions=7) as guard:
-        assert guard.budget.spent == 0
-    with pytest.raises(DataError, match="have a guard"):
-        afresh.open(frame, questions=5, simulation_seed=1)
+        afresh.open(frame, questions=5, simulation_seed=1.5, made_up=True)  # type: ignore[arg-type]
+
+
+def test_a_simulation_takes_only_rows_that_were_made_up(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Whatever could be guarded, in whatever ledger, would give its exact means away."""
+    paths = [tmp_path / f"data.{suffix}" for suffix in ("parquet", "csv", "duckdb")]
+    frame.to_parquet(paths[0])
+    frame.to_csv(paths[1], index=False)
+    with duckdb.connect(str(paths[2])) as database:
+        database.execute("CREATE TABLE t AS SELECT * FROM frame")
+    table, lazy = ibis.memtable(frame), pl.scan_parquet(paths[0])
+    for data in (*paths, str(paths[0]), "postgresql://localhost/x", table, lazy):
+        with pytest.raises(InvalidArgument, match="cannot run on a file"):
+            afresh.open(data, questions=5, simulation_seed=1, made_up=True)
+    for data in (table, lazy):
+        with pytest.raises(InvalidArgument, match="cannot run on a file"):
+            afresh.holdout(data, np.zeros(len(frame)), questions=5, simulation_seed=1, made_up=True)
+    for data in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        with pytest.raises(InvalidArgument, match="made_up=True"):
+            afresh.open(data, questions=5, simulation_seed=1)
+        with afresh.open(data, questions=5, simulation_seed=1, made_up=True) as guard:
+            assert guard.ask("churned").simulated
+    with pytest.raises(InvalidArgument, match="only a simulation"):
+        afresh.open(frame, questions=5, made_up=True)
+
+
+def test_new_rows_are_words(frame: pd.DataFrame) -> None:
+    for words in ("", "  ", True, 3):
+        with pytest.raises(InvalidArgument, match="in words"):
+            afresh.open(frame, questions=5, new_rows=words)  # type: ignore[arg-type]
+    afresh.open(frame, questions=5, new_rows="drawn in March").close()
 
 
 def test_a_file_that_changes_is_refused_before_anything_is_charged(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -486,7 +513,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, afresh.Guard]:
             "country": rng.choice(["CH", "DE"], n),
         }
     )
-    return {m: afresh.open(frame, questions=400, method=m, simulation_seed=1) for m in METHODS}
+    return {m: afresh.open(frame, questions=400, method=m, simulation_seed=1, made_up=True) for m in METHODS}
 
 
 @each_method

@@ -57,7 +57,7 @@ def main() -> None:
         X_train, X, y_train, y = train_test_split(X, y, test_size=2 / 3, random_state=SEED)
         X_held, X_fresh, y_held, y_fresh = train_test_split(X, y, test_size=1 / 2, random_state=SEED)
         count = len(ParameterGrid(grid))
-        with afresh.holdout(X_held, y_held, loss=loss, questions=count, simulation_seed=SEED) as holdout:
+        with afresh.holdout(X_held, y_held, loss=loss, questions=count, simulation_seed=SEED, made_up=True) as holdout:
             search = GuardedSearchCV(estimator, grid, holdout=holdout).fit(X_train, y_train)
         models = [clone(estimator).set_params(**params).fit(X_train, y_train) for params in ParameterGrid(grid)]
         naive = min(models, key=lambda model: losses(loss, model.predict(X_held), y_held))

@@ -87,7 +87,7 @@ def both(signal: float, seed: int) -> dict[str, Run]:
     """The two analysts on the same rows."""
     rng = np.random.default_rng(seed)
     predictions, labels = draw(ROWS, signal, rng)
-    with afresh.holdout(predictions[:, :10], labels, questions=TRIALS, simulation_seed=seed) as holdout:
+    with afresh.holdout(predictions[:, :10], labels, questions=TRIALS, simulation_seed=seed, made_up=True) as holdout:
         runs = {"naive": tune(predictions, naive(labels)), "guarded": tune(predictions, guarded(holdout))}
     hits = dict.fromkeys(runs, 0)
     for _ in range(FRESH // AT_ONCE):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from afresh import noise
 from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMismatch
 from afresh.guard import Guard
-from afresh.ledger.known import PlainIdentity
+from afresh.ledger.known import plain
 from afresh.plan import FEWEST_ROWS, METHODS, Plan, plan
 from afresh.wishes import Wishes, check_wishes
 
@@ -40,6 +40,7 @@ def open(  # the name a newcomer expects: afresh.open
     allow_wide: bool = False,
     new_rows: str | None = None,
     simulation_seed: int | None = None,
+    made_up: bool = False,
     _check: Callable[[Engine], object] | None = None,
 ) -> Guard:
     """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
@@ -60,15 +61,22 @@ def open(  # the name a newcomer expects: afresh.open
     `ledger` is the path of a file, or a postgresql:// address for several machines on one budget. `table` names the
     table of a DuckDB file that holds several, or of a database. `analyst` says who asks, for the record and for shares
     of a divided budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never
-    opened before, instead of fixing a plan for them. `simulation_seed` makes the noise predictable: the answers promise
-    nothing and say so, no ledger is kept, and data that have a guard of their own are refused. Simulate on data
-    you make, not on rows you mean to guard later: what a simulation shows of them nobody has paid for.
+    opened before, instead of fixing a plan for them.
+
+    Data that share a telling column with data this ledger knows are refused, because they look like the same rows,
+    edited: a column renamed, added, dropped or cast, a few cells changed. If they are other rows, `new_rows` says in
+    words what makes them so; the words are recorded and shown in receipts.
+
+    `simulation_seed` makes the noise predictable: the answers promise nothing and say so, and no ledger is kept. So
+    it needs rows that guard no secret: data in memory that you say are `made_up`, never a file or a database's table.
     """
     from afresh.engines.opening import open_engine  # on demand: `import afresh` stays fast
 
     wanted = check_wishes(questions, confidence, method, answers, guesser, METHODS)
     who = _check_analyst(analyst)
+    _check_words(new_rows)
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
+    check_made_up(data, seed, made_up)
     engine = open_engine(data, table)
     try:
         if engine.rows < FEWEST_ROWS:
@@ -105,6 +113,35 @@ def _check_seed(seed: int, ledger: object) -> int:
     if ledger is not None:
         raise InvalidArgument("a simulation keeps no ledger; leave out ledger= or simulation_seed=.")
     return seed
+
+
+def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
+    """Refuse to simulate on rows that somebody may guard: a simulation gives their exact means away."""
+    if made_up not in (True, False):
+        raise InvalidArgument(f"made_up == {made_up!r}, must be True or False.")
+    if seed is None:
+        if made_up:
+            raise InvalidArgument("made_up == True, but only a simulation needs that; give simulation_seed= as well.")
+        return
+    from afresh.engines.sources import is_frame
+
+    if not is_frame(data):
+        raise InvalidArgument(
+            "a simulation reveals the rows, so it cannot run on a file or on a table of a database; make rows up in "
+            "memory (a pandas or Polars frame, an Arrow table) and say made_up=True."
+        )
+    if not made_up:
+        raise InvalidArgument(
+            "a simulation reveals the rows; if these were made up for it, say made_up=True. For real rows leave out "
+            "simulation_seed=."
+        )
+
+
+def _check_words(new_rows: str | None) -> None:
+    if new_rows is not None and (not isinstance(new_rows, str) or not new_rows.strip()):
+        raise InvalidArgument(
+            f"new_rows == {new_rows!r}, must say in words what makes these rows other ones than those opened before."
+        )
 
 
 def _check_analyst(analyst: str | None) -> str:
@@ -145,10 +182,8 @@ def _settle(
     analyst: str,
 ) -> Terms:
     """The terms in force: those the ledger knows, or new ones from what is wanted."""
-    if simulated and _has_real_guard(engine):
-        raise DataError("these data have a guard; a simulation on them would show what nobody has paid for.")
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
-    identity = PlainIdentity("simulation" if simulated else engine.fingerprint(), engine.rows)
+    identity = plain("simulation", engine.rows) if simulated else engine.identity()
     terms = book.find(identity)
     if terms is None and must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
@@ -195,17 +230,3 @@ def _refuse_wide(made: Plan) -> None:
         f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "
         f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
     )
-
-
-def _has_real_guard(engine: Engine) -> bool:
-    """Whether this user's ledger knows the data; a ledger that is not there is not made."""
-    from afresh.ledger import default_place, is_server, open_ledger
-
-    place = default_place()
-    if not is_server(place) and not os.path.exists(os.path.expanduser(place)):
-        return False
-    book = open_ledger(place)
-    try:
-        return book.find(PlainIdentity(engine.fingerprint(), engine.rows)) is not None
-    finally:
-        book.close()

@@ -36,7 +36,9 @@ def holdout(
     guesser: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
+    new_rows: str | None = None,
     simulation_seed: int | None = None,
+    made_up: bool = False,
 ) -> Holdout:
     """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
 
@@ -59,6 +61,7 @@ def holdout(
     from afresh.engines.rowwise import read_no_rows
     from afresh.labels import Labels, check_classes
     from afresh.losses import make_loss
+    from afresh.opening import check_made_up
     from afresh.opening import open as open_guard
 
     if not isinstance(label, str):
@@ -74,7 +77,9 @@ def holdout(
         "guesser": guesser,
         "analyst": analyst,
         "must_exist": must_exist,
+        "new_rows": new_rows,
         "simulation_seed": simulation_seed,
+        "made_up": made_up,
     }
     if isinstance(data, Guard):
         if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
@@ -88,6 +93,8 @@ def holdout(
         )
     if isinstance(y, str):
         raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
+    if y is not None and hasattr(type(data), "columns"):  # it is a table in memory from here on
+        check_made_up(data, simulation_seed, made_up)
     given, table = (None, data) if y is None else (data, _with_label(data, y, label))
 
     def check(engine: Engine) -> None:

@@ -113,7 +113,7 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
     engine = open_engine(KINDS[kind](tmp_path))
     assert engine.rows == N
     assert dict(engine.schema) == dict(reference.schema)
-    assert engine.fingerprint() == reference.fingerprint()
+    assert engine.identity().fingerprint == reference.identity().fingerprint
     queries = [make_query(text, engine.schema) for text in QUESTIONS]
     queries.append(make_query("amount / id", engine.schema, (0, 0.5)))
     for opened in (engine, reference):
@@ -130,13 +130,13 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
 def _print(**columns: object) -> str:
     engine = EmbeddedEngine(pa.table(columns))
     try:
-        return engine.fingerprint()
+        return engine.identity().fingerprint
     finally:
         engine.close()
 
 
 def test_fingerprint_never_changes() -> None:
-    """Ledgers keep fingerprints for years: if this fails, `content.VERSION` must change with it."""
+    """Ledgers keep fingerprints for years: if this fails, `identity.cells.VERSION` must change with it."""
     found = _print(
         a=[1.5, None, 1e300, 123456789.0, 2.0**60],
         b=["é", "x", "", "007", "2020-02-29 12:00"],
@@ -145,7 +145,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "afresh-data-v2:7995182f967b88987873905686d04ebe0b1f44615cb46a3df96affe11cfe0b6d"
+    assert found == "rows-1:7f3b418e01108fe3192247b92fa937cb2c32606599d155ca9a80fbb917f82c6b"
 
 
 def test_deal_is_fair_and_disjoint() -> None:
@@ -207,7 +207,7 @@ def test_a_changed_file_is_refused(name: str, tmp_path: Path) -> None:
         engine.moments([query])
     path.unlink()
     with pytest.raises(DataChanged):
-        engine.fingerprint()
+        engine.identity()
 
 
 @pytest.mark.parametrize("how", ["in place", "replaced"])
@@ -328,7 +328,7 @@ def test_duckdb_types_are_total(tmp_path: Path) -> None:
     assert {name for name, total in totals.items() if total} == beyond | {name for name in totals if "inf_" in name}
     checks = [make_query(f"{kind} = {value}", engine.schema) for kind, value in limits.items()]
     assert [found.total for found in engine.moments(checks)] == [1.0] * len(checks)
-    assert len(engine.fingerprint()) == len("afresh-data-v2:") + 64
+    assert len(engine.identity().fingerprint) == len("rows-1:") + 64
 
 
 SECRET = "do-not-tell-7391"

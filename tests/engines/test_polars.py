@@ -93,7 +93,7 @@ def test_rows_in_memory_are_held_once_and_dealt(path: Path) -> None:
     engine.deal(7, "seed")
     assert sum(part.total for part in engine.moments([query] * 7, list(range(7)))) == pytest.approx(whole.total)
     assert engine.moments([query])[0].total == pytest.approx(whole.total)
-    assert engine.fingerprint() == EmbeddedEngine(frame).fingerprint() != file.fingerprint()
+    assert engine.identity().fingerprint == EmbeddedEngine(frame).identity().fingerprint != file.identity().fingerprint
 
 
 @pytest.mark.usefixtures("few_are_large")

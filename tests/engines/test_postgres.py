@@ -159,7 +159,7 @@ def test_ibis_tables_are_read_in_place(postgres_url: str, people: Any) -> None:
     table = backend.table("people", database="mine")
     engine = open_engine(table)
     assert isinstance(engine, PostgresEngine)
-    assert engine.fingerprint() == open_engine(postgres_url, "mine.people").fingerprint()
+    assert engine.identity().fingerprint == open_engine(postgres_url, "mine.people").identity().fingerprint
     part = table.filter(table.id <= 100).mutate(twice=table.amount * 2).select("id", "twice")
     engine = open_engine(part)
     assert isinstance(engine, PostgresEngine)
@@ -215,7 +215,7 @@ def test_a_change_after_the_check_is_noticed(postgres_url: str, people: Any) -> 
     with pytest.raises(DataChanged, match="columns or types"):
         engine.moments([query])
     with pytest.raises(DataChanged, match="columns or types"):
-        engine.fingerprint()
+        engine.identity()
 
 
 def test_a_quiet_table_is_not_counted_again(postgres_url: str, people: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,22 +306,23 @@ def test_types_and_their_limits(postgres_url: str, people: Any) -> None:
         assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
         texts = [question for _, question in wanted.values()]
         assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
-        before = engine.fingerprint()
+        before = engine.identity().fingerprint
     finally:
         people.execute("ALTER ROLE CURRENT_USER RESET timezone")
-    assert open_engine(postgres_url, "mine.limits").fingerprint() == before
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint == before
     people.execute("UPDATE mine.limits SET doc = '{\"a\": 1}'")
-    assert open_engine(postgres_url, "mine.limits").fingerprint() != before
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint == before  # no question can use it
+    people.execute("UPDATE mine.limits SET posit = 6")
+    assert open_engine(postgres_url, "mine.limits").identity().fingerprint != before
 
 
-def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) -> None:
+def test_the_fingerprint_is_of_rows_and_names(postgres_url: str, people: Any) -> None:
     """Not of their order or place, but of everything else."""
     variants = {
         "same": "SELECT * FROM mine.people ORDER BY id DESC",
         "value": "SELECT id, churned, CASE WHEN id = 7 THEN 0 ELSE amount END AS amount, country FROM mine.people",
         "moved": "SELECT id, churned, amount, CASE id WHEN 7 THEN 'CH' WHEN 8 THEN 'x' ELSE country END AS country "
         "FROM mine.people",
-        "type": "SELECT id::bigint AS id, churned, amount, country FROM mine.people",
         "name": "SELECT id, churned, amount AS price, country FROM mine.people",
         "twice": "SELECT * FROM mine.people UNION ALL SELECT * FROM mine.people",
         "other": "SELECT greatest(id, 2) AS id, churned, amount, country FROM mine.people",
@@ -329,9 +330,13 @@ def test_the_fingerprint_is_of_rows_and_types(postgres_url: str, people: Any) ->
     prints = {}
     for name, sql in variants.items():
         people.execute(f"CREATE TABLE mine.{name} AS {sql}")
-        prints[name] = open_engine(postgres_url, f"mine.{name}").fingerprint()
-    assert open_engine(postgres_url, "mine.people").fingerprint() == prints["same"]
+        prints[name] = open_engine(postgres_url, f"mine.{name}").identity().fingerprint
+    assert open_engine(postgres_url, "mine.people").identity().fingerprint == prints["same"]
     assert len(set(prints.values())) == len(variants)
+    people.execute(
+        "CREATE TABLE mine.types AS SELECT id::text, churned::int, amount::numeric, country FROM mine.people"
+    )
+    assert open_engine(postgres_url, "mine.types").identity().fingerprint == prints["same"]
 
 
 def test_split_works_in_place(postgres_url: str, people: Any) -> None:

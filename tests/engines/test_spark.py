@@ -45,14 +45,14 @@ def test_whatever_the_session(spark: Any, nasty_frame: Any) -> None:
         "spark.sql.caseSensitive": "true",
     }
     usual = {key: spark.conf.get(key) for key in odd}
-    before = open_engine(nasty_frame).fingerprint()
+    before = open_engine(nasty_frame).identity().fingerprint
     for key, value in odd.items():
         spark.conf.set(key, value)
     try:
         engine = open_engine(nasty_frame)
         check_mistaken(engine)
         check_generated(engine, 1, 20, libm=False)
-        assert engine.fingerprint() == before
+        assert engine.identity().fingerprint == before
         assert {key: spark.conf.get(key) for key in odd} == odd
     finally:
         for key, value in usual.items():
@@ -92,11 +92,14 @@ def test_ways_to_open(people: Any) -> None:
     table = ibis.pyspark.connect(people).table("people")
     engines += [open_engine(table), open_engine(table.filter(table.id > 0))]
     assert all(isinstance(engine, SparkEngine) for engine in engines)
-    assert len({engine.fingerprint() for engine in engines}) == 1
+    assert len({engine.identity().fingerprint for engine in engines}) == 1
     assert _totals(engines[-1], "churned", "country = 'CH'") == [200, 515]
     frame = people.table("people")
-    assert open_engine(frame.orderBy("amount", ascending=False)).fingerprint() == engines[0].fingerprint()
-    assert open_engine(frame.replace(0.5, 0.0, "amount")).fingerprint() != engines[0].fingerprint()
+    assert (
+        open_engine(frame.orderBy("amount", ascending=False)).identity().fingerprint
+        == engines[0].identity().fingerprint
+    )
+    assert open_engine(frame.replace(0.5, 0.0, "amount")).identity() != engines[0].identity()
     engines[0].close()
     with pytest.raises(DataError, match="no table 'nothing'"):
         open_engine(people, "nothing")
@@ -181,7 +184,7 @@ def test_types_and_their_limits(people: Any) -> None:
     assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
     texts = [question for _, question in wanted.values()]
     assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
-    assert len(engine.fingerprint()) == len("afresh-remote-v1:") + 64
+    assert len(engine.identity().fingerprint) == len("rows-1:") + 64
 
 
 def test_the_session_is_left_alone(people: Any) -> None:

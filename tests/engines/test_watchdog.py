@@ -34,6 +34,6 @@ def test_an_engine_that_nobody_closed_lets_the_interpreter_end() -> None:
 import pyarrow as pa
 from afresh.engines.embedded import EmbeddedEngine
 engine = EmbeddedEngine(pa.table({"a": [1.0]}))
-engine.fingerprint()
+engine.identity()
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

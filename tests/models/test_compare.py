@@ -57,7 +57,7 @@ def test_targets() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_comparisons(method: str) -> None:
     """Simulated noise: decided once."""
-    with afresh.holdout(X, Y, questions=12, method=method, simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=12, method=method, simulation_seed=4, made_up=True) as holdout:
         first = compared(holdout, GOOD, BAD, names=("good", "bad"))
         assert np.mean(GOOD != Y) - np.mean(BAD != Y) in first.interval
         assert (first.verdict, first.better, first.charged, first.left) == ("A is better", "A", 2, 10)
@@ -94,7 +94,9 @@ def test_comparisons(method: str) -> None:
 def test_differences_of_numbers(method: str) -> None:
     target = X @ [1.0, 1.0]
     a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
-    with afresh.holdout(X, target, loss=Squared(clip=4), questions=6, method=method, simulation_seed=4) as holdout:
+    with afresh.holdout(
+        X, target, loss=Squared(clip=4), questions=6, method=method, simulation_seed=4, made_up=True
+    ) as holdout:
         found = compared(holdout, a, b)
     truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
     assert truth in found.interval
@@ -146,7 +148,9 @@ def test_rows_needed_are_enough(method: str) -> None:
 
 def test_differences_of_numbers_in_any_units() -> None:
     target = X @ [1.0, 1.0]
-    with afresh.holdout(X, target, loss=Squared(clip=1e200), questions=6, method="calibrated", simulation_seed=4) as h:
+    with afresh.holdout(
+        X, target, loss=Squared(clip=1e200), questions=6, method="calibrated", simulation_seed=4, made_up=True
+    ) as h:
         assert h.compare(target, target + 1e100).better == "A"
 
 
@@ -169,7 +173,7 @@ def test_the_second_moment_needs_its_order() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_best_of(method: str) -> None:
     models = [CLOSE, BAD, GOOD, 1 - GOOD]
-    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4, made_up=True) as holdout:
         ranking = holdout.best_of(models, names=["close", "bad", "good", "opposite"])
         assert {model.name: model.places for model in ranking.models} == {
             "good": (1, 2),
@@ -191,7 +195,7 @@ def test_best_of(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
-    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=30, method=method, simulation_seed=4, made_up=True) as holdout:
         ranking = holdout.best_of([GOOD, GOOD.copy()], names=["first", "second"])
         assert ranking.charged == 1
         assert [(model.places, model.to_leader, model.leads) for model in ranking.models] == [((1, 2), None, True)] * 2
@@ -202,7 +206,7 @@ def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
 
 def test_places_are_told_as_far_as_intervals_tell() -> None:
     """Of three, the first is ahead of the last, and the one between may be anywhere: no two of them are equal."""
-    with afresh.holdout(X, Y, questions=30, simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=30, simulation_seed=4, made_up=True) as holdout:
         score = holdout.score(GOOD)
     ends = {"first": (0.1, 0.2), "between": (0.15, 0.35), "last": (0.3, 0.4)}
     ranked = rank(list(ends), [replace(score, interval=Interval(*each)) for each in ends.values()], [None] * 3)
@@ -210,7 +214,7 @@ def test_places_are_told_as_far_as_intervals_tell() -> None:
 
 
 def test_best_of_with_little_budget_goes_by_scores() -> None:
-    with afresh.holdout(X, Y, questions=4, simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=4, simulation_seed=4, made_up=True) as holdout:
         ranking = holdout.best_of([CLOSE, GOOD, 1 - GOOD], names=["close", "good", "opposite"])
         assert [model.name for model in ranking.models][-1] == "opposite"
         assert (ranking.charged, ranking.left) == (3, 1)
@@ -226,7 +230,7 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
     target = X @ [1.0, 1.0]
     a, b = X @ [1.0, 0.8], X @ [1.0, 0.2]
     truth = np.minimum((a - target) ** 2, 4).mean() - np.minimum((b - target) ** 2, 4).mean()
-    plan: dict[str, Any] = {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4}
+    plan: dict[str, Any] = {"questions": 4, "answers": 20, "method": method, "simulation_seed": 4, "made_up": True}
     with afresh.holdout(X, target, loss=Squared(clip=4), **plan) as holdout:
         full, enough = holdout.resolution(1), 2 * holdout.resolution(1)
         coarse = compared(holdout, a, b, precision=enough)
@@ -253,14 +257,14 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
 
 
 def test_a_precision_is_refused_where_all_answers_are_alike() -> None:
-    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=4) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=4, made_up=True) as holdout:
         with pytest.raises(InvalidArgument, match="leave it out"):
             holdout.compare(GOOD, GOOD, precision=0.4)
         assert holdout.budget.spent == 0
 
 
 def test_resolution_grows_with_disagreement() -> None:
-    with afresh.holdout(X, Y, questions=10, simulation_seed=1) as holdout:
+    with afresh.holdout(X, Y, questions=10, simulation_seed=1, made_up=True) as holdout:
         found = [holdout.resolution(share) for share in (0.0, 0.01, 0.1, 0.5, 1.0)]
         assert all(a < b for a, b in pairwise(found))
         with pytest.raises(InvalidArgument, match="share of rows"):

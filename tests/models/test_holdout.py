@@ -31,7 +31,7 @@ METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_are_right_and_repeats_free(method: str) -> None:
     """Simulated noise: decided once."""
-    with afresh.holdout(X, Y, questions=5, method=method, simulation_seed=2) as holdout:
+    with afresh.holdout(X, Y, questions=5, method=method, simulation_seed=2, made_up=True) as holdout:
         answer = holdout.score(GUESS)
         assert np.mean(GUESS != Y) in answer.interval
         assert (answer.charged, answer.left) == (1, 4)
@@ -51,7 +51,7 @@ def test_scores_are_right_and_repeats_free(method: str) -> None:
 
 
 def test_split_scores_rows_of_its_own_block() -> None:
-    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=2) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=2, made_up=True) as holdout:
         values = [holdout.score(g).value for g in (GUESS, 1 - GUESS, np.zeros(N), np.ones(N))]
         assert all((value * (N // 4)) % 1 == pytest.approx(0, abs=1e-9) for value in values)
         assert values[0] != pytest.approx(1 - values[1])  # other rows
@@ -86,7 +86,7 @@ def test_another_label_is_another_question() -> None:
     def wrong(features: Any) -> Any:
         return features["x"] <= 0
 
-    with afresh.open(frame, questions=10, simulation_seed=2) as guard:
+    with afresh.open(frame, questions=10, simulation_seed=2, made_up=True) as guard:
         sick, well = (afresh.holdout(guard, label=label, features="hidden") for label in ("sick", "well"))
         for holdout, loss in ((sick, 0), (well, 1)):
             assert loss in holdout.score(right, name="right").interval
@@ -129,7 +129,7 @@ def test_a_column_is_the_label(kind: str, tmp_path: Path) -> None:
     data: Any = {"pandas": frame, "polars": pl.from_pandas(frame), "file": tmp_path / "data.parquet"}[kind]
     if kind == "file":
         frame.to_parquet(data)
-    with afresh.holdout(data, label="sick", questions=10, simulation_seed=1) as holdout:
+    with afresh.holdout(data, label="sick", questions=10) as holdout:
         assert holdout.classes == (False, True)
         answer = holdout.score(lambda features: features["x"] > 0)
         assert np.mean(GUESS != Y) in answer.interval
@@ -169,11 +169,11 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="several types"):
         afresh.holdout(X, np.array([1, "a"] * (N // 2), dtype=object))
     with pytest.raises(InvalidArgument, match="must be one of the columns"):
-        afresh.holdout(pd.DataFrame(X, columns=list("abc")), label="y", simulation_seed=1)
+        afresh.holdout(pd.DataFrame(X, columns=list("abc")), label="y", simulation_seed=1, made_up=True)
     with pytest.raises(InvalidArgument, match="classes="):
-        afresh.holdout(X, X[:, 0], simulation_seed=1)
+        afresh.holdout(X, X[:, 0], simulation_seed=1, made_up=True)
     with pytest.raises(InvalidArgument, match="label= only"):
-        afresh.holdout(afresh.open(pd.DataFrame({"y": Y}), simulation_seed=1), label="y", questions=3)
+        afresh.holdout(afresh.open(pd.DataFrame({"y": Y}), simulation_seed=1, made_up=True), label="y", questions=3)
     with pytest.raises(TypeError, match="share one budget"):
         pickle.dumps(holdout)
 
@@ -248,7 +248,9 @@ def test_a_loss_that_does_not_suit_fixes_no_plan(kind: Any, labels: Any, loss: A
 
 def test_numbers_and_classes(tmp_path: Path) -> None:
     target = X @ [1.0, 2.0, 3.0]
-    with afresh.holdout(X, target, loss=Squared(clip=4), questions=4, simulation_seed=9, answers=8) as holdout:
+    with afresh.holdout(
+        X, target, loss=Squared(clip=4), questions=4, simulation_seed=9, made_up=True, answers=8
+    ) as holdout:
         guess = X @ [1.0, 2.0, 2.5]
         answer = holdout.score(guess)
         assert answer.bounds == (0, 4)
@@ -259,7 +261,7 @@ def test_numbers_and_classes(tmp_path: Path) -> None:
         assert holdout.classes is None
         custom = Custom(lambda p, y: np.tanh(np.abs(p - y)), "tanh")
         assert np.tanh(np.abs(guess - target)).mean() in holdout.score(guess, loss=custom).interval
-    with afresh.holdout(X, Y.astype(float), classes=[0, 1, 2], questions=4, simulation_seed=9) as holdout:
+    with afresh.holdout(X, Y.astype(float), classes=[0, 1, 2], questions=4, simulation_seed=9, made_up=True) as holdout:
         assert holdout.classes == (0, 1, 2)
         model = LogisticRegression().fit(X, Y)  # has never seen class 2
         assert holdout.score(model, loss="brier").value < 0.3
@@ -273,7 +275,9 @@ def test_somebody_elses_loss_meets_one_thread() -> None:
         return np.abs(p - y)
 
     rows = 600_000  # so many that our own losses are computed by several threads
-    with afresh.holdout(np.zeros((rows, 1)), np.ones(rows), loss=Custom(loss, "off"), simulation_seed=9) as holdout:
+    with afresh.holdout(
+        np.zeros((rows, 1)), np.ones(rows), loss=Custom(loss, "off"), simulation_seed=9, made_up=True
+    ) as holdout:
         assert holdout.score(np.ones(rows)).value < 0.1
         assert holdout.compare(np.ones(rows), np.zeros(rows)).value < -0.9
     assert callers == {threading.get_ident()}
@@ -289,7 +293,7 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "data.parquet", row_group_size=20_000)
     orders = []
     for data in (frame, tmp_path / "data.parquet"):
-        with afresh.holdout(data, questions=3, method=method, simulation_seed=1) as holdout:
+        with afresh.holdout(data, questions=3, method=method) as holdout:
             assert (holdout._labels.codes == frame.label).all()
             engine = holdout.guard._engine
             assert (read_features(engine, "label")["x"] == frame.x).all()
@@ -303,7 +307,7 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     assert len(set(orders)) == 1
     swapped = frame.copy()
     swapped.loc[[0, 1], "label"] = frame.label[[1, 0]].to_numpy()
-    with afresh.holdout(swapped.assign(label=swapped.label), questions=3, simulation_seed=1) as holdout:
+    with afresh.holdout(swapped.assign(label=swapped.label), questions=3, simulation_seed=1, made_up=True) as holdout:
         assert (holdout._order == orders[0]) == (frame.label[0] == frame.label[1])
 
 
@@ -361,7 +365,7 @@ def test_columns_that_no_question_can_use(kind: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": X[:, 0], "raw": [b"0", b"1"] * (N // 2), "label": Y})
     frame.to_parquet(tmp_path / "data.parquet")
     data: Any = frame if kind == "frame" else tmp_path / "data.parquet"
-    with afresh.holdout(data, questions=5, simulation_seed=2) as holdout:
+    with afresh.holdout(data, questions=5) as holdout:
         assert holdout.score(lambda features: features["x"] > 0).high < 0.5
     place = tmp_path / "ledger.sqlite"
     with pytest.raises(InvalidArgument, match="must be one of the columns x, label"):  # nobody could tell other labels
@@ -380,7 +384,9 @@ def test_models_may_write_into_one_array() -> None:
 
         return model
 
-    with afresh.holdout(X, Y.astype(float), loss=Squared(clip=1), questions=9, simulation_seed=2) as holdout:
+    with afresh.holdout(
+        X, Y.astype(float), loss=Squared(clip=1), questions=9, simulation_seed=2, made_up=True
+    ) as holdout:
         half, far = holdout.score_many([constant(0.5), constant(9.0)])
         assert 0.25 in half.interval
         assert 1 in far.interval
@@ -402,7 +408,7 @@ def test_what_is_masked_is_missing() -> None:
     hidden = RNG.random(N) < 0.5
     features = np.ma.masked_array(X, mask=np.column_stack([hidden, hidden, hidden]))
     labels = np.ma.masked_array(Y, mask=hidden)
-    with afresh.holdout(features, labels, questions=5, simulation_seed=2) as holdout:
+    with afresh.holdout(features, labels, questions=5, simulation_seed=2, made_up=True) as holdout:
         assert hidden.mean() in holdout.score(Y).interval
         missing = holdout.guard.ask("x0 IS NULL AND label IS NULL")
         assert missing.value == pytest.approx(0.5, abs=0.1)

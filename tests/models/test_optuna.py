@@ -62,7 +62,7 @@ def test_pruning_is_certain() -> None:
         for cut in (0.6, 0.55, 0.5):
             yield ((X[:, 0] > cut) != flip).astype(int)
 
-    with afresh.holdout(X, Y, questions=40, simulation_seed=3) as holdout:
+    with afresh.holdout(X, Y, questions=40, simulation_seed=3, made_up=True) as holdout:
         objective, made = GuardedObjective(holdout, rounds), study()
         for flip in (False, True, False):
             made.enqueue_trial({"flip": flip})

@@ -42,7 +42,7 @@ TRUTH: list[tuple[Any, float]] = [
 
 @pytest.mark.parametrize("method", METHODS)
 def test_truths_are_covered_and_prices_kept(method: str) -> None:
-    with afresh.open(FRAME, questions=100, method=method, simulation_seed=5) as guard:
+    with afresh.open(FRAME, questions=100, method=method, simulation_seed=5, made_up=True) as guard:
         for statistic, truth in TRUTH:
             found = guard.measure(statistic)
             assert isinstance(found, Answer)
@@ -56,7 +56,7 @@ def test_truths_are_covered_and_prices_kept(method: str) -> None:
 
 
 def test_intervals_are_of_use() -> None:
-    with afresh.open(FRAME, questions=100, simulation_seed=5) as guard:
+    with afresh.open(FRAME, questions=100, simulation_seed=5, made_up=True) as guard:
         sd = guard.measure(s.StandardDeviation("u", bounds=(0, 10)))
         narrow = guard.measure(s.StandardDeviation("x", bounds=(0, 10)))
         median = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10)))
@@ -71,7 +71,7 @@ def test_tables(method: str) -> None:
     groups = s.GroupMeans("u", "c", ["a'", "b", "none"], bounds=(0, 10))
     bins = s.Histogram("u", [0, 2, 5, 10])
     assert (groups.price, bins.price) == (6, 3)
-    with afresh.open(FRAME, questions=9, method=method, simulation_seed=6) as guard:
+    with afresh.open(FRAME, questions=9, method=method, simulation_seed=6, made_up=True) as guard:
         means, histogram = guard.measure(groups), guard.measure(bins)
         assert isinstance(means, s.Measures)
         assert isinstance(histogram, s.Measures)
@@ -92,7 +92,7 @@ def test_tables(method: str) -> None:
 
 
 def test_a_short_budget_ends_a_search_early() -> None:
-    with afresh.open(FRAME, questions=4, simulation_seed=6) as guard:
+    with afresh.open(FRAME, questions=4, simulation_seed=6, made_up=True) as guard:
         found = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10), answers=50))
         assert isinstance(found, Answer)
         assert (found.charged, found.left) == (4, 0)
@@ -133,7 +133,7 @@ def test_arrays_of_cuts_are_fine() -> None:
 
 
 def test_bad_statistics_are_free() -> None:
-    with afresh.open(FRAME, questions=9, simulation_seed=6) as guard:
+    with afresh.open(FRAME, questions=9, simulation_seed=6, made_up=True) as guard:
         for bad in (
             s.Variance("u", (1, 0)),
             s.Variance(3, (0, 1)),  # type: ignore[arg-type]
@@ -167,14 +167,14 @@ def test_bad_statistics_are_free() -> None:
     ],
 )
 def test_what_cannot_be_finished_is_not_begun(statistic: Any, questions: int) -> None:
-    with afresh.open(FRAME, questions=questions, simulation_seed=6) as guard:
+    with afresh.open(FRAME, questions=questions, simulation_seed=6, made_up=True) as guard:
         with pytest.raises(AfreshError):
             guard.measure(statistic)
         assert guard.budget.spent == 0
 
 
 def test_what_was_begun_is_finished_from_what_is_left() -> None:
-    with afresh.open(FRAME, questions=2, simulation_seed=6) as guard:
+    with afresh.open(FRAME, questions=2, simulation_seed=6, made_up=True) as guard:
         guard.measure(s.Variance("u", (0, 10)))
         for statistic in (s.Variance("u", (0, 10)), s.StandardDeviation("u", (0, 10))):
             again = guard.measure(statistic)
@@ -186,7 +186,9 @@ def test_what_was_begun_is_finished_from_what_is_left() -> None:
 def test_correlation_does_not_depend_on_the_units(scale: float) -> None:
     found = []
     for unit in (1.0, scale):
-        with afresh.open(FRAME.assign(u=FRAME.u * unit, w=FRAME.w * unit), questions=6, simulation_seed=6) as guard:
+        with afresh.open(
+            FRAME.assign(u=FRAME.u * unit, w=FRAME.w * unit), questions=6, simulation_seed=6, made_up=True
+        ) as guard:
             found.append(guard.measure(s.Correlation("u", "w", (0, 10 * unit), (0, 4 * unit))))
     plain, scaled = found
     assert isinstance(plain, Answer)
@@ -196,7 +198,7 @@ def test_correlation_does_not_depend_on_the_units(scale: float) -> None:
 
 def test_bins_and_groups_have_names_of_their_own() -> None:
     frame = pd.DataFrame({"t": 1e6 + FRAME.u})
-    with afresh.open(frame, questions=20, simulation_seed=6) as guard:
+    with afresh.open(frame, questions=20, simulation_seed=6, made_up=True) as guard:
         found = guard.measure(s.Histogram("t", [1e6, 1e6 + 2, 1e6 + 5, 1e6 + 10]))
         assert isinstance(found, s.Measures)
         assert list(found) == ["[1000000, 1000002)", "[1000002, 1000005)", "[1000005, 1000010]"]
@@ -208,7 +210,7 @@ def test_bins_and_groups_have_names_of_their_own() -> None:
 
 def test_quantiles_between_huge_bounds() -> None:
     frame = pd.DataFrame({"t": 1e308 + 5e306 * FRAME.u})
-    with afresh.open(frame, questions=20, simulation_seed=6) as guard:
+    with afresh.open(frame, questions=20, simulation_seed=6, made_up=True) as guard:
         found = guard.measure(s.Quantile("t", 0.5, (1e308, 1.5e308)))
         assert isinstance(found, Answer)
         assert found.charged > 0
@@ -245,7 +247,7 @@ def test_models(method: str) -> None:
         (s.AUC(), MODEL_CHANCE, metrics.roc_auc_score(LABEL, MODEL_CHANCE)),
         (s.AUC(positive=False), MODEL_CHANCE, metrics.roc_auc_score(LABEL, MODEL_CHANCE)),
     ]
-    with afresh.holdout(U[:, None], LABEL, questions=160, method=method, simulation_seed=8) as holdout:
+    with afresh.holdout(U[:, None], LABEL, questions=160, method=method, simulation_seed=8, made_up=True) as holdout:
         for statistic, model, truth in truths:
             found = holdout.measure(statistic, model, name="m")
             assert truth in found.interval, statistic
@@ -262,7 +264,7 @@ def test_models(method: str) -> None:
 def test_more_than_two_classes() -> None:
     label = RNG.integers(0, 3, N)
     guess = np.where(RNG.random(N) < 0.5, label, 2)
-    with afresh.holdout(U[:, None], label, questions=50, simulation_seed=8) as holdout:
+    with afresh.holdout(U[:, None], label, questions=50, simulation_seed=8, made_up=True) as holdout:
         truth = metrics.precision_score(label, guess, labels=[2], average="macro")
         assert truth in holdout.measure(s.Precision(positive=2), guess).interval
         chances = (guess[:, None] == np.arange(3)) * 0.7 + 0.1

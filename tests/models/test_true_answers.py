@@ -58,7 +58,9 @@ def test_statistics_of_rows(seed: int) -> None:
     group = rng.choice(["a", "b"], rows)
     x = np.where(rng.random(rows) < 0.1, np.nan, x)
     frame = pd.DataFrame({"x": x, "y": y, "c": group})
-    with afresh.open(pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1) as guard:
+    with afresh.open(
+        pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1, made_up=True
+    ) as guard:
         for bounds in BOUNDS:
             guard._release = adversary(guard, rng)  # type: ignore[method-assign]
             u, w = (np.clip(np.where(np.isfinite(each), each, bounds[0]), *bounds) for each in (x, y))
@@ -92,7 +94,7 @@ def test_statistics_of_models(seed: int) -> None:
     many = {"label": label, "guess": guess, "other": other, "chance": chance}
     label_, guess_, other_, chance_ = (np.tile(each, COPIES) for each in many.values())
     with afresh.holdout(
-        np.zeros((rows * COPIES, 1)), label_, questions=10, method="split", simulation_seed=1
+        np.zeros((rows * COPIES, 1)), label_, questions=10, method="split", simulation_seed=1, made_up=True
     ) as holdout:
         for positive in (True, False):
             holdout.guard._release = adversary(holdout.guard, rng)  # type: ignore[method-assign]

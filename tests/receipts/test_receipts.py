@@ -164,7 +164,7 @@ def test_a_newer_format_asks_for_an_upgrade() -> None:
 
 def test_simulations_say_so() -> None:
     frame = pd.DataFrame({"x": np.arange(2000) % 10})
-    with afresh.open(frame, 5, simulation_seed=1) as guard:
+    with afresh.open(frame, 5, simulation_seed=1, made_up=True) as guard:
         guard.ask("x < 5")
         receipt = guard.receipt()
     outcome = verify(receipt)

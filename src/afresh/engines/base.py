@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # mechanisms need Moments, not the query language
+    from afresh.engines.identity import Identity
     from afresh.queries.query import Query
     from afresh.queries.tree import Type
 
@@ -53,8 +54,8 @@ class Engine(Protocol):
         """Column names and their types; None marks a column no question can use."""
         ...
 
-    def fingerprint(self) -> str:
-        """A digest of the rows' content that does not depend on their order or encoding."""
+    def identity(self) -> Identity:
+        """What names the rows by their content, in any order and encoding, on any engine; for the ledger only."""
         ...
 
     def check_unchanged(self) -> None:

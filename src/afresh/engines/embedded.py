@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from afresh.engines.base import Moments
-from afresh.engines.content import (
-    Totals,
-    batch_rows,
-    deal_rows,
-    digest_order,
-    fingerprint,
-    held_cells,
-    select_cells,
-    total_rows,
-)
+from afresh.engines.dealing import deal_rows
 from afresh.engines.duckdb_sql import DuckDBDialect
+from afresh.engines.identity import Identity, Sums, identify
 from afresh.engines.rendering import Statement
 from afresh.engines.scratch import Scratch
 from afresh.engines.sources import Source, interruptible, open_source
@@ -108,17 +100,11 @@ class EmbeddedEngine(SqlEngine):
         """The columns of a statement's result as arrays, for `rowwise`: never shown to an analyst."""
         return self._read(lambda cursor: cursor.execute(sql).fetchnumpy())
 
-    def order(self, sql: str) -> str:
-        """A digest of the rows in the order in which the statement of `content` gives their cells, for `rowwise`."""
+    def order(self, by: str) -> str:
+        """A digest of the rows in an order, given as the end of a statement, for `rowwise`."""
+        from afresh.engines.identity.scan import digest_order
 
-        def read(cursor: duckdb.DuckDBPyConnection) -> str | None:
-            import pyarrow as pa
-
-            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
-                return digest_order(cursor.sql(sql).to_arrow_reader(batch_rows(self._columns)), self._columns)
-            return None
-
-        return self._read(read)
+        return self._hashed(by, lambda reader, kinds, threads: digest_order(reader, kinds))
 
     def close(self) -> None:
         """Free what the engine holds. Idempotent."""
@@ -150,25 +136,38 @@ class EmbeddedEngine(SqlEngine):
         self._check_count(count)
         return {i: Moments(count, *found) for i, found in zip(known, sums, strict=True)}
 
-    def _digest(self) -> str:
-        """It does not depend on the encoding either; see `content`."""
-        totals = self._read(self._total)
-        self._check_count(totals.rows)
-        return fingerprint(self._columns, totals)
+    def _identify(self) -> Identity:
+        from afresh.engines.identity.cells import VERSION
+        from afresh.engines.identity.scan import sum_rows
 
-    def _total(self, cursor: duckdb.DuckDBPyConnection) -> Totals | None:
-        import pyarrow as pa  # on demand, as nothing else here needs it
+        sums: Sums = self._hashed("", sum_rows)
+        self._check_count(sums.rows)
+        return identify(sums, VERSION)
 
-        columns, source = self._columns, self._source
-        ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
-        with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
-            if source.held is not None and (cells := held_cells(source.held, columns)) is not None:
-                return total_rows(cells, columns, threads)
-            # a relation, because the rows of `execute` would all be in memory at once
-            selected = cursor.sql(select_cells(source.relation, columns))
-            reader = selected.to_arrow_reader(batch_rows(columns))
-            return total_rows(reader, columns, threads // 2)  # the others read for it meanwhile
-        return None
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """How identity reads each column."""
+        from afresh.engines.identity.scan import kinds
+
+        return kinds(self._columns, self._run, self._source.relation)
+
+    def _hashed(self, by: str, work: Callable[[Any, Mapping[str, str], int], _Read]) -> _Read:
+        """What is made of the cells of all rows, read in an order."""
+        from afresh.engines.identity.scan import batch_rows, select_cells
+
+        kinds = self._kinds
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> _Read | None:
+            import pyarrow as pa  # on demand, as nothing else here needs it
+
+            ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
+            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+                # a relation, because the rows of `execute` would all be in memory at once
+                selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
+                return work(selected.to_arrow_reader(batch_rows()), kinds, threads // 2)  # the others read meanwhile
+            return None
+
+        return self._read(read)
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
         source, rows = f"{self._source.relation} AS d", self._rows

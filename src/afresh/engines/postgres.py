@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from afresh.engines.identity.postgres import PostgresHashing
 from afresh.engines.postgres_sql import TEXTUAL, PostgresDialect, quote_name
 from afresh.engines.remote import RemoteEngine
 from afresh.engines.rendering import quoted
@@ -44,6 +45,7 @@ class PostgresEngine(RemoteEngine):
     """A table or view of a Postgres database. Safe to use from several threads: they wait for each other."""
 
     dialect = PostgresDialect()
+    hashing = PostgresHashing()
     at_once = 50
 
     def __init__(
@@ -89,8 +91,9 @@ class PostgresEngine(RemoteEngine):
         """Close the connection. Idempotent."""
         _close(self._held)
 
-    def _run(self, steps: Sequence[Sequence[str]]) -> tuple[Any, ...]:
-        sql = f"SELECT {', '.join(steps[0])} FROM {self._relation} AS d"
+    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+        source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"
+        sql = f"SELECT {', '.join(steps[0])} FROM {source} AS d"
         for depth, step in enumerate(steps[1:]):
             # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not
             # keep workers from running in parallel. The scan is better merged if it is named once or twice.

@@ -147,10 +147,6 @@ class PostgresDialect:
         """A text's SHA-256 in hexadecimal."""
         return f"encode(sha256(convert_to({text}, 'UTF8')), 'hex') COLLATE \"C\""
 
-    def whole(self, digits: str) -> str:
-        """The number, with a sign, that 16 hexadecimal digits stand for; its sums are NUMERIC."""
-        return f"('x' || {digits})::bit(64)::bigint"
-
 
 def _column(name: str) -> str:
     return "d." + quote_name(name)

@@ -9,18 +9,17 @@ fingerprint, hence another budget.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from afresh.engines.identity import Identity, identify
+from afresh.engines.identity.cells import VERSION
+from afresh.engines.identity.statement import Hashing, sum_table
 from afresh.engines.rendering import Dialect, Statement
 from afresh.engines.sql_engine import SqlEngine
 from afresh.errors import DataChanged
 from afresh.queries.tree import Type
-
-VERSION = "afresh-remote-v1"  # part of every fingerprint; changes when the text of a row does
 
 
 class RemoteDialect(Dialect, Protocol):
@@ -38,30 +37,25 @@ class RemoteDialect(Dialect, Protocol):
         """A text's SHA-256 in hexadecimal."""
         ...
 
-    def whole(self, digits: str) -> str:
-        """The number that 16 hexadecimal digits stand for, so that such numbers can be summed exactly."""
-        ...
-
 
 class RemoteEngine(SqlEngine):
     """Rows in a table that is read where it is. Subclasses know how to reach it."""
 
     dialect: RemoteDialect
+    hashing: Hashing
 
     @abstractmethod
-    def _run(self, steps: Sequence[Sequence[str]]) -> tuple[Any, ...]:
-        """The one row that a stack of projections over the table gives; raises `EngineError` and `DataChanged` only."""
+    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+        """The one row that a stack of projections over the table, or some rows of it, gives.
 
-    def _digest(self) -> str:
-        """Of the table's schema and the multiset of its rows, computed where they are.
-
-        A sum of hashes, because it does not see the order but does see duplicates.
+        Raises `EngineError` and `DataChanged` only.
         """
-        sums = [f"sum({self.dialect.whole(f'substr(h, {start}, 16)')})" for start in (1, 17)]
-        count, *found = self._run([*self._hashed(), ["count(*)", *sums]])
-        self._check_count(count)
-        parts = [VERSION, sorted(self._columns.items()), count, [str(int(value)) for value in found]]
-        return f"{VERSION}:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
+
+    def _identify(self) -> Identity:
+        """Computed where the rows are."""
+        sums = sum_table(self.hashing, self.dialect, self._columns, self._run)
+        self._check_count(sums.rows)
+        return identify(sums, VERSION)
 
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
         scan = [statement.scan()] if blocks is None else self._dealt(statement)

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.engines.content import select_cells
 from afresh.engines.duckdb_sql import column, quote_name
 from afresh.errors import DataError, MissingExtra
 
@@ -55,8 +54,7 @@ def read_features(engine: Engine, without: str) -> Any:
 
 def order_of(engine: Engine) -> str:
     """A digest of the rows' order, secret: the same predictions for rows in another order are another question."""
-    source = embedded(engine).source
-    return embedded(engine).order(select_cells(source.relation, source.columns) + _by_row(engine))
+    return embedded(engine).order(_by_row(engine))
 
 
 def rows_of_block(engine: Engine, block: int) -> NDArray[np.int64]:

@@ -227,6 +227,15 @@ def _module(data: object, package: str, *names: str) -> bool:
     return bool(kinds) and isinstance(data, kinds)
 
 
+def is_frame(data: object) -> bool:
+    """Whether data are rows in memory; a lazy frame may read a file."""
+    return (
+        _module(data, "pandas", "DataFrame")
+        or _module(data, "polars", "DataFrame")
+        or _module(data, "pyarrow", "Table", "RecordBatch")
+    )
+
+
 def as_arrow(data: object) -> Any:
     """Any kind of frame as an Arrow table."""
     frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")

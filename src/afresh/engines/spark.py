@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from afresh.engines.identity.spark import SparkHashing
 from afresh.engines.remote import RemoteEngine
 from afresh.engines.spark_sql import SparkDialect
 from afresh.engines.sql_engine import failed
@@ -49,6 +50,7 @@ class SparkEngine(RemoteEngine):
     """A DataFrame, or a table of a session. A DataFrame must give the same rows whenever it is evaluated."""
 
     dialect = SparkDialect()
+    hashing = SparkHashing()
     at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
     widest = 200
 
@@ -103,11 +105,11 @@ class SparkEngine(RemoteEngine):
             raise DataError("the DataFrame has two columns of one name; rename one")
         return columns
 
-    def _run(self, steps: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         def work() -> tuple[Any, ...]:
             frame = self._source()
             self._check_columns(self._described())
-            frame = frame.alias("d")
+            frame = (frame if limit is None else frame.limit(limit)).alias("d")
             for step in steps:
                 frame = frame.selectExpr(*step)
             return tuple(frame.collect()[0])

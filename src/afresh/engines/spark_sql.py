@@ -182,10 +182,6 @@ class SparkDialect:
         """A text's SHA-256 in hexadecimal."""
         return f"sha2({text}, 256)"
 
-    def whole(self, digits: str) -> str:
-        """The number that 16 hexadecimal digits stand for; its sums have 30 digits."""
-        return f"CAST(conv({digits}, 16, 10) AS DECIMAL(20, 0))"
-
 
 def _column(name: str) -> str:
     return "d." + quote_name(name)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from afresh.engines.base import Moments
+from afresh.engines.identity import Identity
 from afresh.engines.rendering import Dialect, Statement
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import Query
@@ -31,7 +32,7 @@ class SqlEngine(ABC):
             raise DataError("the data have no rows")
         self._columns, self._rows = dict(columns), rows
         self._schema = MappingProxyType(schema)
-        self._fingerprint: str | None = None
+        self._identity: Identity | None = None
         self._blocks, self._seed = 0, ""
 
     @property
@@ -44,11 +45,11 @@ class SqlEngine(ABC):
         """Column names and their types; None marks a column no question can use."""
         return self._schema
 
-    def fingerprint(self) -> str:
-        """A digest of the rows' content that does not depend on their order."""
-        if self._fingerprint is None:
-            self._fingerprint = self._digest()
-        return self._fingerprint
+    def identity(self) -> Identity:
+        """What names the rows by their content, wherever and however they are stored."""
+        if self._identity is None:
+            self._identity = self._identify()
+        return self._identity
 
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
@@ -78,8 +79,8 @@ class SqlEngine(ABC):
         """Free what the engine holds. Idempotent."""
 
     @abstractmethod
-    def _digest(self) -> str:
-        """Compute the fingerprint."""
+    def _identify(self) -> Identity:
+        """Compute the identity."""
 
     @abstractmethod
     def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:

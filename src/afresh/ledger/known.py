@@ -1,87 +1,76 @@
-"""Whose rows they are: data that a ledger knows again, though it keeps nothing but keyed hashes of them."""
+"""Whether data are known: what a ledger keeps of an identity, keyed with a secret, and how it is met again.
+
+Only keyed digests are stored: whoever reads a ledger without its seed, or a receipt, cannot test guesses about rows.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+
+from afresh.engines.identity import ColumnDigest, Identity
 
 
-class ColumnDigest(Protocol):
-    """Hashes of one column's values: in whatever order, and in the order of the rows; None where they say little."""
+@dataclass(frozen=True)
+class KeyedIdentity:
+    """An identity whose digests are keyed."""
 
-    @property
-    def name(self) -> str:
-        """The column's name."""
-        ...
-
-    @property
-    def unordered(self) -> str | None:
-        """A hash of its values, whatever their order."""
-        ...
-
-    @property
-    def ordered(self) -> str | None:
-        """A hash of its values in the order of the rows."""
-        ...
-
-
-class Identity(Protocol):
-    """What an engine says about its rows."""
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of all rows, whatever their order."""
-        ...
-
-    @property
-    def columns(self) -> Sequence[ColumnDigest]:
-        """Hashes of single columns."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PlainIdentity:
-    """An identity without columns."""
-
-    fingerprint: str
     rows: int
-    columns: tuple[ColumnDigest, ...] = ()
+    fingerprint: str
+    columns: tuple[ColumnDigest, ...]
+
+    @property
+    def stored(self) -> list[dict[str, str | None]]:
+        """The columns as a record keeps them."""
+        return [asdict(column) for column in self.columns]
 
 
-def keyed_name(seed: str, identity: Identity) -> str:
-    """The name of the rows that may be published."""
-    return _keyed(seed, "rows", identity.fingerprint)
+@dataclass(frozen=True)
+class Match:
+    """How data meet known ones: as the same, or by columns, each with the name it has here and the one it had there."""
+
+    same: bool
+    columns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The columns that match, in words: `age`, `y` (there `label`)."""
+        return ", ".join(repr(here) if here == there else f"{here!r} (there {there!r})" for here, there in self.columns)
 
 
-def keyed_columns(seed: str, identity: Identity) -> list[Mapping[str, str | None]]:
-    """The keyed hashes of columns."""
-    return [
-        {
-            "name": column.name,
-            "unordered": None if column.unordered is None else _keyed(seed, "column", column.unordered),
-            "ordered": None if column.ordered is None else _keyed(seed, "ordered", column.ordered),
-        }
-        for column in identity.columns
-    ]
+def keyed(seed: str, identity: Identity) -> KeyedIdentity:
+    """An identity as a ledger keeps it: every digest is its HMAC with the seed, names stay."""
+    columns = tuple(
+        ColumnDigest(one.name, _keyed(seed, "values", one.unordered), _keyed(seed, "order", one.ordered))
+        for one in identity.columns
+    )
+    fingerprint = _keyed(seed, "rows", identity.fingerprint)
+    assert fingerprint is not None
+    return KeyedIdentity(identity.rows, fingerprint, columns)
 
 
-def shared_columns(seed: str, known: Sequence[Mapping[str, str | None]], identity: Identity) -> list[str]:
-    """The columns of `identity` whose values are those of a known column, by their names now."""
-    have = {(kind, column[kind]) for column in known for kind in ("unordered", "ordered") if column[kind] is not None}
-    return [
-        str(column["name"])
-        for column in keyed_columns(seed, identity)
-        if any((kind, column[kind]) in have for kind in ("unordered", "ordered"))
-    ]
+def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
+    """How data meet known ones, keyed with the seed; None if they have nothing telling in common."""
+    here = keyed(seed, identity)
+    if hmac.compare_digest(here.fingerprint, known.fingerprint):
+        return Match(same=True)
+    values = {one.unordered: one.name for one in reversed(known.columns) if one.unordered is not None}
+    order = {one.ordered: one.name for one in reversed(known.columns) if one.ordered is not None}
+    found = []
+    for one in here.columns:
+        there = values.get(one.unordered or "") or order.get(one.ordered or "")
+        if there is not None:
+            found.append((one.name, there))
+    return Match(same=False, columns=tuple(found)) if found else None
 
 
-def _keyed(seed: str, purpose: str, text: str) -> str:
-    return hmac.new(bytes.fromhex(seed), f"afresh {purpose}\n{text}".encode(), hashlib.sha256).hexdigest()
+def plain(fingerprint: str, rows: int) -> Identity:
+    """Rows of which nothing but a name is known."""
+    return Identity(rows, fingerprint, ())
+
+
+def _keyed(seed: str, role: str, digest: str | None) -> str | None:
+    if digest is None:
+        return None
+    return hmac.new(seed.encode(), f"{role}:{digest}".encode(), hashlib.sha256).hexdigest()

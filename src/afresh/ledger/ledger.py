@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, LedgerError, PlanMismatch, SameRows
 from afresh.ledger.account import Account, entry_of, statement_of
 from afresh.ledger.base import (
@@ -30,7 +31,7 @@ from afresh.ledger.base import (
 )
 from afresh.ledger.books import Books, sealed
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.known import Identity, keyed_columns, keyed_name, shared_columns
+from afresh.ledger.known import KeyedIdentity, Match, keyed, match
 from afresh.ledger.records import (
     START,
     Answered,
@@ -115,11 +116,12 @@ class Ledger:
         analyst: str,
     ) -> None:
         seed, now = secrets.token_hex(32), self._clock()
+        name = keyed(seed, identity)
         opened = Opened(
             at=now,
             analyst=analyst,
-            data=keyed_name(seed, identity),
-            columns=keyed_columns(seed, identity),
+            data=name.fingerprint,
+            columns=name.stored,
             new_rows=new_rows,
             simulated=simulated,
             rows=identity.rows,
@@ -340,7 +342,7 @@ class Ledger:
         return latest
 
 
-def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, list[str]]]]:
+def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
     """The chain of these rows, and otherwise the first records of those that share columns with them.
 
     It looks into the records themselves: whatever else a storage keeps could be damaged without their knowing.
@@ -348,10 +350,12 @@ def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None,
     alike = []
     for chain in transaction.chains():
         opened = _opened(transaction, chain)
-        if opened.data == keyed_name(chain.seed, identity):
+        columns = tuple(ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns)
+        found = match(KeyedIdentity(opened.rows, opened.data, columns), chain.seed, identity)
+        if found is not None and found.same:
             return chain, []
-        if shared := shared_columns(chain.seed, opened.columns, identity):
-            alike.append((opened, shared))
+        if found is not None:
+            alike.append((opened, found))
     return None, alike
 
 
@@ -405,13 +409,13 @@ def _known(account: Account, statements: Sequence[Statement]) -> list[Statement 
     return [None if stated is None else statement_of(stated) for stated in found]
 
 
-def _same_rows(opened: Opened, shared: Sequence[str]) -> SameRows:
+def _same_rows(opened: Opened, found: Match) -> SameRows:
+    what = "column" if len(found.columns) == 1 else "columns"
     who = f" by {opened.analyst}" if opened.analyst else ""
-    named = ", ".join(map(repr, shared[:3])) + (f" and {len(shared) - 3} more" if len(shared) > 3 else "")
     return SameRows(
-        f"this ledger knows these rows: {'columns' if len(shared) > 1 else 'column'} {named} "
-        f"{'have' if len(shared) > 1 else 'has'} the values of data with {opened.rows:,} rows that were opened on "
-        f"{opened.at:%Y-%m-%d %H:%M} UTC{who}. Rows have one budget, however their table is edited: open it as it was. "
-        "If these are other rows, say in words why they look the same, with new_rows='...'; it is recorded and shown "
-        "in receipts. Nothing was charged."
+        f"these data have the {what} {found.words} in common with data of {opened.rows:,} rows that were opened{who} "
+        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one budget; "
+        "open those data as they were to go on with it. If these are other rows, say what makes them so: "
+        'new_rows="drawn in March, none was there before". The words are recorded and shown in receipts. Nothing was '
+        "charged."
     )

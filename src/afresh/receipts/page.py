@@ -58,8 +58,8 @@ def as_markdown(receipt: dict[str, Any]) -> str:
             lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | {question} |")
     if made := _made_of(receipt):
         lines += ["", "## What they were made of", ""]
-        for question, answers in made:
-            lines.append(f"- {escaping.as_markdown_code(question['question'])}, {question['rule']}")
+        for whole, answers in made:
+            lines.append(f"- {escaping.as_markdown_code(whole['question'])}, {whole['rule']}")
             lines += [
                 f"  - {answer['number']}: {_interval(answer)} {escaping.as_markdown_code(answer['question'])}"
                 for answer in answers

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.ledger import Ledger, Limits, Outside, Question, Terms
 from afresh.ledger.conformance.storage import Storage, StorageTests, on_one_storage, released, result
-from afresh.ledger.known import PlainIdentity
+from afresh.ledger.known import plain
 
 analysts = st.sampled_from(["ada", "bob", "eve"])
 charges = st.sampled_from([0.0, 0.1, 1 / 3, 1.0])
@@ -114,7 +114,7 @@ class LedgerMachine(RuleBasedStateMachine):
         model = self.models.setdefault(key, copy.deepcopy(self.empty))
         row_share = None if model.row_share is None else float(model.row_share)
         limits = Limits("plan", model.questions, model.answers, float(model.information), row_share)
-        terms = self.ledgers[side].open(PlainIdentity(self.run + key, 5), limits)
+        terms = self.ledgers[side].open(plain(self.run + key, 5), limits)
         first = self.opened.setdefault(key, terms)
         assert replace(first, fixed=terms.fixed) == terms
         assert terms.fixed == bool(model.paid or model.outside or model.divided)
@@ -210,7 +210,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.restart(0)
         for key, terms in self.opened.items():
-            found = self.ledgers[0].find(PlainIdentity(self.run + key, 5))
+            found = self.ledgers[0].find(plain(self.run + key, 5))
             assert found == replace(terms, fixed=found is not None and found.fixed)  # the chain verifies
         for ledger in self.ledgers:
             ledger.close()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from afresh.ledger import Entry, Ledger, Limits, Outcome, Question, Terms, outcome
 from afresh.ledger.journal import Journal, Sealed
-from afresh.ledger.known import PlainIdentity
+from afresh.ledger.known import plain
 from afresh.ledger.records import Released
 
 
@@ -84,11 +84,11 @@ def opened(
     **others: Any,
 ) -> Terms:
     limits = Limits(plan, questions, questions if answers is None else answers, information, row_share)
-    return ledger.open(PlainIdentity(fingerprint, rows), limits, **others)
+    return ledger.open(plain(fingerprint, rows), limits, **others)
 
 
 def known(ledger: Ledger, fingerprint: str = "data") -> Terms | None:
-    return ledger.find(PlainIdentity(fingerprint, 100))
+    return ledger.find(plain(fingerprint, 100))
 
 
 def question(name: str, charge: float = 1.0, coarseness: float = 1.0, row_charge: float = 0.0) -> Question:

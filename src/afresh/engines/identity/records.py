@@ -1,0 +1,139 @@
+"""What identifies rows, and which columns tell that two tables hold the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# A column's digests tell tables apart only if other rows would hardly give the same by chance. The bits set in a map of
+# 64 bits, one for every hash, are a lower limit of the number of different values. Two independent samples agree in the
+# count of a value that both have with a chance below 0.19 (Poisson, at the worst rate), in 32 below 1e-22.
+ENOUGH_VALUES = 32
+# In row order a label needs no more than two values, but enough changes from one row to the next: 32 changes put at
+# least 16 rows of 1000 in their places, which is one way of C(1000, 16) > 1e34.
+ENOUGH_CHANGES = 32
+MOST_CHANGES = 4096  # of those that are looked at for a pattern
+
+_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # what pandas writes of an index in Parquet, and finds in CSV
+_STEPS = {"number": (1,), "time": (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000)}
+
+
+def counts(name: str) -> bool:
+    """Whether a column belongs to the data: an index that pandas stored does not."""
+    return _INDEX.fullmatch(name) is None
+
+
+@dataclass(frozen=True)
+class ColumnDigest:
+    """What tells a column again: the digests of its values in any order and in row order, where these are telling."""
+
+    name: str
+    unordered: str | None
+    ordered: str | None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What names rows by their content. Not for publication: a ledger keys all digests with a secret."""
+
+    rows: int
+    fingerprint: str
+    columns: tuple[ColumnDigest, ...]
+
+
+@dataclass
+class ColumnSums:
+    """What a scan finds of a column. Words are signed; `low` and `high` are the ends of the exact ones."""
+
+    kind: str  # number, time or text
+    total: int = 0
+    seen: int = 0  # a bit for every hash, by its last six bits
+    low: int | None = None
+    high: int | None = None
+    ordered: int | None = None
+    changes: list[tuple[int, int]] = field(default_factory=list)  # the first in row order: distance to the last, jump
+
+
+@dataclass
+class Sums:
+    """What a scan finds of a table: the columns by name, the number of rows and the sum of their hashes."""
+
+    columns: Mapping[str, ColumnSums]
+    rows: int = 0
+    total: int = 0
+
+
+def identify(sums: Sums, version: str) -> Identity:
+    """The identity of the rows that were summed."""
+    named = sorted((name.lower(), column.total) for name, column in sums.columns.items())
+    sealed = [version, sums.rows, sums.total, [[name, total] for name, total in named]]
+    columns = tuple(
+        ColumnDigest(name, _unordered(column, sums.rows), _ordered(column, sums.rows))
+        for name, column in sorted(sums.columns.items())
+    )
+    return Identity(sums.rows, f"{version}:{_digest(sealed)}", columns)
+
+
+def _digest(sealed: list[object]) -> str:
+    return hashlib.sha256(json.dumps(sealed).encode()).hexdigest()
+
+
+def _unordered(column: ColumnSums, rows: int) -> str | None:
+    if column.seen.bit_count() < ENOUGH_VALUES or _numbers_rows(column, rows):
+        return None
+    return _digest(["values", rows, column.total])
+
+
+def _ordered(column: ColumnSums, rows: int) -> str | None:
+    if column.ordered is None or len(column.changes) < ENOUGH_CHANGES or _repeats(column.changes):
+        return None
+    return _digest(["order", rows, column.ordered])
+
+
+def _numbers_rows(column: ColumnSums, rows: int) -> bool:
+    """Whether the values are consecutive numbers, days, hours, minutes or seconds, each equally often.
+
+    Unrelated tables have such columns in common: row numbers, calendars, the members of a panel.
+    """
+    if column.low is None or column.high is None:
+        return False
+    for step in _STEPS.get(column.kind, ()):
+        many, rest = divmod(column.high - column.low, step)
+        if rest == 0 and rows % (many + 1) == 0:
+            times = rows // (many + 1)
+            return _sum_of_steps(column.low, step, many + 1, column.kind) * times % 2**64 == column.total
+    return False
+
+
+def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
+    import numpy as np
+
+    from afresh.engines.identity.cells import mix, number_words, round_single, total
+
+    found, piece = 0, 2**16
+    for start in range(0, many, piece):
+        values = low + step * np.arange(start, min(start + piece, many), dtype=np.int64)
+        words = values.view(np.uint64)
+        if kind == "number":
+            number_words(round_single(values.astype(np.float64)), words)
+        found += total(mix(words, np.empty_like(words)))
+    return found % 2**64
+
+
+def _repeats(changes: list[tuple[int, int]]) -> bool:
+    """Whether the changes of a column repeat themselves, as those of `i`, `i % 3` and `i // 100` do."""
+    import numpy as np
+
+    events: NDArray[np.int64] = np.array(changes[1:], np.int64)  # the first change comes after where the rows begin
+    for period in range(1, len(events) // 2 + 1):
+        if (events[period] == events[0]).all() and (events[period:] == events[:-period]).all():
+            return True
+    return False

@@ -1,0 +1,108 @@
+"""Rows that were edited are met again; other rows are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.identity import Identity
+from afresh.ledger.known import KeyedIdentity, keyed, match, refusal
+
+RNG = np.random.default_rng(11)
+N = 1000
+
+
+def _made(rng: np.random.Generator) -> pd.DataFrame:
+    score = rng.normal(size=N)
+    return pd.DataFrame(
+        {"row": np.arange(N), "score": score, "age": rng.integers(18, 80, N), "sick": score + rng.normal(size=N) > 0.5}
+    )
+
+
+FRAME = _made(RNG)
+
+
+def _identity(data: object) -> Identity:
+    engine = EmbeddedEngine(data)
+    try:
+        return engine.identity()
+    finally:
+        engine.close()
+
+
+def _cell(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    changed = frame.copy()
+    changed.loc[7, column] += 1e-9
+    return changed
+
+
+KNOWN = keyed("secret", _identity(FRAME))
+EDITS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "renamed": lambda f: f.rename(columns={"score": "points"}),
+    "added": lambda f: f.assign(more=1),
+    "dropped": lambda f: f.drop(columns="score"),
+    "all but labels dropped": lambda f: f[["sick"]],
+    "single precision": lambda f: f.astype({"score": "float32"}),
+    "a cell changed": lambda f: _cell(f, "score"),
+    "other features, the same labels": lambda f: pd.DataFrame({"x": RNG.normal(size=N), "label": f.sick}),
+    "labels as 0 and 1": lambda f: pd.DataFrame({"x": RNG.normal(size=N), "label": f.sick.astype(int)}),
+    "shuffled and renamed": lambda f: f.sample(frac=1, random_state=1).rename(columns={"age": "years"}),
+    "shuffled, one dropped": lambda f: f.sample(frac=1, random_state=1).drop(columns="score"),
+}
+SAME: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "names in capitals": lambda f: f.rename(columns=str.upper),
+    "booleans as 0 and 1": lambda f: f.astype({"sick": int}),
+    "whole numbers as doubles": lambda f: f.astype({"age": float}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_edited_rows_are_known(edit: str) -> None:
+    found = match(KNOWN, "secret", _identity(EDITS[edit](FRAME)))
+    assert found is not None
+    assert not found.same
+    assert found.columns
+
+
+@pytest.mark.parametrize("edit", SAME)
+def test_written_again_they_are_the_same(edit: str) -> None:
+    found = match(KNOWN, "secret", _identity(SAME[edit](FRAME)))
+    assert found is not None
+    assert found.same
+
+
+def test_shuffled_with_the_index_of_pandas_they_are_the_same(tmp_path: Path) -> None:
+    FRAME.sample(frac=1, random_state=3).to_parquet(tmp_path / "a.parquet")
+    found = match(KNOWN, "secret", _identity(tmp_path / "a.parquet"))
+    assert found is not None
+    assert found.same
+
+
+def test_other_rows_of_one_population_are_not_known() -> None:
+    """Row numbers in common, and 50 tables of one distribution: the chance of a false match is below 1e-20."""
+    for _ in range(50):
+        assert match(KNOWN, "secret", _identity(_made(RNG))) is None
+
+
+def test_what_is_stored_tells_nothing_without_the_seed() -> None:
+    identity = _identity(FRAME)
+    stored = json.dumps(KNOWN.as_json())
+    assert KeyedIdentity.from_json(json.loads(stored)) == KNOWN
+    plain = [identity.fingerprint, *(d for one in identity.columns for d in (one.unordered, one.ordered) if d)]
+    assert not any(digest.partition(":")[2] in stored if ":" in digest else digest in stored for digest in plain)
+    assert match(KNOWN, "another", identity) is None
+    assert keyed("another", identity) != KNOWN
+
+
+def test_the_refusal_names_what_is_known() -> None:
+    found = match(KNOWN, "secret", _identity(FRAME.rename(columns={"score": "points"})))
+    assert found is not None
+    said = refusal(found, rows=N, opened="2026-03-01", analyst="ana")
+    for words in ("'points' (there 'score')", "'age'", "1000 rows", "ana", "2026-03-01", 'new_rows="'):
+        assert words in said
