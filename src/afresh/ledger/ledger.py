@@ -414,8 +414,8 @@ def _same_rows(opened: Opened, found: Match) -> SameRows:
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(
         f"these data have the {what} {found.words} in common with data of {opened.rows:,} rows that were opened{who} "
-        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one budget; "
-        "open those data as they were to go on with it. If these are other rows, say what makes them so: "
+        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one "
+        "budget; open those data as they were to go on with it. If these are other rows, say what makes them so: "
         'new_rows="drawn in March, none was there before". The words are recorded and shown in receipts. Nothing was '
         "charged."
     )
