@@ -124,7 +124,7 @@ def test_long_patterns_are_refused() -> None:
 
 
 def test_no_statement_has_a_pattern_with_two_ways() -> None:
-    """DuckDB's LIKE tries all places of every %, where a pattern has _ too."""
+    """DuckDB 2.0 does not go back over a text in its LIKE either, but promises nothing."""
     from afresh.engines.duckdb_sql import DuckDBDialect
 
     for like in patterns.SLOW:
