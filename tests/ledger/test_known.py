@@ -37,9 +37,7 @@ def _identity(data: object) -> Identity:
 
 
 def _cell(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    changed = frame.copy()
-    changed.loc[7, column] += 1e-9
-    return changed
+    return frame.assign(**{column: frame[column].to_numpy() + 1e-9 * (np.arange(N) == 7)})
 
 
 KNOWN = keyed("secret", _identity(FRAME))

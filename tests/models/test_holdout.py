@@ -365,7 +365,7 @@ def test_columns_that_no_question_can_use(kind: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": X[:, 0], "raw": [b"0", b"1"] * (N // 2), "label": Y})
     frame.to_parquet(tmp_path / "data.parquet")
     data: Any = frame if kind == "frame" else tmp_path / "data.parquet"
-    with afresh.holdout(data, questions=5) as holdout:
+    with afresh.holdout(data, questions=5, ledger=tmp_path / "first.sqlite") as holdout:
         assert holdout.score(lambda features: features["x"] > 0).high < 0.5
     place = tmp_path / "ledger.sqlite"
     with pytest.raises(InvalidArgument, match="must be one of the columns x, label"):  # nobody could tell other labels
