@@ -18,7 +18,7 @@ def main(rows: int = ROWS, count: int = 100) -> None:
     with (
         written(rows) as path,
         tempfile.TemporaryDirectory() as directory,
-        afresh.open(path, questions=10 * count, ledger=Path(directory) / "ledger.sqlite") as guard,
+        afresh.open(path, questions=10 * count, ledger=Path(directory) / "ledger.sqlite", allow_wide=True) as guard,
     ):
         guard.ask_many(_questions(5000, 4))  # imports what is imported on demand
         start = time.perf_counter()

@@ -116,7 +116,7 @@ def main(rows: int = ROWS, rounds: int = 7) -> None:
             ("in memory", held, "data", held.lazy()),
         ):
             with afresh.open(
-                data, questions=2000, method="stabilized", ledger=Path(ledgers) / f"{where}.sqlite"
+                data, questions=2000, method="stabilized", ledger=Path(ledgers) / f"{where}.sqlite", allow_wide=True
             ) as guard:
                 print(f"  {rows:,} rows {where:<27}   moments     ask   DuckDB   Polars   to best   engine to faster")
                 for question in QUESTIONS:

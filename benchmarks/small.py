@@ -40,7 +40,9 @@ def main(rows: int = 10_000, rounds: int = 300) -> None:
 
         def measure(where: str, data: object, source: str) -> None:
             sql = f"SELECT count(*), count_if({{}}) FROM {source}"
-            with afresh.open(data, questions=20 * rounds + 30, ledger=Path(directory) / f"{where}.sqlite") as guard:
+            with afresh.open(
+                data, questions=20 * rounds + 30, ledger=Path(directory) / f"{where}.sqlite", allow_wide=True
+            ) as guard:
                 taken = side_by_side(
                     {
                         "ask": lambda: guard.ask(next(fresh)),

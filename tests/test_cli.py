@@ -82,8 +82,8 @@ def test_ask_budget_log(data: Path) -> None:
     budget = json.loads(afresh("budget", data, "--json").stdout)
     assert (budget["spent"], budget["left"], budget["questions"]) == (3, 47, 50)
     log = json.loads(afresh("log", data, "--json").stdout)
-    assert [entry["number"] for entry in log["answers"]] == [1, 2, 3]
-    assert log["answers"][0]["value"] == told["value"]
+    assert [[part["number"] for part in entry["parts"]] for entry in log["questions"]] == [[], [2, 3]]
+    assert log["questions"][0]["value"] == told["value"]
     assert "47 of 50 answers left" in afresh("budget", data).stdout
     assert "churned AND tenure < 3" in afresh("log", data).stdout
     assert "95 %" in afresh("ask", data, "churned AND tenure < 3").stdout
@@ -107,7 +107,7 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
     failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")
-    failing(5, "first opened with questions=1", "ask", data, "churned", "--questions", 2)
+    failing(5, "The plan of these data is questions=1", "ask", data, "churned", "--questions", 2)
     failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
 
 

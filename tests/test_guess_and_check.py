@@ -133,7 +133,7 @@ def test_the_calibrated_mechanism_can_guess(frame: pd.DataFrame, private_ledger:
     with afresh.open(frame, guesser="calibrated") as again:
         assert again.ask("x < 30").value == answer.value
         receipt = again.receipt()
-    with pytest.raises(PlanMismatch, match=r"guesser='calibrated', and now with guesser='stabilized'"):
+    with pytest.raises(PlanMismatch, match=r"guesser='calibrated', and now they are opened with guesser='stabilized'"):
         afresh.open(frame, guesser="stabilized")
     outcome = verify(json.loads(json.dumps(receipt)))
     assert outcome.passed

@@ -120,7 +120,7 @@ def _differences(
     told = guard._record(
         [
             guard._stated(
-                f"{loss.words} of {a.name} minus that of {b.name}",
+                holdout._words(f"{loss.words} of {a.name} minus that of {b.name}"),
                 "difference",
                 {"scale": scale, "sign": -1 if second_moment and a.digest > b.digest else 1},
                 own,

@@ -174,10 +174,14 @@ class Holdout(display.Shown):
             bounds=loss.bounds,
         )
 
+    def _words(self, text: str) -> str:
+        """What is asked, and over what it is a mean."""
+        return text + (" on these rows' features" if self.visibility == "public" else "")
+
     def _query(self, text: str, parts: Sequence[Any], values: Any, **more: Any) -> VectorQuery:
         from afresh.queries.vector import VectorQuery
 
-        text += " on these rows' features" if self.visibility == "public" else ""
+        text = self._words(text)
         return VectorQuery(self._digest(*parts), text, values, **more)
 
     def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:

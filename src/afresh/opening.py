@@ -190,8 +190,8 @@ def _settle(
     if terms is None or (wanted.given and not terms.fixed):
         before = None if terms is None else Plan.thaw(terms.limits.plan)
         made = _plan(engine.rows, wanted, before)
-        if not allow_wide:
-            _refuse_wide(made)
+        if not (allow_wide or simulated):
+            _refuse_wide(made, wanted.method)
         terms = book.open(identity, made.limits, new_rows=new_rows, simulated=simulated, analyst=analyst)
     if differing := wanted.differing(Plan.thaw(terms.limits.plan)):
         raise PlanMismatch(
@@ -215,16 +215,16 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
     )
 
 
-def _refuse_wide(made: Plan) -> None:
+def _refuse_wide(made: Plan, method: str | None) -> None:
     """Refuse a plan of which nothing can be learnt, and say what would work."""
     if (width := made.half_width(0.5)) <= WIDEST:
         return
     instead = []
     with suppress(ImpossibleWidth):
-        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST)
+        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method)
         instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
     with suppress(ImpossibleWidth):
-        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST)
+        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method)
         instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
         f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "

@@ -114,7 +114,7 @@ def test_stabilized_reproduces_the_test_vector() -> None:
     """Section 10: (1e5, 1000, .05), v0 = .005, with the printed constants."""
     n, v0 = 10**5, 0.005
     mechanism = Stabilized(
-        n, 1000, 0.05, v0, 0.00774233, 10364.3891, 1.13701609, 0.08670693, 3.5860835e-4, 8.346261, 0.04213104
+        n, 1000, 0.05, v0, 0.00774233, 10364.3891, 1.13701609, 0.08670693, 3.5860835e-4, 8.346261, 0.04213104, 1000
     )
     assert mechanism.information == pytest.approx(20.895142, rel=2e-6)
     for p, expected in (

@@ -93,7 +93,9 @@ def outcomes(features: Any, method: str) -> dict[str, Any]:
     """All that a caller sees but released numbers."""
     found: dict[str, Any] = {}
     with (
-        afresh.holdout(features, Y, features="hidden", questions=200, method=method, ledger=":memory:") as holdout,
+        afresh.holdout(
+            features, Y, features="hidden", questions=200, method=method, ledger=":memory:", allow_wide=True
+        ) as holdout,
         warnings.catch_warnings(record=True) as warned,
     ):
         warnings.simplefilter("always")
@@ -132,12 +134,14 @@ def test_a_small_difference_is_never_excluded(method: str) -> None:
     for run in range(75):
         x = rng.random((1000, 1))
         y = x[:, 0] > 0.5
-        with afresh.holdout(x, y, features="hidden", questions=4, method=method, simulation_seed=run) as holdout:
+        with afresh.holdout(
+            x, y, features="hidden", questions=4, method=method, simulation_seed=run, made_up=True
+        ) as holdout:
             found = holdout.compare(lambda f: f[:, 0] > 0.5, lambda f: (f[:, 0] > 0.5) & (f[:, 0] < 0.999))
             assert isinstance(found, Comparison)
             assert found.charged == 2
             assert found.low < -0.001 < found.high
-        with afresh.holdout(x, y, questions=4, method=method, simulation_seed=run) as holdout:
+        with afresh.holdout(x, y, questions=4, method=method, simulation_seed=run, made_up=True) as holdout:
             public = holdout.compare(y, y & (x[:, 0] < 0.999))
             if (x >= 0.999).any():
                 assert public.charged == 2
@@ -165,7 +169,7 @@ def test_a_hidden_model_is_what_it_was_called() -> None:
 def afresh_free(answer: Any) -> Any:
     from dataclasses import replace
 
-    return replace(answer, charged=0, charged_information=0)
+    return replace(answer, charged=0, charged_information=0, fixes=None)
 
 
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars", "file"])
@@ -189,7 +193,7 @@ def test_rows_without_a_prediction_have_the_largest_loss(kind: str, tmp_path: Pa
 
     good = (np.abs(X[:, 0]) <= 1) & (X[:, 0] <= 0.5)
     labels = () if kind == "file" else (Y,)
-    with afresh.holdout(given, *labels, features="hidden", questions=8, simulation_seed=3) as holdout:
+    with afresh.holdout(given, *labels, features="hidden", questions=8, ledger=":memory:") as holdout:
         answer = holdout.score(picky)
         assert np.where(good, (X[:, 0] > 0) != Y, 1).mean() in answer.interval
         assert answer.low > 0.3
@@ -219,7 +223,7 @@ def test_a_copy_hides_what_the_holdout_hides(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_answers_speak_of_these_rows_where_features_are_public(method: str) -> None:
     guess = (X[:, 0] > 0).astype(int)
-    with afresh.holdout(X, Y, questions=40, method=method, ledger=":memory:") as holdout:
+    with afresh.holdout(X, Y, questions=40, method=method, ledger=":memory:", allow_wide=True) as holdout:
         said = [
             holdout.score(guess).covers,
             holdout.measure(s.Precision(), guess).covers,

@@ -103,7 +103,7 @@ def test_a_public_holdout_keeps_one_label() -> None:
     frame = pd.DataFrame({"x": X[:, 0], "sick": GUESS, "well": 1 - GUESS})
     declared: list[tuple[str, Any]] = [("sick", "public"), ("well", "public"), ("sick", "hidden")]
     for first, second in itertools.permutations(declared, 2):
-        with afresh.open(frame, questions=10, simulation_seed=2) as guard:
+        with afresh.open(frame, questions=10, simulation_seed=2, made_up=True) as guard:
             afresh.holdout(guard, label=first[0], features=first[1])
             afresh.holdout(guard, label=first[0], features=first[1])
             with pytest.raises(InvalidArgument, match="give away"):

@@ -189,7 +189,7 @@ def test_frames_stay_frames(kind: str) -> None:
     columns = make_column_transformer((OneHotEncoder(sparse_output=False), ["size"]), remainder="passthrough")
     columns.set_output(transform=kind)
     model = make_pipeline(columns, HistGradientBoostingClassifier(max_iter=5))
-    with afresh.holdout(table[300:], CANCER.target[300:], questions=20, ledger=":memory:") as holdout:
+    with afresh.holdout(table[300:], CANCER.target[300:], questions=20, ledger=":memory:", allow_wide=True) as holdout:
         X, y, cv = with_holdout(table[:300], CANCER.target[:300], holdout)
         assert isinstance(X, type(table))
         found = cross_validate(model, X, y, cv=cv, scoring=scorer(holdout), error_score="raise")
@@ -200,7 +200,7 @@ def test_text_labels_and_arrays(tmp_path: Path) -> None:
     data = load_digits()
     names = np.array([f"digit {i}" for i in range(10)])[data.target]
     a, b, ya, yb = train_test_split(data.data, names, test_size=0.5, random_state=1)
-    with afresh.holdout(b, yb, questions=20, ledger=":memory:") as holdout:
+    with afresh.holdout(b, yb, questions=20, ledger=":memory:", allow_wide=True) as holdout:
         X, y, cv = with_holdout(a, ya, holdout)
         model = make_pipeline(StandardScaler(), GaussianNB())
         found = cross_validate(model, X, y, cv=cv, scoring=scorer(holdout), error_score="raise")

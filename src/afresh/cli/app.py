@@ -163,6 +163,13 @@ def ask(
     ] = None,
     method: Method = None,
     guesser: Guesser = None,
+    allow_wide: Annotated[
+        bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
+    ] = False,
+    new_rows: Annotated[
+        str | None,
+        typer.Option(help="Why rows that look like others in this ledger are not these; recorded.", metavar="WORDS"),
+    ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
@@ -170,7 +177,7 @@ def ask(
 ) -> None:
     """Ask one question: the share of rows that satisfy a condition, or the mean of a number.
 
-    The first question fixes the plan for good. The same question again is free.
+    The first answer fixes the plan for good. The same question again is free.
 
     Example: afresh ask holdout.parquet "churned AND tenure < 3" --questions 1000
 
@@ -183,7 +190,14 @@ def ask(
 
     if guess is not None and method not in (None, "guess-and-check"):
         raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
-    options = {"answers": answers, "guesser": guesser, "table": table, "analyst": analyst, "_check": checked}
+    options: dict[str, Any] = {
+        "answers": answers,
+        "guesser": guesser,
+        "table": table,
+        "analyst": analyst,
+        "_check": checked,
+    }
+    options |= {"allow_wide": allow_wide, "new_rows": new_rows}
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, **options) as guard:
         asked = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}

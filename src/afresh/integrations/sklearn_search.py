@@ -150,6 +150,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             classes=values.tolist() if classifier and len(values) > 1 else None,
             confidence=self.confidence,
             ledger=self.ledger,
+            allow_wide=True,  # the winner comes with its interval, however wide
         )
         try:
             return opened(questions=len(candidates) if self.questions is None else self.questions)

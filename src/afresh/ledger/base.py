@@ -18,8 +18,8 @@ SLACK = 1 + Fraction(1, 10**9)
 _LARGEST = 2**63 - 1
 
 
-# Values and ends of intervals are recorded on this grid of [0, 1], ends rounded outward. It is far finer than any
-# interval, and far coarser than what elementary functions of two processors differ in.
+# Ends of intervals are recorded on this grid of [0, 1], rounded outward. It is far finer than any interval, and far
+# coarser than what elementary functions of two processors differ in.
 ENDS = 2.0**-40
 
 
@@ -58,7 +58,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was released for a question, with its value and interval on [0, 1], all on public grids."""
+    """What was released for a question, with its value and interval on [0, 1]; the ends are on a public grid."""
 
     released: Released = field(hash=False)
     value: float
@@ -72,15 +72,15 @@ class Outcome:
             raise InvalidArgument("the released number is not finite")
         if not 0 <= self.low <= self.value <= self.high <= 1:
             raise InvalidArgument("the released number does not lie in its interval")
-        if not all((number / ENDS).is_integer() for number in (self.value, self.low, self.high)):
-            raise InvalidArgument("the released number or its interval is not on the public grid")
+        if not all((end / ENDS).is_integer() for end in (self.low, self.high)):
+            raise InvalidArgument("an end of the interval is not on the public grid")
 
 
 def outcome(released: Released, value: float, low: float, high: float) -> Outcome:
     """What is recorded of a released number: Python's own floats, the ends rounded outward."""
     plain = {str(k): float(v) for k, v in released.items()} if isinstance(released, Mapping) else float(released)
     low, high = max(math.floor(low / ENDS) * ENDS, 0.0), min(math.ceil(high / ENDS) * ENDS, 1.0)
-    return Outcome(plain, min(max(round(value / ENDS) * ENDS, low), high), low, high)
+    return Outcome(plain, min(max(float(value), low), high), low, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class Answered:
     number: int
     released: Released = field(hash=False)
     value: float
-    """What was released on [0, 1]. This and both ends lie on the public grid of `afresh.ledger.base.ENDS`."""
+    """What was released, on [0, 1]; both ends lie on the public grid of `afresh.ledger.base.ENDS`."""
     low: float
     high: float
 

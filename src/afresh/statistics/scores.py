@@ -103,7 +103,7 @@ class _Cells:
         return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", self._missing) for q in queries])
 
     def answer(self, words: str, rule: str, parameters: dict[str, Any] | None = None) -> Answer:
-        name = f"{words} of {self.predicted.name}"
+        name = self.holdout._words(f"{words} of {self.predicted.name}")
         return self.asker.answer(name, rule, parameters or {}, (0.0, 1.0), self._missing)
 
 

@@ -173,7 +173,7 @@ AGAINST_THE_RULES: dict[str, Callable[[list[Sealed]], list[str]]] = {
     "stated from nothing": _edited(6, parts=[3]),
     "stated outside of its interval": _edited(6, low=0.7),
     "answer outside of its interval": _edited(5, low=0.7),
-    "answer off the grid": _edited(5, value=0.3),
+    "interval off the grid": _edited(5, low=0.3),
     "never planned": lambda chain: [record.text for record in (chain[0], *chain[2:])],
     "opened twice": lambda chain: [record.text for record in (*chain, chain[0])],
     "never opened": lambda chain: [record.text for record in chain[1:]],
