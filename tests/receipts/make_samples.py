@@ -13,29 +13,32 @@ import numpy as np
 import pandas as pd
 
 import afresh
+from afresh.statistics import Quantile, Variance
 
 SAMPLES = Path(__file__).with_name("samples")
 
 
 def main() -> None:
     rng = np.random.default_rng(11)
-    for method, answers in (("stabilized", 60), ("calibrated", 60), ("split", None), ("guess-and-check", None)):
+    for method, answers in (("stabilized", 80), ("calibrated", 80), ("split", None), ("guess-and-check", None)):
         n = 20_000
         frame = pd.DataFrame(
             {"churned": rng.random(n) < 0.3, "amount": rng.gamma(2.0, 60.0, n), "tenure": rng.integers(0, 9, n)}
         )
         with tempfile.TemporaryDirectory() as folder:
             book = Path(folder) / "ledger.sqlite"
-            with afresh.open(frame, 20, method=method, answers=answers, ledger=book, analyst="ann") as guard:
+            with afresh.open(frame, 40, method=method, answers=answers, ledger=book, analyst="ann") as guard:
                 guard.ask_many(["churned", "tenure < 3", {"expression": "amount", "bounds": (0, 500)}])
                 guard.ask("churned", where="tenure = 2")
+                guard.measure(Variance("amount", (0, 500)))
+                guard.measure(Quantile("amount", 0.5, (0, 500), answers=3))
                 if method in ("stabilized", "calibrated"):
                     guard.ask("tenure > 5", precision=0.2)
                     guard.charge("a mean in the 2025 report", noise_sd=0.2)
                 if method == "calibrated":
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)
-                guard.divide({"ann": 8, "bob": 4})
+                guard.divide({"ann": 30, "bob": 4})
                 receipt = guard.receipt()
         (SAMPLES / f"version{receipt['version']}-{method}.json").write_text(json.dumps(receipt, indent=1))
 

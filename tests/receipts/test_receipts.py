@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.ledger.records import decode, encode, seal
-from afresh.receipts import verify
+from afresh.receipts import format, verify
 from afresh.receipts.page import as_html, as_markdown
 
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("*.json"))
@@ -34,7 +34,8 @@ def test_there_are_samples_of_every_method() -> None:
 def test_samples_verify(name: str) -> None:
     outcome = verify(RECEIPTS[name])
     assert outcome.passed, str(outcome)
-    assert [check.name for check in outcome.checks] == ["chain", "plan", "charges", "statements"]
+    names = ["fields", "chain", "plan", "charges", "answers", "derived numbers", "statements", "real noise"]
+    assert [check.name for check in outcome.checks] == names
     assert "This proves" in str(outcome)
     assert "independent draws" in str(outcome)
 
@@ -97,28 +98,39 @@ def edited(receipt: dict[str, Any], place: int, **changes: Any) -> dict[str, Any
     return receipt
 
 
+def first(receipt: dict[str, Any], kind: str) -> int:
+    """The place of the first record of a kind."""
+    return next(i for i, text in enumerate(receipt["chain"]["records"]) if json.loads(text)["kind"] == kind)
+
+
 @each_sample
 @pytest.mark.parametrize(
-    ("place", "changes", "words"),
+    ("kind", "changes", "words"),
     [
-        (1, {"charge": 0.0}, "charge of question 1"),
-        (1, {"number": 2}, "number 2"),
-        (1, {"version": 99}, "upgrade"),
-        (1, {"kind": "gift"}, "upgrade"),
-        (1, {"at": "2020-01-01T00:00:00+00:00"}, "older"),
-        (1, {"charge": "much"}, "not one that afresh wrote"),
-        (1, {"digest": ""}, "digest is empty"),
-        (0, {"answers": 10**9}, "limits"),
-        (0, {"questions": 10**9, "answers": 10**9}, ""),
-        (0, {"information": 1e9}, "larger than the plan's"),
-        (0, {"rows": 10**7}, "limits"),
-        (0, {"plan": "{}"}, "not complete"),
+        ("reserved", {"charge": 0.0}, "charge of question 1"),
+        ("reserved", {"number": 2}, "number 2"),
+        ("reserved", {"version": 99}, "upgrade"),
+        ("reserved", {"kind": "gift"}, "upgrade"),
+        ("reserved", {"at": "2020-01-01T00:00:00+00:00"}, "older"),
+        ("reserved", {"charge": "much"}, "not one that afresh wrote"),
+        ("reserved", {"digest": ""}, "digest is empty"),
+        ("planned", {"answers": 10**9}, "limits"),
+        ("planned", {"questions": 10**9, "answers": 10**9}, ""),
+        ("planned", {"information": 1e9}, "larger than the plan's"),
+        ("opened", {"rows": 10**7}, "limits"),
+        ("planned", {"plan": "{}"}, "not complete"),
+        ("answered", {"low": 0.0, "value": 0.0, "high": 2.0**-40}, "of answer 1 is"),
+        ("answered", {"low": 1e-7}, "public grid"),
+        ("stated", {"value": 0.0, "low": 0.0, "high": 0.0}, "but its parts give"),
+        ("stated", {"rule": "wishful"}, "no rule 'wishful'"),
+        ("stated", {"parts": [1, 1]}, ""),
+        ("stated", {"parts": [1, 99]}, "not there"),
     ],
 )
 def test_a_consistent_forgery_that_breaks_the_rules_is_found(
-    name: str, place: int, changes: dict[str, Any], words: str
+    name: str, kind: str, changes: dict[str, Any], words: str
 ) -> None:
-    outcome = verify(edited(RECEIPTS[name], place, **changes))
+    outcome = verify(edited(RECEIPTS[name], first(RECEIPTS[name], kind), **changes))
     if name.endswith(("split", "check")) and changes == {"charge": 0.0}:
         return  # which is the charge of a split answer
     assert not outcome.passed
@@ -128,10 +140,10 @@ def test_a_consistent_forgery_that_breaks_the_rules_is_found(
 @pytest.mark.parametrize("constant", ["H", "A", "B", "c", "lam", "v0", "s", "failure", "questions", "most"])
 def test_constants_that_carry_no_certificate_are_found(constant: str) -> None:
     receipt = RECEIPTS["version1-stabilized"]
-    plan = json.loads(json.loads(receipt["chain"]["records"][0])["plan"])
+    plan = json.loads(json.loads(receipt["chain"]["records"][1])["plan"])
     better = {"lam": 1.0, "questions": plan["questions"] + 1, "most": 10**6, "c": 1.0001, "failure": 1e-6}
     plan[constant] = better.get(constant, plan[constant] * 0.9)
-    outcome = verify(edited(receipt, 0, plan=json.dumps(plan)))
+    outcome = verify(edited(receipt, 1, plan=json.dumps(plan)))
     assert not next(check for check in outcome.checks if check.name == "plan").passed
 
 
@@ -168,7 +180,8 @@ def test_simulations_say_so() -> None:
         guard.ask("x < 5")
         receipt = guard.receipt()
     outcome = verify(receipt)
-    assert outcome.passed
+    assert not outcome.passed
+    assert [check.name for check in outcome.checks if not check.passed] == ["real noise"]
     assert outcome.simulated
     assert "SIMULATION" in str(outcome)
     assert "SIMULATION" in as_html(receipt)
@@ -183,14 +196,81 @@ def test_a_guard_that_was_asked_nothing_has_a_receipt() -> None:
 
 
 @each_sample
-def test_pages_show_every_answer_and_escape_everything(name: str) -> None:
+def test_pages_show_every_question_and_fold_what_it_was_made_of(name: str) -> None:
     receipt = copy.deepcopy(RECEIPTS[name])
-    receipt["answers"][0]["question"] = "<script>alert('|')</script>"
+    receipt["questions"][0]["question"] = "<script>alert('|')</script>"
     page, text = as_html(receipt), as_markdown(receipt)
     assert "<script>" not in page
-    assert page.count("<circle") == len(receipt["answers"])
-    for answer in receipt["answers"]:
-        assert f"\n| {answer['number']} | " in text
+    assert page.count("<circle") == len(receipt["questions"])
+    derived = [question for question in receipt["questions"] if question["rule"] is not None]
+    assert page.count("<details>") == len(derived) > 0
+    for question in receipt["questions"]:
+        numbers = "+".join(map(str, question["numbers"][:2])) + ("+…" if len(question["numbers"]) > 2 else "")
+        assert f"\n| {numbers} | " in text
+    for question in derived:
+        for number in question["numbers"]:
+            assert f"\n  - {number}: " in text
     for part in (page, text):
         assert receipt["chain"]["head"] in part
         assert "It is not a privacy guarantee" in part
+
+
+@each_sample
+def test_what_a_version_does_not_know_is_refused(name: str) -> None:
+    receipt = RECEIPTS[name]
+    for changed in (
+        {**receipt, "bonus": 1},
+        {**receipt, "data": {**receipt["data"], "bonus": 1}},
+        {**receipt, "questions": [{**receipt["questions"][0], "bonus": 1}, *receipt["questions"][1:]]},
+        {**receipt, "plan": {**receipt["plan"], "constants": {**receipt["plan"]["constants"], "bonus": 1}}},
+        {key: value for key, value in receipt.items() if key != "shares"},
+    ):
+        assert not verify(changed).passed
+
+
+def test_json_that_can_be_read_in_two_ways_is_refused() -> None:
+    text = json.dumps(RECEIPTS["version1-split"])
+    assert verify(text).passed
+    with pytest.raises(InvalidArgument, match="twice"):
+        verify(text[:-1] + ', "version": 1}')
+    with pytest.raises(InvalidArgument, match="no number"):
+        verify(text.replace('"version": 1', '"version": NaN', 1))
+    for broken in ("", "{", "[" * 100_000):
+        with pytest.raises(InvalidArgument, match="not a receipt"):
+            verify(broken)
+
+
+@each_sample
+def test_a_published_head_is_in_the_chain(name: str) -> None:
+    receipt, head = RECEIPTS[name], ""
+    for text in receipt["chain"]["records"]:
+        head = seal(head, text)
+        assert verify(receipt, head=head).passed
+    assert not verify(receipt, head="0" * 64).passed
+    shorter = copy.deepcopy(receipt)
+    shorter["chain"]["records"].pop()  # an older receipt does not contain what was published later
+    reseal(shorter)
+    assert "published head" in [check.name for check in verify(shorter, head=head).checks if not check.passed]
+
+
+def test_the_ledger_begins_with_the_receipt() -> None:
+    records = RECEIPTS["version1-calibrated"]["chain"]["records"]
+    assert verify(RECEIPTS["version1-calibrated"], ledger=[*records, "more"]).passed
+    for other in (records[:-1], [], ["other", *records[1:]]):
+        assert not verify(RECEIPTS["version1-calibrated"], ledger=other).passed
+
+
+def test_a_later_version_adds_fields_and_old_receipts_still_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(facts: format.Facts) -> dict[str, Any]:
+        return {**format.FORMATS[1].write(facts), "records": facts.account.length}
+
+    monkeypatch.setitem(format.FORMATS, 2, format.Format({**format.FORMATS[1].fields, "records": None}, write))
+    for receipt in RECEIPTS.values():
+        assert verify(receipt).passed
+        newer = {**receipt, "version": 2, "records": receipt["chain"]["length"]}
+        assert verify(newer).passed
+        assert not verify({**newer, "records": 1}).passed
+        assert not verify({**newer, "version": 1}).passed  # a field that version 1 does not know
+    with afresh.open(pd.DataFrame({"x": np.arange(2000) % 10}), 5) as guard:
+        made = guard.receipt()
+    assert (made["version"], made["records"], verify(made).passed) == (2, 2, True)

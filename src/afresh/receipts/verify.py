@@ -18,7 +18,7 @@ from afresh.receipts.format import Facts, check_fields, format_of, loads, read_c
 from afresh.rules import derive
 
 # Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
-# last place; perturbed by two, no end of an interval moves by more than 1e-12 (tests/test_processors.py). So what was
+# last place; perturbed by two, no end of an interval moves by more than 1e-11 (tests/test_processors.py). So what was
 # recorded on one machine is recomputed on any other to within this, as a part of the scale of a question.
 TOLERANCE = 1e-9
 PROVED = (
