@@ -183,7 +183,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         if found != LAYOUT:
             raise LedgerError(
                 f"the ledger {self.name} has layout {found}, but this afresh knows layout {LAYOUT}; "
-                "upgrade afresh: it was written by a newer one"
+                "use the afresh that wrote it"
             )
         return found
 
