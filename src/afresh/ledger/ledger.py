@@ -320,6 +320,7 @@ class Ledger:
                 if _opened(transaction, chain).data == data:
                     records, _ = self._books.verify(transaction, chain)
                     return [record.text for record in records]
+            transaction.check()
         return []
 
     def close(self) -> None:
@@ -352,6 +353,7 @@ def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None,
             return chain, []
         if shared := shared_columns(chain.seed, opened.columns, identity):
             alike.append((opened, shared))
+    transaction.check()  # nobody may be told "never seen" of rows whose chain is only hidden
     return None, alike
 
 
