@@ -93,6 +93,17 @@ class TestTables:
         with pytest.raises(LedgerError, match=f"layout {version}.*use the afresh that wrote it"):
             open_ledger(address)
 
+    @pytest.mark.parametrize("lost", ["DELETE FROM afresh_guards", "DELETE FROM afresh_records WHERE place = 2"])
+    def test_that_do_not_agree_make_no_rows_new(self, ledger: Ledger, address: str, lost: str) -> None:
+        opened(ledger)
+        with other(address) as connection:
+            connection.execute("SET session_replication_role = replica")  # triggers and references sleep
+            connection.execute(lost.encode())
+        stranger = PlainIdentity("never seen", 1)
+        for use in (ledger.find, lambda data: opened(ledger, data)):
+            with pytest.raises(LedgerError, match="guards and its records do not agree"):
+                use(stranger)
+
     def test_racing_creations_agree(self, address: str) -> None:
         seeds: list[str] = []
         together = threading.Barrier(6)
