@@ -38,7 +38,7 @@ def test_a_plan_changes_freely_until_the_first_answer(frame: pd.DataFrame) -> No
     assert first.to_dict()["fixes"]
     assert second.fixes is None
     for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "split"}):
-        with pytest.raises(PlanMismatch, match="questions=10, confidence=0.9"):
+        with pytest.raises(PlanMismatch, match=r"questions=10, confidence=0\.9"):
             afresh.open(frame, **other)  # type: ignore[arg-type]
     with afresh.open(frame, questions=10) as guard:
         assert guard.budget.left == 8

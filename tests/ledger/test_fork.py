@@ -14,21 +14,14 @@ from pathlib import Path
 import pytest
 
 from afresh.errors import LedgerError
-from afresh.ledger import Entry, Ledger, Question, Terms, open_ledger
+from afresh.ledger import Ledger, open_ledger
+from ledger.asking import ask, opened, question
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     # The test runner may have threads of its own.
     pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning"),
 ]
-
-
-def opened(ledger: Ledger) -> Terms:
-    return ledger.open("data", plan="{}", rows=100, questions=100, information=100.0)
-
-
-def ask(ledger: Ledger, name: str = "a") -> Entry:
-    return ledger.reserve(opened(ledger), [Question(name, name, "{}", 1.0)])[0]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -120,7 +113,7 @@ class TestFork:
             terms = opened(first)
         ledger = Ledger(open_ledger(place)._journal, clock)
         with pytest.raises(LedgerError):
-            ledger.reserve(terms, [Question("a", "a", "{}", 1.0)])
+            ledger.reserve(terms, [question("a")])
         assert end(children[0]) == 0
         assert ask(ledger).number == 1
         ledger.close()

@@ -44,10 +44,14 @@ class Transaction(Protocol):
         ...
 
     def alone(self) -> None:
-        """From here to the end of this writing transaction nobody else can create a chain.
+        """From here to the end of this writing transaction nobody else can create a chain."""
+        ...
 
-        Whatever the storage can say about its own health is checked here as well, because a chain that damage has
-        hidden would be made anew, with a budget of its own: `LedgerError` if there is any doubt.
+    def check(self) -> None:
+        """Raise `LedgerError` if anything suggests that a chain is hidden by damage.
+
+        Called before anyone is told that rows were never seen: a hidden chain would be made anew, with a budget of its
+        own.
         """
         ...
 
@@ -124,6 +128,9 @@ class MemoryJournal:
 
     def alone(self) -> None:
         """Whoever has the lock is."""
+
+    def check(self) -> None:
+        """See `Transaction`."""
 
     def create(self, seed: str) -> Chain:
         """See `Transaction`."""

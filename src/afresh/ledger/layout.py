@@ -36,6 +36,8 @@ _APPEND_ONLY = [
     }.items()
 ]
 
+_STATEMENTS = [*_TABLES, *_APPEND_ONLY]
+
 
 def check(connection: sqlite3.Connection, where: str) -> None:
     """Refuse a file whose layout is not the present one. It writes nothing."""
@@ -50,9 +52,22 @@ def check(connection: sqlite3.Connection, where: str) -> None:
         )
 
 
+def check_health(connection: sqlite3.Connection) -> None:
+    """Refuse a file with any damage that SQLite or the tables can show: a guard hidden by it would be made anew."""
+    found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
+    (checked,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    orphans = connection.execute("PRAGMA foreign_key_check").fetchone()
+    (count, last) = connection.execute("SELECT count(*), coalesce(max(id), 0) FROM afresh_guards").fetchone()
+    if checked != "ok" or orphans is not None or count != last or [sql for (sql,) in found] != _STATEMENTS:
+        raise LedgerError(
+            "the ledger is damaged, so nobody can tell whether your rows have a guard; restore it from a copy. A new "
+            "ledger would forget what was spent"
+        )
+
+
 def create(connection: sqlite3.Connection) -> None:
     """The tables of an empty ledger."""
-    for statement in (*_TABLES, *_APPEND_ONLY):
+    for statement in _STATEMENTS:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -322,6 +322,7 @@ class Ledger:
                 if _opened(transaction, chain).data == data:
                     records, _ = self._books.verify(transaction, chain)
                     return [record.text for record in records]
+            transaction.check()
         return []
 
     def close(self) -> None:
@@ -356,6 +357,7 @@ def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None,
             return chain, []
         if found is not None:
             alike.append((opened, found))
+    transaction.check()  # nobody may be told "never seen" of rows whose chain is only hidden
     return None, alike
 
 

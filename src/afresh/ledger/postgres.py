@@ -15,6 +15,7 @@ except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
 LAYOUT = 1  # the same numbers as in SQLite, so that one name means one layout
+_REFUSED = "AF001"  # what the functions of `analysts.sql` refuse with
 _CREATING = 0x61667268  # the advisory lock of whoever creates tables or guards
 
 _TABLES = """
@@ -80,6 +81,18 @@ class _Statements:
         # Read committed: what others made before they let go of the lock is seen from here on.
         self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
 
+    def check(self) -> None:
+        row = self._connection.execute(
+            "SELECT EXISTS (SELECT FROM afresh_guards g WHERE NOT EXISTS (SELECT FROM afresh_records r WHERE "
+            "r.guard = g.id AND r.place = g.length)) OR EXISTS (SELECT FROM afresh_records r WHERE NOT EXISTS "
+            "(SELECT FROM afresh_guards g WHERE g.id = r.guard AND r.place BETWEEN 1 AND g.length))"
+        ).fetchone()
+        if row is None or row[0]:
+            raise LedgerError(
+                "the ledger is damaged: its guards and its records do not agree, so nobody can tell whether your rows "
+                "have a guard; restore it from a copy. A new ledger would forget what was spent"
+            )
+
     def create(self, seed: str) -> Chain:
         row = self._connection.execute(
             "INSERT INTO afresh_guards (seed, length, head) VALUES (%s, 0, '') RETURNING id", (seed,)
@@ -106,6 +119,23 @@ class _Statements:
             )
 
 
+class _Analyst(_Statements):
+    """Those of a role that may append through the functions of `analysts.sql` only."""
+
+    def chain(self, id: int) -> Chain | None:
+        if not self._lock:
+            return super().chain(id)
+        row = self._connection.execute("SELECT id, seed, length, head FROM afresh_lock(%s)", (id,)).fetchone()
+        return None if row is None else Chain(*row)
+
+    def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
+        texts, hashes = [record.text for record in records], [record.hash for record in records]
+        self._connection.execute(
+            "SELECT afresh_append(%s::bigint, %s::bigint, %s::text[], %s::text[])",
+            (chain.id, chain.length, texts, hashes),
+        )
+
+
 class PostgresJournal(ConnectedJournal[psycopg.Connection]):
     """A `Journal` in the tables `afresh_*` of a PostgreSQL database, made when they are not there.
 
@@ -119,6 +149,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
     def __init__(self, address: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Connect to `postgresql://user:password@host/database`; wait up to `busy_seconds` for other writers."""
         self._address = address
+        self._limited = False
         super().__init__(_name(address), busy_seconds)
 
     def begin(self, connection: psycopg.Connection, *, write: bool) -> Transaction:
@@ -126,7 +157,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         connection.execute(
             "BEGIN ISOLATION LEVEL READ COMMITTED" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         )
-        return _Statements(connection, lock=write)
+        return (_Analyst if self._limited else _Statements)(connection, lock=write)
 
     def connect(self) -> psycopg.Connection:
         """Log in, and make the tables unless they are there."""
@@ -140,6 +171,8 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
 
     def remedy(self, error: Exception) -> str:
         """By what kind of error it is."""
+        if isinstance(error, psycopg.Error) and error.sqlstate == _REFUSED:
+            return f"{error.diag.message_primary}"  # words of `analysts.sql`, which quotes nothing
         remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
         return remedy.format(seconds=self.busy_seconds)
 
@@ -172,6 +205,11 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
                 if self._layout(connection) is None:  # nobody was faster
                     connection.execute(_TABLES)
+        row = connection.execute(
+            "SELECT NOT has_table_privilege('afresh_records', 'INSERT') AND coalesce(has_function_privilege("
+            "to_regprocedure('afresh_append(bigint, bigint, text[], text[])'), 'EXECUTE'), false)"
+        ).fetchone()
+        self._limited = row is not None and bool(row[0])
 
     def _layout(self, connection: psycopg.Connection) -> int | None:
         # Not to_regclass, which may remember that there was no table before another process has made it.
@@ -183,7 +221,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         if found != LAYOUT:
             raise LedgerError(
                 f"the ledger {self.name} has layout {found}, but this afresh knows layout {LAYOUT}; "
-                "upgrade afresh: it was written by a newer one"
+                "use the afresh that wrote it"
             )
         return found
 

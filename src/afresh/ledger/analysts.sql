@@ -1,0 +1,208 @@
+-- Least rights for analysts on a ledger in PostgreSQL. Run it as the role that owns the afresh_* tables, in their schema:
+--
+--     python -m afresh.ledger.analysts | psql postgresql://steward@host/database
+--     GRANT afresh_analysts TO ada;        -- for each analyst, who logs in with a role of her own
+--
+-- A member of afresh_analysts may read the chains, and append to them through afresh_append alone: questions in the name
+-- of the role she logged in with, within the caps and her share, answers to these, and numbers derived from answers.
+-- Opening data, planning, charging and dividing stay with the owner. The rules are those of afresh/ledger/account.py, or
+-- stricter: a record that afresh would refuse to read must never get in, because it would end the guard for everybody.
+BEGIN;
+-- pg_temp last, or a temporary table of the caller's would stand in for one of the ledger's.
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
+CREATE OR REPLACE FUNCTION afresh_refuse_because(reason text) RETURNS void LANGUAGE plpgsql
+    AS $$ BEGIN RAISE EXCEPTION '%', reason USING ERRCODE = 'AF001'; END $$;
+
+-- The guard's row, locked until the transaction ends.
+CREATE OR REPLACE FUNCTION afresh_lock(wanted bigint)
+    RETURNS TABLE (id bigint, seed text, length bigint, head text)
+    LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
+    AS $$ SELECT g.id, g.seed, g.length, g.head FROM afresh_guards g WHERE g.id = wanted FOR UPDATE $$;
+
+-- Whether a JSON value is a finite number between two others; floats of Python's overflow where numeric does not.
+CREATE OR REPLACE FUNCTION afresh_number(value jsonb, low numeric, high numeric) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'number'
+                      THEN (value #>> '{}')::numeric BETWEEN low AND high ELSE false END $$;
+
+CREATE OR REPLACE FUNCTION afresh_pair(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'array' AND jsonb_array_length(value) = 2
+                      THEN afresh_number(value -> 0, -1e300, 1e300) AND afresh_number(value -> 1, -1e300, 1e300)
+                      ELSE false END $$;
+
+-- Two numbers in order that are still two as floats.
+CREATE OR REPLACE FUNCTION afresh_bounds(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN afresh_pair(value) THEN (value ->> 0)::float8 < (value ->> 1)::float8 ELSE false END $$;
+
+CREATE OR REPLACE FUNCTION afresh_on_grid(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN afresh_number(value, 0, 1)
+                      THEN (value #>> '{}')::float8 * 1099511627776 = floor((value #>> '{}')::float8 * 1099511627776)
+                      ELSE false END $$;
+
+-- Refuse a record that the caller may not append after those that are there.
+CREATE OR REPLACE FUNCTION afresh_check(wanted bigint, record text) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    body jsonb; kind text; keys text; plan jsonb; shares jsonb; mine jsonb; latest timestamptz;
+    used_answers numeric; used_nats numeric; used_rows numeric; cap_answers numeric; cap_nats numeric;
+    part_answers numeric; part_nats numeric; asked_nats numeric; 
+    slack numeric := 1.0000000005;  -- less than afresh's own 1e-9: decimals are not quite floats
+BEGIN
+    IF record !~ '^[\x20-\x7e]*$' THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote'); END IF;
+    BEGIN
+        body := record::jsonb;
+        SELECT string_agg(key, ' ' ORDER BY key COLLATE "C") INTO keys FROM json_object_keys(record::json) AS key;
+        kind := body ->> 'kind';
+    EXCEPTION WHEN OTHERS THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+    END;
+    -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
+    IF body -> 'version' IS DISTINCT FROM '1'::jsonb OR NOT coalesce(keys = CASE kind
+        WHEN 'reserved' THEN 'analyst at binary bounds charge coarseness digest guess kind number own row_charge text version'
+        WHEN 'answered' THEN 'at high kind low number released value version'
+        WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'
+        END, false) THEN
+        PERFORM afresh_refuse_because('analysts may ask, answer and state; opening data, planning, charging and '
+            'dividing are for the role that owns the ledger');
+    END IF;
+    IF kind <> 'answered' AND (body ->> 'analyst') IS DISTINCT FROM session_user::text THEN
+        PERFORM afresh_refuse_because('analyst= must be the name of the role that is logged in');
+    END IF;
+    SELECT max((r.record::jsonb ->> 'at')::timestamptz) INTO latest FROM afresh_records r WHERE r.guard = wanted;
+    IF jsonb_typeof(body -> 'at') IS DISTINCT FROM 'string' OR (body ->> 'at') !~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00$' OR (body ->> 'at')::timestamptz < latest
+        OR (body ->> 'at')::timestamptz > clock_timestamp() + interval '5 minutes' THEN
+        PERFORM afresh_refuse_because('the time of a record is not now; set this machine''s clock');
+    END IF;
+
+    IF kind = 'reserved' THEN
+        IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
+            AND afresh_bounds(body -> 'bounds') AND jsonb_typeof(body -> 'binary') = 'boolean'
+            AND jsonb_typeof(body -> 'own') = 'boolean' AND afresh_number(body -> 'coarseness', 1, 1e300)
+            AND afresh_number(body -> 'charge', 0, 1e300) AND afresh_number(body -> 'row_charge', 0, 1e300)
+            AND jsonb_typeof(body -> 'number') = 'number'
+            AND (jsonb_typeof(body -> 'guess') = 'null' OR afresh_pair(body -> 'guess'))) IS NOT TRUE THEN
+            PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+        IF (body ->> 'number') IS DISTINCT FROM (1 + (SELECT count(*) FROM afresh_records r
+            WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'))::text THEN
+            PERFORM afresh_refuse_because('a question has a number that is not the next');
+        END IF;
+        IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'
+            AND r.record::jsonb ->> 'digest' = body ->> 'digest'
+            AND (r.record::jsonb ->> 'coarseness')::numeric <= (body ->> 'coarseness')::numeric) THEN
+            PERFORM afresh_refuse_because('a question was paid for already');
+        END IF;
+        SELECT r.record::jsonb INTO plan FROM afresh_records r
+            WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'planned' ORDER BY place DESC LIMIT 1;
+        SELECT r.record::jsonb -> 'shares' INTO shares FROM afresh_records r
+            WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'divided' ORDER BY place DESC LIMIT 1;
+        shares := coalesce(shares, '{}');
+        asked_nats := (body ->> 'charge')::numeric;
+        SELECT coalesce(sum(CASE b ->> 'kind' WHEN 'charged' THEN (b ->> 'answers')::numeric ELSE 1 END), 0),
+               coalesce(sum((b ->> 'charge')::numeric), 0), coalesce(sum((b ->> 'row_charge')::numeric), 0)
+            INTO used_answers, used_nats, used_rows
+            FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
+            WHERE b ->> 'kind' IN ('reserved', 'charged');
+        cap_answers := (plan ->> 'answers')::numeric;
+        cap_nats := (plan ->> 'information')::numeric;
+        IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack
+            OR used_rows + (body ->> 'row_charge')::numeric > (plan ->> 'row_share')::numeric * slack THEN
+            PERFORM afresh_refuse_because('the question would cost more than is left');
+        END IF;
+        -- Of the analyst's share, or of what no share takes.
+        SELECT coalesce(sum(floor(value::numeric * cap_answers / greatest((plan ->> 'questions')::numeric, 1))), 0),
+               coalesce(sum(cap_nats * value::numeric / greatest((plan ->> 'questions')::numeric, 1)), 0)
+            INTO part_answers, part_nats FROM jsonb_each_text(shares)
+            WHERE NOT shares ? session_user::text OR key = session_user::text;
+        IF shares ? session_user::text THEN
+            cap_answers := part_answers; cap_nats := part_nats;
+            SELECT count(*), coalesce(sum((b ->> 'charge')::numeric), 0) INTO used_answers, used_nats
+                FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
+                WHERE b ->> 'kind' = 'reserved' AND b ->> 'analyst' = session_user::text;
+        ELSE
+            cap_answers := cap_answers - part_answers; cap_nats := cap_nats - part_nats;
+            SELECT used_answers - count(*), used_nats - coalesce(sum((b ->> 'charge')::numeric), 0)
+                INTO used_answers, used_nats
+                FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
+                WHERE b ->> 'kind' = 'reserved' AND shares ? (b ->> 'analyst');
+        END IF;
+        IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack THEN
+            PERFORM afresh_refuse_because('the question would cost more than is left of the share');
+        END IF;
+    ELSIF kind = 'answered' THEN
+        SELECT r.record::jsonb INTO mine FROM afresh_records r
+            WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'
+            AND r.record::jsonb ->> 'number' = body ->> 'number';
+        IF mine IS NULL OR EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted
+            AND r.record::jsonb ->> 'kind' = 'answered' AND r.record::jsonb ->> 'number' = body ->> 'number') THEN
+            PERFORM afresh_refuse_because('an answer is to a question that is not open');
+        END IF;
+        IF mine ->> 'analyst' IS DISTINCT FROM session_user::text THEN
+            PERFORM afresh_refuse_because('the question was paid for by another analyst, who has to complete it');
+        END IF;
+        IF (jsonb_typeof(body -> 'number') = 'number'
+            AND afresh_on_grid(body -> 'value') AND afresh_on_grid(body -> 'low') AND afresh_on_grid(body -> 'high')
+            AND (body ->> 'low')::numeric <= (body ->> 'value')::numeric
+            AND (body ->> 'value')::numeric <= (body ->> 'high')::numeric
+            AND CASE jsonb_typeof(body -> 'released')
+                WHEN 'number' THEN afresh_number(body -> 'released', -1e300, 1e300)
+                WHEN 'object' THEN (SELECT bool_and(afresh_number(value, -1e300, 1e300)) FROM jsonb_each(body -> 'released'))
+                    AND (SELECT count(*) FROM json_object_keys(record::json -> 'released'))
+                        = (SELECT count(*) FROM jsonb_object_keys(body -> 'released'))
+                ELSE false END) IS NOT TRUE THEN
+            PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+    ELSE
+        IF (jsonb_typeof(body -> 'text') = 'string' AND jsonb_typeof(body -> 'rule') = 'string'
+            AND jsonb_typeof(body -> 'parameters') = 'object' AND afresh_bounds(body -> 'bounds')
+            AND jsonb_typeof(body -> 'parts') = 'array' AND jsonb_array_length(body -> 'parts') > 0
+            AND afresh_number(body -> 'low', (body -> 'bounds' ->> 0)::numeric, (body -> 'bounds' ->> 1)::numeric)
+            AND afresh_number(body -> 'high', (body -> 'bounds' ->> 0)::numeric, (body -> 'bounds' ->> 1)::numeric)
+            AND afresh_number(body -> 'value', (body ->> 'low')::numeric, (body ->> 'high')::numeric)) IS NOT TRUE THEN
+            PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+        IF EXISTS (SELECT FROM jsonb_array_elements(body -> 'parts') AS part WHERE NOT EXISTS (
+            SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'answered'
+            AND jsonb_typeof(part) = 'number' AND r.record::jsonb ->> 'number' = part #>> '{}')) THEN
+            PERFORM afresh_refuse_because('a derived number follows from answers that are not there');
+        END IF;
+        IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'stated'
+            AND r.record::jsonb - '{at,analyst,bounds,value,low,high}'::text[]
+                = body - '{at,analyst,bounds,value,low,high}'::text[]) THEN
+            PERFORM afresh_refuse_because('a derived number was stated already');
+        END IF;
+    END IF;
+END $$;
+
+-- Append records after the first `expected` ones, with the hashes that follow from the head.
+CREATE OR REPLACE FUNCTION afresh_append(wanted bigint, expected bigint, records text[], hashes text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    chain afresh_guards; i integer;
+BEGIN
+    SELECT * INTO chain FROM afresh_guards g WHERE g.id = wanted FOR UPDATE;
+    IF NOT FOUND OR chain.length <> expected THEN
+        PERFORM afresh_refuse_because('the chain has grown since it was read');
+    END IF;
+    FOR i IN 1 .. coalesce(array_length(records, 1), 0) LOOP
+        PERFORM afresh_check(wanted, records[i]);
+        chain.head := encode(sha256(convert_to(chain.head || chr(10) || records[i], 'UTF8')), 'hex');
+        IF hashes[i] IS DISTINCT FROM chain.head THEN
+            PERFORM afresh_refuse_because('a record does not follow from the one before it');
+        END IF;
+        chain.length := chain.length + 1;
+        INSERT INTO afresh_records (guard, place, record, hash) VALUES (wanted, chain.length, records[i], chain.head);
+    END LOOP;
+    IF chain.length > expected THEN
+        UPDATE afresh_guards SET length = chain.length, head = chain.head WHERE id = wanted;
+    END IF;
+END $$;
+
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'afresh_analysts') THEN CREATE ROLE afresh_analysts NOLOGIN; END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO afresh_analysts', current_schema());
+END $$;
+REVOKE ALL ON afresh_layout, afresh_guards, afresh_records FROM PUBLIC, afresh_analysts;
+GRANT SELECT ON afresh_layout, afresh_guards, afresh_records TO afresh_analysts;
+REVOKE ALL ON FUNCTION afresh_lock, afresh_append, afresh_check FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION afresh_lock, afresh_append TO afresh_analysts;
+COMMIT;
