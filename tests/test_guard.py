@@ -65,18 +65,21 @@ def frame() -> pd.DataFrame:
 @each_method
 def test_answers_hold_for_every_method(frame: pd.DataFrame, method: str) -> None:
     """Simulated noise, so decided once; with fresh noise each method may fail with probability 5 %."""
-    with afresh.open(frame, questions=6, method=method, simulation_seed=3, made_up=True) as guard:
+    with afresh.open(frame, questions=8, method=method, simulation_seed=3, made_up=True) as guard:
         share = guard.ask("churned AND tenure < 5")
         mean = guard.ask("amount", bounds=(0, 500))
+        low = guard.ask("amount", bounds=(0, 500), missing=0)
         high = guard.ask("amount", bounds=(0, 500), missing=500)
         group = guard.ask("churned", where="country = 'CH'")
     assert 0.15 in share.interval
     assert share.value in share.interval
-    assert 79 in mean.interval  # a third counts as 0
+    assert 119 in mean.interval  # a third is missing, and left out
+    assert 79 in low.interval  # a third counts as 0
     assert 246 in high.interval  # a third counts as 500
     assert 0.3 in group.interval
-    assert (share.charged, group.charged, group.left) == (1, 2, 1)
-    assert {a.method for a in (share, mean, high, group)} == {method}
+    assert [answer.charged for answer in (share, mean, low, high, group)] == [1, 2, 1, 1, 2]
+    assert group.left == 1
+    assert {a.method for a in (share, mean, low, high, group)} == {method}
 
 
 def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
@@ -89,7 +92,8 @@ def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
     assert "the mean of this within the group" in answer.covers
     assert "6,000 rows" in answer.covers
     assert "95 %" in answer.covers
-    assert answer.missing.startswith("NULL, NaN and infinite values count as 100, others are clipped to [0, 500]")
+    assert answer.missing.startswith("NULL, NaN and infinite values count as 100; numbers are clipped to [0, 500]")
+    assert answer.question == "amount within [0, 500], missing as 100"
     assert share.missing == "NULL counts as false."
     assert "share of rows" in share.covers
     assert not answer.simulated
@@ -132,13 +136,14 @@ def test_bounds_are_said_or_inferred(frame: pd.DataFrame) -> None:
 
 
 def test_other_bounds_or_missing_make_another_question(frame: pd.DataFrame) -> None:
-    with afresh.open(frame, questions=5) as guard:
+    with afresh.open(frame, questions=6) as guard:
         asked = [
             guard.ask("amount", bounds=(0, 500)),
             guard.ask("amount", bounds=(0, 400)),
+            guard.ask("amount", bounds=(0, 500), missing=0),
             guard.ask("amount", bounds=(0, 500), missing=1),
         ]
-    assert [answer.charged for answer in asked] == [1, 1, 1]
+    assert [answer.charged for answer in asked] == [2, 2, 1, 1]
 
 
 @each_method

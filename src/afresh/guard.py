@@ -150,7 +150,7 @@ class Guard(display.Shown):
             ]
 
         readings = self._release(wanted, later, derive)
-        stated = iter(self._ledger.state(self._terms, derive(readings), self.analyst) if own else ())
+        stated = iter(self._record(derive(readings)) if own else ())
         left = self._left()
         paid: set[int] = set()
         answers = []
