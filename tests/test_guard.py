@@ -567,3 +567,134 @@ def test_data_that_an_early_version_may_have_named_otherwise_are_refused(
         afresh.open(frame, questions=5)
     with afresh.open(frame.iloc[1:], questions=5) as guard:
         assert guard.ask("churned").charged == 1
+
+
+# -- what a question means, costs and tells
+
+
+@pytest.fixture
+def patients() -> pd.DataFrame:
+    """Half of `cured` is NULL, a quarter true."""
+    rng = np.random.default_rng(5)
+    cured = rng.choice(np.array([True, False, None, None], dtype=object), 4000)
+    dose = np.where(rng.random(4000) < 0.4, np.nan, rng.uniform(0, 10, 4000))
+    return pd.DataFrame({"cured": pd.array(cured, dtype="boolean"), "dose": dose, "id": np.arange(4000)})
+
+
+MEANT: list[tuple[dict[str, Any], str]] = [
+    ({"expression": "cured", "missing": 1}, "cured (NULL counts as true)"),
+    ({"expression": "cured", "missing": 1, "where": "dose > 1"}, "cured (NULL counts as true) where dose > 1"),
+    ({"expression": "dose", "bounds": (0, 10)}, "dose within [0, 10]"),
+    ({"expression": "dose", "bounds": (0, 10), "missing": 3}, "dose within [0, 10], missing as 3"),
+    ({"expression": "dose", "bounds": (0, 10), "where": "cured"}, "dose within [0, 10] where cured"),
+]
+
+
+def test_what_was_meant_shows_everywhere(patients: pd.DataFrame) -> None:
+    from afresh.receipts.page import as_html, as_markdown
+
+    statistic = afresh.statistics.Variance("dose", (0, 10), where="cured", missing=2)
+    texts = [text for _, text in MEANT] + ["variance of dose within [0, 10], missing as 2 where cured"]
+    with afresh.open(patients, questions=20) as guard:
+        for arguments, text in MEANT:
+            assert guard.price(**arguments).question == text
+            answer = guard.ask(**arguments)
+            assert answer.question + (f" where {answer.where}" if answer.where else "") == text
+            assert guard.price(**arguments).answers == 0
+        assert guard.price(statistic).question == texts[-1]
+        guard.measure(statistic)
+        assert [record.question for record in guard.transcript] == texts
+        receipt = guard.receipt()
+        assert [question["question"] for question in receipt["questions"]] == texts
+        shown = [str(guard.transcript), as_markdown(receipt), as_html(receipt).replace("&gt;", ">")]
+        assert all(text in page for text in texts for page in shown)
+
+
+@each_method
+def test_the_price_is_what_is_charged(patients: pd.DataFrame, method: str) -> None:
+    with afresh.open(patients, questions=12, method=method) as guard:
+        for arguments, _ in MEANT:
+            price = guard.price(**arguments)
+            before = guard.budget
+            answer = guard.ask(**arguments)
+            assert (price.answers, price.left) == (answer.charged, before.left)
+            assert price.charge == pytest.approx(answer.charged_information)
+            assert price.half_width is not None
+            assert 0 < price.half_width
+            assert f"Costs {price.answers} answer" in price.words
+            assert price.words in str(price).replace("\n ", "")
+            assert json.loads(price.to_json())["answers"] == price.answers
+
+
+def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
+    """At the mean and the share of rows that there are it is about what comes; noise moves it by less than a half."""
+    with afresh.open(frame, questions=10, simulation_seed=3, made_up=True) as guard:
+        for arguments, mean, share in (
+            ({"expression": "churned"}, 0.3, 1),
+            ({"expression": "amount", "bounds": (0, 500), "missing": 0}, 79, 1),
+            ({"expression": "amount", "bounds": (0, 500)}, 119, 2 / 3),
+            ({"expression": "churned", "where": "country = 'CH'"}, 0.3, 1 / 3),
+        ):
+            price = guard.price(**arguments, mean=mean, share=share)  # type: ignore[arg-type]
+            found = guard.ask(**arguments)  # type: ignore[arg-type]
+            assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"expression": "no_column"},
+        {"expression": "amount"},
+        {"expression": "churned", "mean": 2},
+        {"expression": "churned", "mean": "half"},
+        {"expression": "churned", "share": 0},
+        {"expression": "churned", "share": 1.5},
+        {"expression": "churned", "guess": (0.5, 0.1)},
+        {"expression": afresh.statistics.Variance("country", (0, 1))},
+    ],
+)
+def test_a_price_of_what_cannot_be_asked_is_refused(frame: pd.DataFrame, bad: dict[str, Any]) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        with pytest.raises((QueryError, InvalidArgument)):
+            guard.price(**bad)
+        assert guard.budget.spent == 0
+
+
+def test_a_price_touches_no_row(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        monkeypatch.setattr(guard._engine, "moments", None)
+        assert guard.price("churned").answers == 1
+        assert guard.price(afresh.statistics.Variance("amount", (0, 5))).answers == 4
+        assert len(guard.transcript) == 0
+        monkeypatch.undo()
+        guard.ask_many([f"tenure = {k}" for k in range(4)])
+        assert "not enough" in guard.price("churned", where="country = 'CH'").words
+
+
+@each_method
+def test_a_group_without_rows_tells_nothing(patients: pd.DataFrame, method: str) -> None:
+    from afresh.receipts.page import as_html, as_markdown
+
+    with afresh.open(patients, questions=20, method=method) as guard:
+        answers = [
+            guard.ask("cured", where="id = 7"),
+            guard.ask("dose", bounds=(0, 10), where="id < 0"),
+            guard.measure(afresh.statistics.Variance("dose", (0, 10), where="id = 7")),
+        ]
+        groups = guard.measure(afresh.statistics.GroupMeans("cured", "id", [8, 9]))
+        all_rows = guard.ask("cured", where="id >= 0")
+        receipt = guard.receipt()
+        log = str(guard.transcript)
+    for answer in answers:
+        assert isinstance(answer, afresh.Answer)
+        assert not answer.told
+        assert json.loads(answer.to_json())["told"] is False
+        for shown in (str(answer), repr(answer), answer._repr_html_()):
+            assert "too few rows" in shown.lower()
+        assert "●" not in str(answer)
+    assert all_rows.told
+    assert "too few rows" not in str(all_rows)
+    assert str(groups).count("too few rows") == 2
+    assert log.count("too few rows") == 5
+    assert as_markdown(receipt).count("too few rows") == 5
+    assert as_html(receipt).count("too few rows") == 5

@@ -14,7 +14,10 @@ from afresh.queries.text import number
 from afresh.rules import within_ends
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from afresh.guard import Guard
+    from afresh.ledger.base import Question
     from afresh.queries.asked import Asked
     from afresh.statistics.base import Statistic
 
@@ -52,17 +55,18 @@ def price_of_question(guard: Guard, arguments: dict[str, Any], mean: float | Non
     asked = make_asked(arguments, guard._engine.schema)
     guard._scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
-    charges = _new_charges(guard, asked)
+    new = _new_questions(guard, asked)
+    charge = sum(each.charge for each in new)
     width = _expected_half_width(guard, asked, mean, share)
     over = "" if len(asked.queries) == 1 else f" over {display.percent(share)} of the rows"
     return Price(
         question=asked.text,
-        answers=len(charges),
-        charge=sum(charges),
+        answers=len(new),
+        charge=charge,
         half_width=width,
         mean=mean,
         left=guard._left(),
-        words=_in_words(guard, len(charges), sum(charges))
+        words=_in_words(guard, len(new), charge, short=_affordable(guard, new) < len(new))
         + f" Expect about ±{display.width(width)} at a mean of {mean:g}{over}.",
     )
 
@@ -83,13 +87,19 @@ def price_of_statistic(guard: Guard, statistic: Statistic) -> Price:
     )
 
 
-def _new_charges(guard: Guard, asked: Asked) -> list[float]:
-    """The charges of its queries that were not answered before, at least as precisely."""
+def _new_questions(guard: Guard, asked: Asked) -> list[Question]:
+    """Those of its queries that were not answered before, at least as precisely."""
     paid: dict[str, float] = {}
     for entry in guard._ledger.entries(guard._terms):
         paid[entry.digest] = min(entry.coarseness, paid.get(entry.digest, math.inf))
     questions = [guard._releasing.question(one) for one in guard._wanted(asked)]
-    return [each.charge for each in questions if each.coarseness < paid.get(each.digest, math.inf)]
+    return [each for each in questions if each.coarseness < paid.get(each.digest, math.inf)]
+
+
+def _affordable(guard: Guard, questions: Sequence[Question]) -> float:
+    """How many questions like these can still be paid."""
+    spent = guard._ledger.spent(guard._terms, guard.analyst)
+    return min((spent.affordable(each.charge, each.row_charge) for each in questions), default=math.inf)
 
 
 def _expected_half_width(guard: Guard, asked: Asked, mean: float, share: float) -> float:
@@ -125,10 +135,9 @@ def _check_share(share: float) -> float:
     return float(share)
 
 
-def _in_words(guard: Guard, answers: int, charge: float, most: str = "") -> str:
+def _in_words(guard: Guard, answers: int, charge: float, most: str = "", *, short: bool = False) -> str:
     if not answers:
         return "Free: it was asked before."
     nats = "" if guard.plan.information is None else f" ({charge:.3g} nats)"
-    left = guard._left()
-    short = ", which are not enough" if charge > left * guard.plan.charge and not most else ""
-    return f"Costs {most}{answers_in_words(answers)}{nats} of {left:,} left{short}."
+    enough = ", which is not enough" if short else ""
+    return f"Costs {most}{answers_in_words(answers)}{nats}; {guard._left():,} left{enough}."
