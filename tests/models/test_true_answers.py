@@ -44,7 +44,7 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
             yield read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=one.query.bounds))
 
     guard._release = lambda wanted, *_: list(release(wanted))  # type: ignore[method-assign]
-    guard._record = list  # type: ignore[method-assign]
+    guard._record = lambda statements: list(statements)  # type: ignore[method-assign]
 
 
 def holds(found: Any, truth: float) -> bool:
@@ -75,8 +75,8 @@ def test_statistics_of_rows(seed: int, missing: bool, where: str | None) -> None
         for bounds in BOUNDS:
             beset(guard, rng)
             filled = bounds[1] if missing else None
-            one = {"where": where, "missing": filled}
-            two = {"where": where, "missing_x": filled, "missing_y": filled}
+            one: dict[str, Any] = {"where": where, "missing": filled}
+            two: dict[str, Any] = {"where": where, "missing_x": filled, "missing_y": filled}
             known = chosen & (np.isfinite(x) | missing)
             both = known & (np.isfinite(y) | missing)
             all_u, all_w = (np.clip(np.where(np.isfinite(each), each, bounds[1]), *bounds) for each in (x, y))

@@ -13,7 +13,7 @@ from afresh.queries.canonical import canonical
 from afresh.queries.parse import parse
 from afresh.queries.query import Query, make_query, split_by_group
 from afresh.queries.text import readable
-from afresh.queries.tree import Call, Literal, Node, Op, Type, columns
+from afresh.queries.tree import Call, Literal, Node, Op, Type
 from engines import oracle
 from engines.nasty import ROWS
 from queries import expressions
