@@ -586,6 +586,8 @@ MEANT: list[tuple[dict[str, Any], str]] = [
 def test_what_was_meant_shows_everywhere(patients: pd.DataFrame) -> None:
     from afresh.receipts.page import as_html, as_markdown
 
+    from afresh.receipts import verify
+
     statistic = afresh.statistics.Variance("dose", (0, 10), where="cured", missing=2)
     texts = [text for _, text in MEANT] + ["variance of dose within [0, 10], missing as 2 where cured"]
     with afresh.open(patients, questions=20) as guard:
@@ -598,6 +600,7 @@ def test_what_was_meant_shows_everywhere(patients: pd.DataFrame) -> None:
         guard.measure(statistic)
         assert [record.question for record in guard.transcript] == texts
         receipt = guard.receipt()
+        assert verify(receipt).passed
         assert [question["question"] for question in receipt["questions"]] == texts
         shown = [str(guard.transcript), as_markdown(receipt), as_html(receipt).replace("&gt;", ">")]
         assert all(text in page for text in texts for page in shown)

@@ -58,7 +58,8 @@ def price_of_question(guard: Guard, arguments: dict[str, Any], mean: float | Non
     new = _new_questions(guard, asked)
     charge = sum(each.charge for each in new)
     width = _expected_half_width(guard, asked, mean, share)
-    over = "" if len(asked.queries) == 1 else f" over {display.percent(share)} of the rows"
+    over = "" if len(asked.queries) == 1 else f", over {display.percent(share)} of the rows"
+    expected = f" Expect about ±{display.width(width)} at a mean of {mean:g}{over}." if new else ""
     return Price(
         question=asked.text,
         answers=len(new),
@@ -66,8 +67,7 @@ def price_of_question(guard: Guard, arguments: dict[str, Any], mean: float | Non
         half_width=width,
         mean=mean,
         left=guard._left(),
-        words=_in_words(guard, len(new), charge, short=_affordable(guard, new) < len(new))
-        + f" Expect about ±{display.width(width)} at a mean of {mean:g}{over}.",
+        words=_in_words(guard, len(new), charge, short=_affordable(guard, new) < len(new)) + expected,
     )
 
 

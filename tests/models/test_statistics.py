@@ -19,6 +19,7 @@ from afresh.errors import AfreshError, BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
 from afresh.plan import plan
 from afresh.reading import Number, Reading
+from afresh.receipts import verify
 from afresh.rules import QuantileSearch, _area
 
 N = 50_000
@@ -74,6 +75,10 @@ def test_truths_are_covered_and_prices_kept(method: str) -> None:
             assert isinstance(again, Answer)
             assert (again.charged, again.interval) == (0, found.interval)
             assert "follows from" in found.covers or found.simulated
+        guard.measure(s.Histogram("z", (0, 5, 10), where="c = 'b'"))
+        made = guard.receipt()
+    failed = [check.name for check in verify(made).checks if not check.passed]
+    assert failed == ["real noise"]  # a simulation; all numbers follow again from the answers
 
 
 def test_intervals_are_of_use() -> None:
