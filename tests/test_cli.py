@@ -195,3 +195,12 @@ def test_help(command: str) -> None:
     assert "--json" in text
     assert "Exit codes" in text
     assert command in afresh("--help").stdout
+
+
+def test_a_dry_run_says_the_price_and_asks_nothing(data: Path) -> None:
+    asked = ("ask", data, "amount", "--bounds", -10, 500)
+    told = json.loads(afresh(*asked, "--dry-run", "--json").stdout)
+    assert (told["question"], told["answers"], told["left"]) == ("amount within [-10, 500]", 2, 100)
+    assert json.loads(afresh(*asked, "--missing", 0, "--dry-run", "--json").stdout)["answers"] == 1
+    assert "Costs 2 answers" in afresh(*asked, "--dry-run").stdout
+    assert json.loads(afresh("budget", data, "--json").stdout)["spent"] == 0

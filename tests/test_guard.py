@@ -66,18 +66,21 @@ def frame() -> pd.DataFrame:
 @each_method
 def test_answers_hold_for_every_method(frame: pd.DataFrame, method: str) -> None:
     """Simulated noise, so decided once; with fresh noise each method may fail with probability 5 %."""
-    with afresh.open(frame, questions=6, method=method, simulation_seed=3, made_up=True) as guard:
+    with afresh.open(frame, questions=8, method=method, simulation_seed=3, made_up=True) as guard:
         share = guard.ask("churned AND tenure < 5")
         mean = guard.ask("amount", bounds=(0, 500))
+        low = guard.ask("amount", bounds=(0, 500), missing=0)
         high = guard.ask("amount", bounds=(0, 500), missing=500)
         group = guard.ask("churned", where="country = 'CH'")
     assert 0.15 in share.interval
     assert share.value in share.interval
-    assert 79 in mean.interval  # a third counts as 0
+    assert 119 in mean.interval  # a third is missing, and left out
+    assert 79 in low.interval  # a third counts as 0
     assert 246 in high.interval  # a third counts as 500
     assert 0.3 in group.interval
-    assert (share.charged, group.charged, group.left) == (1, 2, 1)
-    assert {a.method for a in (share, mean, high, group)} == {method}
+    assert [answer.charged for answer in (share, mean, low, high, group)] == [1, 2, 1, 1, 2]
+    assert group.left == 1
+    assert {a.method for a in (share, mean, low, high, group)} == {method}
 
 
 def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
@@ -90,7 +93,8 @@ def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
     assert "the mean of this within the group" in answer.covers
     assert "6,000 rows" in answer.covers
     assert "95 %" in answer.covers
-    assert answer.missing.startswith("NULL, NaN and infinite values count as 100, others are clipped to [0, 500]")
+    assert answer.missing.startswith("NULL, NaN and infinite values count as 100; numbers are clipped to [0, 500]")
+    assert answer.question == "amount within [0, 500], missing as 100"
     assert share.missing == "NULL counts as false."
     assert "share of rows" in share.covers
     assert not answer.simulated
@@ -133,13 +137,14 @@ def test_bounds_are_said_or_inferred(frame: pd.DataFrame) -> None:
 
 
 def test_other_bounds_or_missing_make_another_question(frame: pd.DataFrame) -> None:
-    with afresh.open(frame, questions=5) as guard:
+    with afresh.open(frame, questions=6) as guard:
         asked = [
             guard.ask("amount", bounds=(0, 500)),
             guard.ask("amount", bounds=(0, 400)),
+            guard.ask("amount", bounds=(0, 500), missing=0),
             guard.ask("amount", bounds=(0, 500), missing=1),
         ]
-    assert [answer.charged for answer in asked] == [1, 1, 1]
+    assert [answer.charged for answer in asked] == [2, 2, 1, 1]
 
 
 @each_method
@@ -285,12 +290,12 @@ def test_transcript_and_guard_tell_the_rest(frame: pd.DataFrame) -> None:
         guard.ask("churned", where="country = 'CH'")
         (first, *rest) = guard.transcript.records
         assert (first.value, first.low, first.high) == pytest.approx((answer.value, answer.low, answer.high))
-        assert [record.numbers for record in rest] == ["2+3"]
-        assert [record.number for record in guard.transcript.answers] == [1, 2, 3]
+        assert [(record.number, record.numbers) for record in rest] == [(4, "3+4")]
         assert "country = 'CH'" in str(guard.transcript)
-        assert json.loads(json.dumps(guard.transcript.to_dict()))["questions"][0]["question"] == "amount"
-        assert json.loads(json.dumps(guard.budget.to_dict()))["left"] == 2
-        assert repr(guard) == f"Guard(6,000 rows, 2 of 5 answers left, {guard.plan.method})"
+        told = json.loads(json.dumps(guard.transcript.to_dict()))["questions"]
+        assert told[0]["question"] == "amount within [-100, 300]"
+        assert json.loads(json.dumps(guard.budget.to_dict()))["left"] == 1
+        assert repr(guard) == f"Guard(6,000 rows, 1 of 5 answers left, {guard.plan.method})"
         assert "amount (number)" in str(guard)
         assert "<table" in guard._repr_html_()
         assert guard.columns["country"] == "text"
@@ -405,7 +410,7 @@ def test_ends_are_exact_at_the_bounds_and_rounded_outward_within() -> None:
 def test_no_row_makes_numpy_complain(method: str) -> None:
     """In a process that asked it for errors."""
     frame = pd.DataFrame({"x": np.arange(500) % 2.0, "y": np.arange(500.0)})
-    with afresh.open(frame, questions=24, method=method, allow_wide=True) as guard, np.errstate(all="raise"):
+    with afresh.open(frame, questions=27, method=method, allow_wide=True) as guard, np.errstate(all="raise"):
         for bounds in ((0, 1e308), (-1e-300, 1e300), (0, 1)):
             guard.ask("x", bounds=bounds)
         guard.ask_many([f"y < {k}" for k in range(0, 501, 25)])
@@ -518,7 +523,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, afresh.Guard]:
             "country": rng.choice(["CH", "DE"], n),
         }
     )
-    return {m: afresh.open(frame, questions=400, method=m, simulation_seed=1, made_up=True) for m in METHODS}
+    how: dict[str, Any] = {"simulation_seed": 1, "made_up": True, "allow_wide": True}
+    return {m: afresh.open(frame, questions=400, method=m, **how) for m in METHODS}
 
 
 @each_method
@@ -555,3 +561,136 @@ def test_any_question_gets_a_sound_answer(
     again = guard.ask(expression, bounds, where, filler)
     assert again.charged == 0
     assert (again.value, again.interval) == (answer.value, answer.interval)
+
+
+# -- what a question means, costs and tells
+
+
+@pytest.fixture
+def patients() -> pd.DataFrame:
+    """Half of `cured` is NULL, a quarter true."""
+    rng = np.random.default_rng(5)
+    cured = rng.choice(np.array([True, False, None, None], dtype=object), 4000)
+    dose = np.where(rng.random(4000) < 0.4, np.nan, rng.uniform(0, 10, 4000))
+    return pd.DataFrame({"cured": pd.array(cured, dtype="boolean"), "dose": dose, "id": np.arange(4000)})
+
+
+MEANT: list[tuple[dict[str, Any], str]] = [
+    ({"expression": "cured", "missing": 1}, "cured (NULL counts as true)"),
+    ({"expression": "cured", "missing": 1, "where": "dose > 1"}, "cured (NULL counts as true) where dose > 1"),
+    ({"expression": "dose", "bounds": (0, 10)}, "dose within [0, 10]"),
+    ({"expression": "dose", "bounds": (0, 10), "missing": 3}, "dose within [0, 10], missing as 3"),
+    ({"expression": "dose", "bounds": (0, 10), "where": "cured"}, "dose within [0, 10] where cured"),
+]
+
+
+def test_what_was_meant_shows_everywhere(patients: pd.DataFrame) -> None:
+    from afresh.receipts import verify
+    from afresh.receipts.page import as_html, as_markdown
+
+    statistic = afresh.statistics.Variance("dose", (0, 10), where="cured", missing=2)
+    texts = [text for _, text in MEANT] + ["variance of dose within [0, 10], missing as 2 where cured"]
+    with afresh.open(patients, questions=20) as guard:
+        for arguments, text in MEANT:
+            assert guard.price(**arguments).question == text
+            answer = guard.ask(**arguments)
+            assert answer.question + (f" where {answer.where}" if answer.where else "") == text
+            assert guard.price(**arguments).answers == 0
+        assert guard.price(statistic).question == texts[-1]
+        guard.measure(statistic)
+        assert [record.question for record in guard.transcript] == texts
+        receipt = guard.receipt()
+        assert verify(receipt).passed
+        assert [question["question"] for question in receipt["questions"]] == texts
+        shown = [str(guard.transcript), as_markdown(receipt), as_html(receipt).replace("&gt;", ">")]
+        assert all(text in page for text in texts for page in shown)
+
+
+@each_method
+def test_the_price_is_what_is_charged(patients: pd.DataFrame, method: str) -> None:
+    with afresh.open(patients, questions=12, method=method) as guard:
+        for arguments, _ in MEANT:
+            price = guard.price(**arguments)
+            before = guard.budget
+            answer = guard.ask(**arguments)
+            assert (price.answers, price.left) == (answer.charged, before.left)
+            assert price.charge == pytest.approx(answer.charged_information)
+            assert price.half_width is not None
+            assert price.half_width > 0
+            assert f"Costs {price.answers} answer" in price.words
+            assert price.words in str(price).replace("\n ", "")
+            assert json.loads(price.to_json())["answers"] == price.answers
+
+
+def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
+    """At the mean and the share of rows that there are it is about what comes; noise moves it by less than a half."""
+    with afresh.open(frame, questions=10, simulation_seed=3, made_up=True) as guard:
+        for arguments, mean, share in (
+            ({"expression": "churned"}, 0.3, 1),
+            ({"expression": "amount", "bounds": (0, 500), "missing": 0}, 79, 1),
+            ({"expression": "amount", "bounds": (0, 500)}, 119, 2 / 3),
+            ({"expression": "churned", "where": "country = 'CH'"}, 0.3, 1 / 3),
+        ):
+            price = guard.price(**arguments, mean=mean, share=share)  # type: ignore[arg-type]
+            found = guard.ask(**arguments)  # type: ignore[arg-type]
+            assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"expression": "no_column"},
+        {"expression": "amount"},
+        {"expression": "churned", "mean": 2},
+        {"expression": "churned", "mean": "half"},
+        {"expression": "churned", "share": 0},
+        {"expression": "churned", "share": 1.5},
+        {"expression": "churned", "guess": (0.5, 0.1)},
+        {"expression": afresh.statistics.Variance("country", (0, 1))},
+    ],
+)
+def test_a_price_of_what_cannot_be_asked_is_refused(frame: pd.DataFrame, bad: dict[str, Any]) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        with pytest.raises((QueryError, InvalidArgument)):
+            guard.price(**bad)
+        assert guard.budget.spent == 0
+
+
+def test_a_price_touches_no_row(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    with afresh.open(frame, questions=5) as guard:
+        monkeypatch.setattr(guard._engine, "moments", None)
+        assert guard.price("churned").answers == 1
+        assert guard.price(afresh.statistics.Variance("amount", (0, 5))).answers == 4
+        assert len(guard.transcript) == 0
+        monkeypatch.undo()
+        guard.ask_many([f"tenure = {k}" for k in range(4)])
+        assert "not enough" in guard.price("churned", where="country = 'CH'").words
+
+
+@each_method
+def test_a_group_without_rows_tells_nothing(patients: pd.DataFrame, method: str) -> None:
+    from afresh.receipts.page import as_html, as_markdown
+
+    with afresh.open(patients, questions=20, method=method) as guard:
+        answers = [
+            guard.ask("cured", where="id = 7"),
+            guard.ask("dose", bounds=(0, 10), where="id < 0"),
+            guard.measure(afresh.statistics.Variance("dose", (0, 10), where="id = 7")),
+        ]
+        groups = guard.measure(afresh.statistics.GroupMeans("cured", "id", [8, 9]))
+        all_rows = guard.ask("cured", where="id >= 0")
+        receipt = guard.receipt()
+        log = str(guard.transcript)
+    for answer in answers:
+        assert isinstance(answer, afresh.Answer)
+        assert not answer.told
+        assert json.loads(answer.to_json())["told"] is False
+        for shown in (str(answer), repr(answer), answer._repr_html_()):
+            assert "too few rows" in shown.lower()
+        assert "●" not in str(answer)
+    assert all_rows.told
+    assert "too few rows" not in str(all_rows)
+    assert str(groups).count("too few rows") == 2
+    assert log.count("too few rows") == 5
+    assert as_markdown(receipt).count("too few rows") == 5
+    assert as_html(receipt).count("too few rows") == 5

@@ -41,7 +41,7 @@ def released(guard: afresh.Guard) -> list[dict[str, float]]:
 def test_a_guess_that_is_right_is_the_answer(guard: afresh.Guard) -> None:
     answer = guard.ask("x < 30", guess=(0.3, 0.04))
     assert (answer.value, answer.low, answer.high) == pytest.approx((0.3, 0.26, 0.34))
-    scaled = guard.ask("y", bounds=(-1, 3), guess=(0.5, 0.2))
+    scaled = guard.ask("y", bounds=(-1, 3), missing=0, guess=(0.5, 0.2))
     assert (scaled.value, scaled.low, scaled.high) == pytest.approx((0.5, 0.3, 0.7))
 
 
@@ -73,7 +73,7 @@ def test_another_guess_is_another_question_and_the_same_is_free(guard: afresh.Gu
 def test_bad_guesses_are_free(guard: afresh.Guard, guess: object) -> None:
     with pytest.raises(InvalidArgument, match="guess ="):
         guard.ask("x < 30", guess=guess)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="group is made of two"):
+    with pytest.raises(InvalidArgument, match="is made of two"):
         guard.ask("x < 30", where="y < 1", guess=(0.5, 0.1))
     with pytest.raises(InvalidArgument, match="precision cannot be chosen"):
         guard.ask("x < 30", precision=0.2)

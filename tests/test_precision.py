@@ -172,12 +172,12 @@ class TestGuard:
     def test_it_is_in_the_units_of_the_question(self, frame: pd.DataFrame) -> None:
         with afresh.open(frame, 20, answers=60, ledger=":memory:") as guard:
             best = guard.plan.half_width()
-            answer = guard.ask("x", bounds=(-10, 190), precision=600 * best)
+            answer = guard.ask("x", bounds=(-10, 190), missing=0, precision=600 * best)
             assert answer.interval.half_width <= 600 * best
             with pytest.raises(InvalidArgument, match="precision"):
                 guard.ask("x > 2", precision=0.9 * best)
             with pytest.raises(InvalidArgument, match="precision"):
-                guard.ask("x", bounds=(-10, 190), precision=0.9 * 200 * best)
+                guard.ask("x", bounds=(-10, 190), missing=0, precision=0.9 * 200 * best)
             assert guard.budget.spent == 1
 
     @pytest.mark.parametrize("precision", [0, -0.1, math.nan, math.inf, "wide", True, 0.5, 7.0, [0.2]])

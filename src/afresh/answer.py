@@ -8,6 +8,8 @@ from typing import Any
 
 from afresh import display
 
+TOO_FEW = "too few rows"  # in place of a value that would mislead
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -63,6 +65,8 @@ class Released(display.Told):
     """How many answers are left."""
     simulated: bool = False
     """Whether the noise came from a seed; such an answer promises nothing."""
+    told: bool = True
+    """Whether it says anything; if not, its group has too few rows, and `value` means nothing."""
 
     @property
     def low(self) -> float:
@@ -87,20 +91,27 @@ class Released(display.Told):
             "charged": self.charged,
             "left": self.left,
             "simulated": self.simulated,
+            "told": self.told,
         }
 
-    def _one_line(self, said: str = "") -> str:
+    def _shown(self) -> tuple[str, str, str]:
+        """The value, or why there is none, and the ends of the interval."""
         value, low, high = display.with_interval(self.value, self.low, self.high)
+        return value if self.told else TOO_FEW, low, high
+
+    def _one_line(self, said: str = "") -> str:
+        value, low, high = self._shown()
         mark = ", simulated" if self.simulated else ""
         return f"{type(self).__name__}({said}{value}, [{low}, {high}] at {display.percent(self.confidence)}{mark})"
 
     def _lines(self, title: str, *between: display.Block) -> list[display.Block]:
-        value, low, high = display.with_interval(self.value, self.low, self.high)
+        value, low, high = self._shown()
+        bar = [display.Bar(self.value, self.low, self.high, self.bounds)] if self.told else []
         return [
             *simulation_mark(self.simulated),
             display.Title(title),
             display.Title(f"  {value}   [{low}, {high}]   {display.percent(self.confidence)}"),
-            display.Bar(self.value, self.low, self.high, self.bounds),
+            *bar,
             *between,
             cost_line(self.charged, self.left),
         ]
@@ -139,6 +150,8 @@ class Answer(Released):
     def _blocks(self) -> list[display.Block]:
         title = self.question + (f"  where {self.where}" if self.where else "")
         said = [self.covers, self.missing]
+        if not self.told:
+            said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         if self.confirmed is not None:
             said.append(
                 "Its guess was confirmed by the rows that check."

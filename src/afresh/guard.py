@@ -16,6 +16,7 @@ from afresh.plan import Plan
 from afresh.reading import Reading
 from afresh.releasing import Release, Wanted
 from afresh.rules import derive as derive_number
+from afresh.rules import tells
 from afresh.scope import Scope
 from afresh.transcript import Transcript, transcribed
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.evaluation import AnyAsked
     from afresh.ledger import Entry, Ledger, Spent, Terms
+    from afresh.price import Price
     from afresh.statistics.base import Measures, Statistic
 
 
@@ -71,17 +73,53 @@ class Guard(display.Shown):
         """The mean of a row expression, in SQL or as an Ibis expression, with an interval that holds.
 
         A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row, which may be
-        left out where they follow from the expression (CASE WHEN a THEN 5 ELSE 0 END). NULL counts as false; NULL, NaN
-        and infinite numbers count as `missing` (default: the lower bound). `where` asks for the mean within the rows
-        that satisfy it, from two charged answers. A question asked before is free.
+        left out where they follow from the expression (CASE WHEN a THEN 5 ELSE 0 END). `where` asks for the mean within
+        the rows that satisfy it. A question asked before is free.
+
+        Rows where a number is NULL, NaN or infinite are left out, as by AVG in SQL or mean() in pandas; with `missing`
+        they count as that number. Of a condition NULL counts as false, with missing=1 as true.
+
+        A mean over some of the rows, because of `where` or of values that may be missing, is made of two answers, and
+        both are charged; `missing` keeps it at one, as does a number that always has a value (coalesce(x, 0), CASE with
+        an ELSE). `price` says it before.
 
         `precision` is a half-width, in the answer's units, that is enough: the answer then has more noise and a lower
-        charge. Within a group it is meant for the two charged answers, as parts of all rows. `guess`, with
-        method="guess-and-check" only, is a value and a half-width of your own, from training data for example: if the
-        rows that check agree, they are the answer, and if not you get a coarser one.
+        charge. Of a mean over some of the rows it is meant for the two charged answers, as parts of all rows. `guess`,
+        with method="guess-and-check" only, is a value and a half-width of your own, from training data for example: if
+        the rows that check agree, they are the answer, and if not you get a coarser one.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         return self.ask_many([{"expression": expression, **arguments}])[0]
+
+    def price(
+        self,
+        expression: Any,
+        bounds: tuple[float, float] | None = None,
+        where: Any = None,
+        missing: float | None = None,
+        precision: float | None = None,
+        guess: tuple[float, float] | None = None,
+        *,
+        mean: float | None = None,
+        share: float = 1.0,
+    ) -> Price:
+        """What `ask` would charge for the same arguments, and the half-width to expect. Free, and touches no row.
+
+        The half-width is that of an answer that reads `mean` (default: the middle of the bounds) and, of a mean over
+        some of the rows, where these are a `share` of all. It takes a statistic as well; these cost at most so much.
+        """
+        from afresh.price import price_of_question, price_of_statistic
+
+        self._check_open()
+        if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
+            return price_of_statistic(self, expression)
+        arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        return price_of_question(self, {"expression": expression, **arguments}, mean, share)
+
+    def _wanted(self, asked: AnyAsked, *, own: bool = True) -> list[Wanted]:
+        """What a question needs to be released."""
+        coarseness, guess = self._coarseness(asked.precision), self._guess(asked.guess)
+        return [Wanted(query, coarseness, guess, own and len(asked.queries) == 1) for query in asked.queries]
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
         """Answer a list in one scan: expressions, or mappings of `ask`'s arguments. All are charged, or none."""
@@ -102,11 +140,7 @@ class Guard(display.Shown):
         """The same, each with what was released for it; not `own` if they are parts of what will be stated."""
         self._check_open()
         self._scope.check(query for one in asked for query in one.queries)
-        wanted = [
-            Wanted(query, self._coarseness(one.precision), self._guess(one.guess), own and len(one.queries) == 1)
-            for one in asked
-            for query in one.queries
-        ]
+        wanted = [part for one in asked for part in self._wanted(one, own=own)]
 
         def derive(readings: Sequence[Reading]) -> list[Statement]:
             return [
@@ -170,8 +204,11 @@ class Guard(display.Shown):
         later: int = 0,
         derive: Callable[[Sequence[Reading]], list[Statement]] | None = None,
     ) -> list[Reading]:
-        release = Release(self._engine, self.plan, self._ledger, self._terms, self._draw)
-        return release(wanted, self.analyst, later, derive)
+        return self._releasing(wanted, self.analyst, later, derive)
+
+    @property
+    def _releasing(self) -> Release:
+        return Release(self._engine, self.plan, self._ledger, self._terms, self._draw)
 
     def _build(
         self, asked: AnyAsked, parts: list[Reading], statement: Statement | None, charged: list[Entry], left: int
@@ -191,6 +228,7 @@ class Guard(display.Shown):
             charged_information=sum(entry.charge for entry in charged),
             left=left,
             simulated=self._terms.simulated,
+            told=tells(asked.rule, low, high, asked.bounds),
             confirmed=self._confirmed(parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in charged) else None,
         )

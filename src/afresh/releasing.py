@@ -56,7 +56,7 @@ class Release:
         What `derive` makes of all of it is recorded together with it.
         """
         self.engine.check_unchanged()
-        questions = [self._question(one) for one in wanted]
+        questions = [self.question(one) for one in wanted]
         entries = self.ledger.reserve(self.terms, questions, analyst, later=later)
         asked = {entry.number: one for entry, one in zip(entries, wanted, strict=True)}
         if pending := {entry.number: entry for entry in entries if entry.outcome is None}:
@@ -72,7 +72,8 @@ class Release:
             entries = [replace(recorded.get(entry.number, entry), new=entry.new) for entry in entries]
         return [read(entry) for entry in entries]
 
-    def _question(self, wanted: Wanted) -> Question:
+    def question(self, wanted: Wanted) -> Question:
+        """What the ledger is asked to reserve."""
         query, mechanism = wanted.query, self.plan.at(wanted.coarseness)
         digest = query.digest
         if wanted.guess is not None:  # another guess is another question

@@ -26,6 +26,7 @@ Rule = Callable[[Sequence[Reading], Parameters, "Plan"], Number]
 
 OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
 _SQUARES = 1e-14  # and of a dozen
+_NEARLY_ALL = 0.95  # of the bounds
 
 
 def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: Bounds, plan: Plan) -> Number:
@@ -35,6 +36,15 @@ def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: 
     value, low, high = RULES[rule](parts, parameters, plan)
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in (low, high))
     return Number(min(max(value, low), high), low, high)
+
+
+def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
+    """Whether a number that a rule made says anything, by its interval alone.
+
+    Not if this is (nearly) all that was possible: then there may be no rows at all in the group it is about, and a
+    value would only mislead. Differences of models are read by their sign, and are not of a group.
+    """
+    return rule in (None, "difference") or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
 
 
 def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
@@ -47,11 +57,17 @@ def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
 def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | None = None) -> Number:  # noqa: B006 - read only
     """Section 12: E[A | B] from A 1_B and (1 - A) 1_B. 0/0 says nothing: [0, 1]."""
     (entry, v1, n1), (_, v0, n0) = parts
+    found = within_ends(n1, n0)
+    value = v1 / (v1 + v0) if v1 + v0 > 0 else (found.low + found.high) / 2
+    interval = found.rescaled(entry.bounds)
+    return Number(rescaled(value, entry.bounds, interval), interval.low, interval.high)
+
+
+def within_ends(n1: Interval, n0: Interval) -> Interval:
+    """The interval of E[A | B], on [0, 1]."""
     low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0
     high = n1.high / (n1.high + n0.low) if n1.high + n0.low > 0 else 1.0
-    value = v1 / (v1 + v0) if v1 + v0 > 0 else (low + high) / 2
-    interval = Interval(low, high).rescaled(entry.bounds)
-    return Number(rescaled(value, entry.bounds, interval), interval.low, interval.high)
+    return Interval(low, high)
 
 
 def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from afresh import display
-from afresh.answer import answers_in_words, simulation_mark
+from afresh.answer import TOO_FEW, answers_in_words, simulation_mark
 from afresh.reading import read
+from afresh.rules import tells
 
 if TYPE_CHECKING:
     from afresh.ledger import Entry
@@ -154,4 +155,6 @@ def _row(record: Record, numbers: str, question: str) -> list[str]:
     cells = ["-", "-", "-"]
     if record.value is not None and record.low is not None and record.high is not None:
         cells = list(display.with_interval(record.value, record.low, record.high))
+        if not tells(record.rule, record.low, record.high, record.bounds):
+            cells[0] = TOO_FEW
     return [numbers, *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]

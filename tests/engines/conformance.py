@@ -17,6 +17,7 @@ from afresh.engines.base import Engine, Moments
 from afresh.engines.embedded import EmbeddedEngine
 from afresh.errors import InvalidArgument
 from afresh.queries import build
+from afresh.queries.asked import ask
 from afresh.queries.parse import parse
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type, walk
@@ -207,6 +208,20 @@ class Conformance:
 
     def test_easily_mistaken(self, engine: Engine) -> None:
         check_mistaken(engine)
+
+    def test_missing_numbers_are_left_out(self, engine: Engine) -> None:
+        """Both parts of a mean over the rows that have a number: NULL, NaN, infinities and overflow are no number."""
+        texts = ["x", "y", "big", "x * y", "1 / x", "ln(x)", "TRY_CAST(city AS DOUBLE)", "CASE WHEN flag THEN x END"]
+        texts += ["least(x, y)", "coalesce(x, y)", "length(city)", "month(day)"]
+        asked = [
+            ask(text, engine.schema, (-5, 20), where, missing)
+            for text in texts
+            for where in (None, "flag", "x > 1 OR city = 'Bern'")
+            for missing in (None, -5, 20, 1)
+        ]
+        made: list[Made] = [(query, query.expression, query.group) for one in asked for query in one.queries]
+        assert {one.skips for one in asked} == {True, False}
+        check_all(engine, made, libm=self.libm)
 
     def test_patterns_mean_the_same(self, engine: Engine) -> None:
         """Made of the signs in the table's texts."""

@@ -4,6 +4,7 @@ The rows are the population here. Every mean gets an interval that contains it, 
 anywhere within; nothing else is known to the code under test.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
@@ -16,31 +17,34 @@ from sklearn import metrics
 
 import afresh
 from afresh import statistics as s
-from afresh.answer import Answer, Interval
+from afresh.answer import Answer
 from afresh.comparison import Comparison
 from afresh.evaluation import evaluate
 from afresh.ledger import Entry
-from afresh.reading import Reading
+from afresh.ledger.base import outcome
+from afresh.reading import Reading, read
 from afresh.releasing import Wanted
 
-COPIES = 20
+COPIES, MODEL_COPIES = 20, 150
 BOUNDS = [(-2.0, 3.0), (-7, 7), (-0.5, 0.5), (0, 1)]
 NOW = datetime(2025, 1, 1)
 
 
-def adversary(guard: afresh.Guard, rng: Any) -> Any:
-    """In place of `Guard._release`."""
+def beset(guard: afresh.Guard, rng: Any) -> None:
+    """Put an adversary in place of `Guard._release`; what follows from its answers is recorded nowhere."""
     width, side = 10 ** rng.uniform(-8, 0), rng.choice([0.0, 1.0, rng.random()])
+    numbers = itertools.count(1)
 
-    def release(wanted: Sequence[Wanted], later: int = 0) -> Iterator[Reading]:
-        for moments in evaluate(guard._engine, [one.query for one in wanted]):
+    def release(wanted: Sequence[Wanted]) -> Iterator[Reading]:
+        for one, moments in zip(wanted, evaluate(guard._engine, [one.query for one in wanted]), strict=True):
             reach = width * rng.uniform(0, 2)
             low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
             value = float(rng.choice([low, high, rng.uniform(low, high)]))
-            entry = Entry(1, "", "", "{}", 0.0, NOW, value, NOW)
-            yield Reading(entry, value, Interval(float(low), float(high)))
+            found = outcome(value, value, float(low), float(high))
+            yield read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=one.query.bounds))
 
-    return lambda *arguments: list(release(*arguments))
+    guard._release = lambda wanted, *_: list(release(wanted))  # type: ignore[method-assign]
+    guard._record = lambda statements: list(statements)  # type: ignore[method-assign]
 
 
 def holds(found: Any, truth: float) -> bool:
@@ -49,38 +53,52 @@ def holds(found: Any, truth: float) -> bool:
     return bool(found.low - 1e-12 <= truth <= found.high + 1e-12 and found.low <= found.value <= found.high)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_statistics_of_rows(seed: int) -> None:
+@pytest.mark.parametrize("where", [None, "c = 'a'"])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_statistics_of_rows(seed: int, missing: bool, where: str | None) -> None:
+    """Rows without a number are left out, or count as the upper bound."""
     rng = np.random.default_rng(seed)
-    rows = int(rng.integers(2, 10))
+    rows = int(rng.integers(4, 10))
     x = rng.choice([rng.normal(size=rows), rng.integers(-2, 3, rows), np.full(rows, 0.25)])
     y = rng.choice([rng.normal(size=rows), -2 * x])
     group = rng.choice(["a", "b"], rows)
-    x = np.where(rng.random(rows) < 0.1, np.nan, x)
+    group[:2] = "a"
+    x = np.where(rng.random(rows) < 0.2, rng.choice([np.nan, np.inf]), x)
+    y = np.where(rng.random(rows) < 0.1, np.nan, y)
+    x[0], y[0] = 0.25, 0.5  # of no rows nothing is true
     frame = pd.DataFrame({"x": x, "y": y, "c": group})
+    chosen = np.full(rows, True) if where is None else group == "a"
     with afresh.open(
-        pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1, made_up=True
+        pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1, made_up=True, allow_wide=True
     ) as guard:
         for bounds in BOUNDS:
-            guard._release = adversary(guard, rng)  # type: ignore[method-assign]
-            u, w = (np.clip(np.where(np.isfinite(each), each, bounds[0]), *bounds) for each in (x, y))
-            assert holds(guard.measure(s.Variance("x", bounds)), u.var())
-            assert holds(guard.measure(s.StandardDeviation("x", bounds)), u.std() if u.std() > 1e-9 else 0.0)
-            assert holds(
-                guard.measure(s.Covariance("x", "y", bounds, bounds)), np.mean((u - u.mean()) * (w - w.mean()))
-            )
-            if min(u.std(), w.std()) > 1e-9:
-                assert holds(guard.measure(s.Correlation("x", "y", bounds, bounds)), np.corrcoef(u, w)[0, 1])
+            beset(guard, rng)
+            filled = bounds[1] if missing else None
+            one: dict[str, Any] = {"where": where, "missing": filled}
+            two: dict[str, Any] = {"where": where, "missing_x": filled, "missing_y": filled}
+            known = chosen & (np.isfinite(x) | missing)
+            both = known & (np.isfinite(y) | missing)
+            all_u, all_w = (np.clip(np.where(np.isfinite(each), each, bounds[1]), *bounds) for each in (x, y))
+            u = all_u[known]
+            assert holds(guard.measure(s.Variance("x", bounds, **one)), u.var())
+            assert holds(guard.measure(s.StandardDeviation("x", bounds, **one)), u.std() if u.std() > 1e-9 else 0.0)
+            v, w = all_u[both], all_w[both]
+            products = np.mean((v - v.mean()) * (w - w.mean()))
+            assert holds(guard.measure(s.Covariance("x", "y", bounds, bounds, **two)), products)
+            if min(v.std(), w.std()) > 1e-9:
+                found = guard.measure(s.Correlation("x", "y", bounds, bounds, **two))
+                assert holds(found, np.corrcoef(v, w)[0, 1])
             for level in (0.5, 1 / rows, float(rng.random())):
-                reached = [each for each in sorted(u) if Fraction(int((u <= each).sum()), rows) >= Fraction(level)]
-                assert holds(guard.measure(s.Quantile("x", level, bounds)), reached[0])
-            means = guard.measure(s.GroupMeans("x", "c", ["a", "b"], bounds))
+                reached = [each for each in sorted(u) if Fraction(int((u <= each).sum()), len(u)) >= Fraction(level)]
+                assert holds(guard.measure(s.Quantile("x", level, bounds, **one)), reached[0])
+            means = guard.measure(s.GroupMeans("x", "c", ["a", "b"], bounds, **one))
             assert isinstance(means, s.Measures)
-            assert all(holds(means[name], u[group == name].mean()) for name in set(group))
+            assert all(holds(means[name], all_u[known & (group == name)].mean()) for name in set(group[known]))
             edges = sorted({bounds[0], *map(float, np.round(rng.uniform(*bounds, 3), 2)), bounds[1]})
-            bins = guard.measure(s.Histogram("x", edges))
+            bins = guard.measure(s.Histogram("x", edges, where))
             assert isinstance(bins, s.Measures)
-            shares = np.histogram(x[np.isfinite(x)], edges)[0] / rows
+            shares = np.histogram(x[chosen & np.isfinite(x)], edges)[0] / chosen.sum()
             assert all(holds(bins[name], share) for name, share in zip(bins, shares, strict=True))
 
 
@@ -92,12 +110,17 @@ def test_statistics_of_models(seed: int) -> None:
     guess, other = rng.random((2, rows)) < 0.5
     chance = rng.choice([rng.random(rows), rng.integers(0, 11, rows) / 10, np.where(label, 0.75, 0.25)])
     many = {"label": label, "guess": guess, "other": other, "chance": chance}
-    label_, guess_, other_, chance_ = (np.tile(each, COPIES) for each in many.values())
+    label_, guess_, other_, chance_ = (np.tile(each, MODEL_COPIES) for each in many.values())
     with afresh.holdout(
-        np.zeros((rows * COPIES, 1)), label_, questions=10, method="split", simulation_seed=1, made_up=True
+        np.zeros((rows * MODEL_COPIES, 1)),
+        label_,
+        questions=10,
+        method="split",
+        simulation_seed=1,
+        made_up=True,
     ) as holdout:
         for positive in (True, False):
-            holdout.guard._release = adversary(holdout.guard, rng)  # type: ignore[method-assign]
+            beset(holdout.guard, rng)
             truth, predicted, p = label == positive, guess == positive, chance if positive else 1 - chance
             if predicted.any():
                 assert holds(holdout.measure(s.Precision(positive), guess_), truth[predicted].mean())

@@ -198,7 +198,7 @@ def test_a_guard_takes_both() -> None:
         assert (first.charged, again.charged) == (2, 0)
         assert again.value == first.value
         listed = guard.ask_many([table.age < 300, {"expression": table.age, "bounds": (0, 1000)}])
-        assert [answer.question for answer in listed] == ["age < 300", "age"]
+        assert [answer.question for answer in listed] == ["age < 300", "age within [0, 1000]"]
         with pytest.raises(QueryError, match="aggregate"):
             guard.ask(table.age.mean())
 

@@ -137,11 +137,15 @@ def ask(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Ask for the mean within these rows; charged two answers.", metavar="EXPR"),
+        typer.Option(help="Ask for the mean within these rows; costs two answers.", metavar="EXPR"),
     ] = None,
     missing: Annotated[
         float | None,
-        typer.Option(help="What NULL, NaN and infinite numbers count as. Default: the lower bound.", metavar="X"),
+        typer.Option(
+            help="What NULL, NaN and infinite numbers count as. Default: rows without the number are left out, which "
+            "costs two answers; with X it costs one. Of a condition NULL counts as false, with 1 as true.",
+            metavar="X",
+        ),
     ] = None,
     precision: Annotated[
         float | None,
@@ -161,6 +165,9 @@ def ask(
             metavar="M",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
+    ] = False,
     method: Method = None,
     guesser: Guesser = None,
     allow_wide: Annotated[
@@ -201,7 +208,7 @@ def ask(
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, **options) as guard:
         asked = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
-        show(guard.ask_many([{"expression": expression, **asked}])[0], as_json)
+        show(guard.price(expression, **asked) if dry_run else guard.ask(expression, **asked), as_json)
 
 
 @app.command(epilog=EPILOG)

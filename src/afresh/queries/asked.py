@@ -1,4 +1,4 @@
-"""What an analyst asked, in the terms of `Guard.ask`: one query, or two for a mean within a group."""
+"""What an analyst asked, in the terms of `Guard.ask`: one query, or two for a mean over some of the rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 from afresh.errors import InvalidArgument
-from afresh.queries.query import Query, make_query, split_by_group
+from afresh.queries.query import Query, make_query, parse_group, present, split_by_group
 from afresh.queries.text import number, readable
-from afresh.queries.tree import Type
+from afresh.queries.tree import Call, Op, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,10 @@ class Asked:
 
     queries: tuple[Query, ...]
     question: str
+    """What is averaged: the expression, its bounds, and what missing values count as."""
     where: str | None
+    skips: bool
+    """Whether rows without a value are left out."""
     bounds: tuple[float, float]
     precision: float | None
     """A half-width that is enough, on [0, 1]."""
@@ -45,18 +48,23 @@ class Asked:
     def about_value(self) -> str:
         """What the interval is about."""
         kind = "the share of rows that satisfy this" if self._condition else "the mean of this"
-        return kind + (" within the group" if self.where else "")
+        return kind + (" within the group" if self.where else "") + (", where it has a value" if self.skips else "")
 
     @property
     def about_missing(self) -> str:
         """What was done with rows that have no value."""
         missing = self.queries[0].missing or 0.0
-        if self._condition:
+        if self.skips:
+            said = "Rows where this is NULL, NaN or infinite are left out"
+        elif not self.queries[0].may_be_missing:
+            said = "Every row has a value"
+        elif self._condition:
             said = f"NULL counts as {'true' if missing else 'false'}"
         else:
             which = " (the lower bound)" if missing == self.bounds[0] else ""
             said = f"NULL, NaN and infinite values count as {number(missing)}{which}"
-            said += f", others are clipped to [{number(self.bounds[0])}, {number(self.bounds[1])}]"
+        if not self._condition:
+            said += f"; numbers are clipped to [{number(self.bounds[0])}, {number(self.bounds[1])}]"
         return said + ("; rows whose group is NULL are left out." if self.where else ".")
 
 
@@ -69,21 +77,31 @@ def ask(
     precision: float | None = None,
     guess: tuple[float, float] | None = None,
 ) -> Asked:
-    """Check one question; every mistake is an error here, before anything is charged."""
+    """Check one question; every mistake is an error here, before anything is charged.
+
+    Of a number that can be missing, rows without it are left out, unless `missing` says what they count as: its mean
+    over the others, which is a mean within a group and takes two queries.
+    """
     query = make_query(expression, schema, bounds, missing)
-    queries = (query,) if where is None else split_by_group(query, where, schema)
-    group = queries[0].group
+    skips = missing is None and query.expression.type is Type.NUMBER and query.may_be_missing
+    group = None if where is None else parse_group(where, schema)
+    words = None if group is None else readable(group)
+    queries = (query,) if group is None else split_by_group(query, group)
+    if skips and queries[0].may_be_missing:
+        there = present(query.expression)
+        group = there if group is None else Call(Op.AND, (group, there), Type.BOOLEAN)
+        queries = split_by_group(query, group)
     low, high = query.bounds
     if precision is not None:
         precision = check_precision(precision) / (high - low)
     if guess is not None:
-        if where is not None:
+        if len(queries) > 1:
             raise InvalidArgument(
-                "a guess is about one answer, and a mean within a group is made of two; leave one out"
+                "a guess is about one answer, and a mean over some of the rows is made of two: leave out "
+                + ("where" if where is not None else f"the guess, or say missing={number(low)} to count all rows")
             )
         guess = _check_guess(guess, low, high)
-    words = None if group is None else readable(group)
-    return Asked(queries, readable(query.expression), words, query.bounds, precision, guess)
+    return Asked(queries, queries[0].words, words, skips, query.bounds, precision, guess)
 
 
 def _check_guess(guess: tuple[float, float], low: float, high: float) -> tuple[float, float]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from afresh.queries.canonical import round_half_away
-from afresh.queries.tree import Call, Literal, Node, Op
+from afresh.queries.logic import never_null
+from afresh.queries.tree import Call, Literal, Node, Op, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ _PARTS = {
     "minute": (0.0, 59.0),
     "second": (0.0, 59.0),
 }
+
+
+def never_missing(node: Node) -> bool:
+    """Whether the form of a condition or number alone shows that it has a value on every row."""
+    return not range_of(node).may_be_null if node.type is Type.NUMBER else never_null(node)
 
 
 def range_of(node: Node) -> Range:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from afresh.errors import InvalidArgument, QueryError
-from afresh.queries.bounds import range_of
+from afresh.queries.bounds import never_missing, range_of
 from afresh.queries.canonical import canonical
 from afresh.queries.parse import parse
 from afresh.queries.serialize import serialize
@@ -28,7 +28,8 @@ class Query:
 
     A number is clipped to `bounds` and rescaled; a condition is 1 where it is true. NULL, NaN and infinite
     values count as `missing` (the lower bound, or false, unless said otherwise). With a `group`,
-    psi = 1_group * value, or 1_group * (1 - value) for the `complement`; a NULL group is false.
+    psi = 1_group * value, or 1_group * (1 - value) for the `complement`; a NULL group is false. Missing values are
+    left out by the group `present(expression)`.
 
     `expression` and `group` stay as they were read: that is what engines evaluate, bounds follow from and people see.
     Their canonical forms make the digest and nothing else, so that no rewrite stands between a question and its
@@ -49,11 +50,8 @@ class Query:
                 f"a question is a condition or a number, but {describe(self.expression)} is a {kind.value}; "
                 "compare it with something"
             )
-        if self.group is not None and self.group.type is not Type.BOOLEAN:
-            raise QueryError(
-                f"a group is a condition, but {describe(self.group)} is a {self.group.type.value}; "
-                "compare it with something"
-            )
+        if self.group is not None:
+            _check_group(self.group)
         low, high = _check_bounds(self.bounds)
         if kind is Type.BOOLEAN and (low, high) != (0.0, 1.0):
             raise InvalidArgument(
@@ -61,7 +59,13 @@ class Query:
             )
         missing = _check_missing(self.missing, low, high, binary=kind is Type.BOOLEAN)
         object.__setattr__(self, "bounds", (low, high))
-        object.__setattr__(self, "missing", missing)
+        # What is counted nowhere must not make two questions of one.
+        object.__setattr__(self, "missing", missing if self.may_be_missing else low)
+
+    @cached_property
+    def may_be_missing(self) -> bool:
+        """Whether a row that counts can be without a value."""
+        return not (never_missing(self.expression) or _leaves_out_missing(self.group, self.expression))
 
     @property
     def fill(self) -> float:
@@ -77,16 +81,47 @@ class Query:
         )
 
     @property
+    def words(self) -> str:
+        """What is averaged, readable: the expression as it was asked, with its bounds and what missing values are.
+
+        The group is not part of it. Questions with different meanings have different words, or different groups.
+        """
+        return readable(self.expression) + self._scale + self._filled(self.missing)
+
+    @property
     def text(self) -> str:
-        """The question in readable words, as it was asked: the tree's, so not its spaces and parentheses."""
+        """The whole question in readable words, as it was asked: the tree's, so not its spaces and parentheses."""
+        if self.group is None and not self.complement:
+            return self.words
         low, high = self.bounds
         words = readable(self.expression)
         if self.expression.type is Type.BOOLEAN:
+            if self.may_be_missing and (self.fill or self.complement):
+                words = f"coalesce({words}, {'TRUE' if self.fill else 'FALSE'})"
             words = f"NOT ({words})" if self.complement else words
             return words if self.group is None else f"({readable(self.group)}) AND ({words})"
         # On the question's own scale 1 - psi is the reflection between the bounds, and psi = 0 the lower one.
         words = f"{number(low + high)} - ({words})" if self.complement else words
-        return words if self.group is None else f"CASE WHEN {readable(self.group)} THEN {words} ELSE {number(low)} END"
+        if self.group is not None:
+            words = f"CASE WHEN {readable(self.group)} THEN {words} ELSE {number(low)} END"
+        assert self.missing is not None
+        return words + self._scale + self._filled(low + high - self.missing if self.complement else self.missing)
+
+    @property
+    def _scale(self) -> str:
+        """The bounds, unless they follow from the expression."""
+        if self.expression.type is Type.BOOLEAN:
+            return ""
+        found, (low, high) = range_of(self.expression), self.bounds
+        return "" if (found.low, found.high) == (low, high) else f" within [{number(low)}, {number(high)}]"
+
+    def _filled(self, missing: float | None) -> str:
+        """What missing values count as; of a condition NULL is false, unless it says otherwise."""
+        if not self.may_be_missing or missing is None:
+            return ""
+        if self.expression.type is Type.BOOLEAN:
+            return " (NULL counts as true)" if missing else ""
+        return f", missing as {number(missing)}"
 
     @cached_property
     def digest(self) -> str:
@@ -139,11 +174,36 @@ def _infer_bounds(tree: Node) -> tuple[float, float]:
     )
 
 
-def split_by_group(query: Query, where: Any, schema: Mapping[str, Type | None]) -> tuple[Query, Query]:
-    """The two questions A * 1_B and (1 - A) * 1_B that give the mean of A within the group B (section 12)."""
+def present(expression: Node) -> Node:
+    """The condition that a number or condition has a value: neither NULL nor NaN nor infinite."""
+    return Call(Op.NOT, (Call(Op.IS_NULL, (expression,), Type.BOOLEAN),), Type.BOOLEAN)
+
+
+def _leaves_out_missing(group: Node | None, expression: Node) -> bool:
+    """Whether a group has no row on which the expression is missing, as its form shows."""
+    if not isinstance(group, Call):
+        return False
+    return group == present(expression) or (
+        group.op is Op.AND and any(_leaves_out_missing(part, expression) for part in group.args)
+    )
+
+
+def parse_group(where: Any, schema: Mapping[str, Type | None]) -> Node:
+    """The condition that says which rows are in a group."""
     group = parse(where, schema)
-    if query.group is not None:
-        group = Call(Op.AND, (query.group, group), Type.BOOLEAN)
+    _check_group(group)
+    return group
+
+
+def _check_group(group: Node) -> None:
+    if group.type is not Type.BOOLEAN:
+        raise QueryError(
+            f"a group is a condition, but {describe(group)} is a {group.type.value}; compare it with something"
+        )
+
+
+def split_by_group(query: Query, group: Node) -> tuple[Query, Query]:
+    """The two questions A * 1_B and (1 - A) * 1_B that give the mean of A within the group B (section 12)."""
     inside = replace(query, group=group)
     return inside, replace(inside, complement=not query.complement)
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from typing import Any
 
 from afresh import display, escaping
+from afresh.answer import TOO_FEW
+from afresh.rules import tells
 
 _ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
 _STYLE = """
@@ -54,6 +56,7 @@ def as_markdown(receipt: dict[str, Any]) -> str:
         lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
         for answer in answers:
             value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
+            value = value if _told(answer) else TOO_FEW
             question = escaping.as_markdown_code(answer["question"])
             lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | {question} |")
     if made := _made_of(receipt):
@@ -171,7 +174,12 @@ def _interval(answer: dict[str, Any]) -> str:
     if answer["value"] is None:
         return "not released"
     value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
-    return f"{value} [{low}, {high}]"
+    return f"{value if _told(answer) else TOO_FEW} [{low}, {high}]"
+
+
+def _told(answer: dict[str, Any]) -> bool:
+    """Whether a number says anything; the answers that one is made of have no rule, and always do."""
+    return tells(answer.get("rule"), answer["low"], answer["high"], answer["bounds"])
 
 
 def _panel_title(bounds: tuple[float, float]) -> str:
@@ -200,7 +208,7 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
     )
     for place, answer in enumerate(answers):
         y = _ROW * place + 22
-        value, lower, upper = display.with_interval(answer["value"], answer["low"], answer["high"])
+        dot = f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>' if _told(answer) else ""
         words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
         when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
         full = escaping.as_html(f"{_numbers(answer)}. {answer['question']} ({when})")
@@ -210,8 +218,7 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
             f'<text x="44" y="{y + 5}">{escaping.as_html(words)}</text>'
             f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
             'stroke-width="3" stroke-linecap="round"/>'
-            f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>'
-            f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{value} [{lower}, {upper}]</text></g>'
+            f'{dot}<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{_interval(answer)}</text></g>'
         )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" role="img" aria-label="Forest plot of the answers" '

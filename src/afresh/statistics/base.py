@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,13 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from afresh import display
 from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
 from afresh.errors import InvalidArgument
-from afresh.queries.asked import make_asked
-from afresh.queries.text import number
+from afresh.queries.asked import ask, make_asked
+from afresh.queries.query import parse_group
+from afresh.queries.text import readable
+from afresh.queries.tree import Type
+from afresh.rules import tells
 
 if TYPE_CHECKING:
     from afresh.evaluation import AnyAsked
     from afresh.guard import Guard
     from afresh.reading import Reading
+
+Schema = Mapping[str, Type | None]
 
 
 class Statistic(Protocol):
@@ -24,12 +30,128 @@ class Statistic(Protocol):
 
     @property
     def price(self) -> int:
-        """The most answers it costs; what was asked before is free."""
+        """The most answers it costs, whatever the columns; what was asked before is free."""
+        ...
+
+    def cost(self, schema: Schema) -> int:
+        """The most answers it costs of data with these columns: `Guard.price` says it."""
+        ...
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
         ...
 
     def measure(self, asker: Asker) -> Answer | Measures:
         """Ask for its means and put them together."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A bounded number of a row."""
+
+    sql: str
+    """It has a value on every row that counts."""
+    present: str | None
+    """The rows that count, in SQL; None for all."""
+    bounds: tuple[float, float]
+    text: str
+    about_missing: str
+
+
+def variable(expression: str, bounds: tuple[float, float], missing: float | None, schema: Schema) -> Variable:
+    """Check a number; rows without it are left out unless `missing` says what they count as."""
+    if not isinstance(expression, str):
+        raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
+    low, high = bounds = check_bounds(bounds)
+    asked = ask(expression, schema, bounds, missing=missing)
+    inner = f"({expression})" if missing is None else f"coalesce(({expression}), {asked.queries[0].missing!r})"
+    return Variable(
+        sql=f"least(greatest({inner}, {low!r}), {high!r})",
+        present=f"({expression}) IS NOT NULL" if asked.skips else None,
+        bounds=bounds,
+        text=asked.question,
+        about_missing=asked.about_missing,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The rows a statistic is about: those of a group that have all of its numbers."""
+
+    variables: tuple[Variable, ...]
+    where: str | None
+
+    @property
+    def group(self) -> str | None:
+        """In SQL; None for all rows, whose means take one answer each instead of two."""
+        conditions = dict.fromkeys(each.present for each in self.variables if each.present)  # once each
+        if self.where is not None:
+            conditions[self.where] = None
+        return " AND ".join(f"({condition})" for condition in conditions) or None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What a rule must know to read the parts."""
+        return {} if self.group is None else {"grouped": True}
+
+    @property
+    def about_missing(self) -> str:
+        """What was done with rows that have no value."""
+        said = dict.fromkeys(each.about_missing for each in self.variables)
+        return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
+
+
+class OfRows(ABC):
+    """A mixin of statistics that are functions of a few means over rows, all of them over the same ones."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _means(self) -> int:
+        """Of how many means it is made."""
+
+    @property
+    @abstractmethod
+    def _grouped(self) -> bool:
+        """Whether these may be means over some of the rows."""
+
+    @abstractmethod
+    def _sample(self, schema: Schema) -> Sample:
+        """The numbers and the rows it is about, checked."""
+
+    @abstractmethod
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+
+    @property
+    def price(self) -> int:
+        """The most answers it costs: two a mean where rows may be left out, by `where` or for want of a value."""
+        return self._means * (2 if self._grouped else 1)
+
+    def cost(self, schema: Schema) -> int:
+        """The same of data with these columns: one answer a mean if all rows count."""
+        return self._means * (1 if self._sample(schema).group is None else 2)
+
+
+def grouped(where: str | None, *missing: float | None) -> bool:
+    """Whether rows may be left out."""
+    return where is not None or None in missing
+
+
+def check_where(where: str | None, schema: Schema) -> str | None:
+    """A condition in SQL."""
+    if where is not None:
+        if not isinstance(where, str):
+            raise InvalidArgument(f"where == {where!r}, must be a condition in SQL, as text.")
+        parse_group(where, schema)
+    return where
+
+
+def where_text(where: str | None, schema: Schema) -> str:
+    """The end of a question's text that says which rows it is about."""
+    return "" if where is None else f" where {readable(parse_group(where, schema))}"
 
 
 @dataclass
@@ -40,19 +162,32 @@ class Asker:
     asked: list[Answer] = field(default_factory=list)
     parts: list[Reading] = field(default_factory=list)
 
-    def ask(self, questions: Sequence[dict[str, Any]], *, later: Sequence[str] = ()) -> list[Answer]:
-        """Means of row expressions, given by `Guard.ask`'s arguments.
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.guard._engine.schema
+
+    def ask(
+        self,
+        questions: Sequence[dict[str, Any]],
+        *,
+        where: str | None = None,
+        later: Sequence[str] = (),
+    ) -> list[Answer]:
+        """Means of row expressions, given by `Guard.ask`'s arguments, all within one group.
 
         Expressions like the `later` ones will be asked when these are answered: nothing is paid unless all can be.
         """
-        schema = self.guard._engine.schema
-        for expression in later:
-            make_asked({"expression": expression, "bounds": (0.0, 1.0)}, schema)
-        return self.ask_prepared([make_asked(one, schema) for one in questions], len(later))
+        after = [
+            make_asked({"expression": each, "bounds": (0.0, 1.0), "missing": 0.0, "where": where}, self.schema)
+            for each in later
+        ]
+        asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
+        return self.ask_prepared(asked, sum(len(one.queries) for one in after))
 
-    def ask_prepared(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
-        """Means of questions that were checked."""
-        found = self.guard._answered(asked, later, own=False)
+    def ask_prepared(self, asked: Sequence[AnyAsked], later: int = 0, *, own: bool = False) -> list[Answer]:
+        """Means of questions that were checked; `own` if each is an answer by itself."""
+        found = self.guard._answered(asked, later, own=own)
         self.asked += [answer for answer, _ in found]
         self.parts += [part for _, parts in found for part in parts]
         return [answer for answer, _ in found]
@@ -82,6 +217,7 @@ class Asker:
             charged_information=sum(answer.charged_information for answer in self.asked),
             left=self.guard._left(),
             simulated=simulated,
+            told=tells(rule, stated.low, stated.high, bounds),
             confirmed=_all_confirmed(self.asked),
             fixes=next((answer.fixes for answer in self.asked if answer.fixes), None),
         )
@@ -122,10 +258,7 @@ class Measures(display.Told):
 
     def _blocks(self) -> list[display.Block]:
         last = list(self.answers.values())[-1]
-        rows = [
-            [name, *display.with_interval(answer.value, answer.low, answer.high)]
-            for name, answer in self.answers.items()
-        ]
+        rows = [[name, *answer._shown()] for name, answer in self.answers.items()]
         return [
             *simulation_mark(last.simulated),
             display.Title(f"{self.title}, {display.percent(last.confidence)}"),
@@ -146,16 +279,3 @@ def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
             f"bounds == {bounds!r}, must be two finite numbers (low, high), chosen without looking at the data."
         )
     return low, high
-
-
-def clipped(expression: str, bounds: tuple[float, float]) -> str:
-    """SQL of a number within its bounds; NULL is the lower one, since greatest() skips it."""
-    if not isinstance(expression, str):
-        raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
-    return f"least(greatest(({expression}), {bounds[0]!r}), {bounds[1]!r})"
-
-
-def about_missing(bounds: tuple[float, float]) -> str:
-    """What became of rows without a value."""
-    low, high = map(number, bounds)
-    return f"NULL, NaN and infinite values count as {low}, others are clipped to [{low}, {high}]."

@@ -9,21 +9,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from afresh.errors import InvalidArgument
-from afresh.queries.text import number
-from afresh.statistics.base import Asker, Measures, check_bounds
+from afresh.queries.asked import Asked, make_asked
+from afresh.queries.parse import parse
+from afresh.queries.text import number, readable
+from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_bounds, check_where, where_text
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
     """The mean of a condition or number within each of the categories, which come from the analyst, not from the data.
 
-    Two answers each, see section 12 of the guarantees.
+    Two answers each, see section 12 of the guarantees. `where` and `missing` mean what they mean to `Guard.ask`: rows
+    without the number are left out, unless `missing` says what they count as.
     """
 
     expression: str
     by: str
     categories: Sequence[Any]
     bounds: tuple[float, float] | None = None
+    where: str | None = None
+    missing: float | None = None
 
     def __post_init__(self) -> None:
         """Check that they are a list of texts or numbers."""
@@ -37,16 +42,35 @@ class GroupMeans:
         """Two answers a category."""
         return 2 * len(self.categories)
 
+    def cost(self, schema: Schema) -> int:
+        """The same."""
+        return self.price
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+        words = self._asked(schema)[0].question
+        return f"mean of {words} by {readable(parse(self.by, schema))}{where_text(self.where, schema)}"
+
+    def _asked(self, schema: Schema) -> list[Asked]:
+        inner = check_where(self.where, schema)
+        return [
+            make_asked(
+                {
+                    "expression": self.expression,
+                    "bounds": self.bounds,
+                    "where": f"({self.by}) = {_literal(category)}" + (f" AND ({inner})" if inner else ""),
+                    "missing": self.missing,
+                },
+                schema,
+            )
+            for category in self.categories
+        ]
+
     def measure(self, asker: Asker) -> Measures:
-        """All in one scan."""
-        found = asker.ask(
-            [
-                {"expression": self.expression, "bounds": self.bounds, "where": f"({self.by}) = {_literal(category)}"}
-                for category in self.categories
-            ]
-        )
+        """All in one scan, each an answer by itself."""
+        found = asker.ask_prepared(self._asked(asker.schema), own=True)
         names = [str(category) for category in self.categories]
-        return Measures(f"mean of {self.expression} by {self.by}", dict(zip(names, found, strict=True)))
+        return Measures(self.text(asker.schema), dict(zip(names, found, strict=True)))
 
 
 def _literal(category: Any) -> str:
@@ -60,11 +84,16 @@ def _literal(category: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
-    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it. One answer a bin."""
+class Histogram(OfRows):
+    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it. One answer a bin.
+
+    They are shares of all rows: one without a value is in no bin. With `where` they are shares of the rows that satisfy
+    it, at two answers a bin; where="x IS NOT NULL" makes them shares of the rows with a value.
+    """
 
     expression: str
     edges: Sequence[float]
+    where: str | None = None
 
     def __post_init__(self) -> None:
         """Check that edges rise."""
@@ -77,24 +106,39 @@ class Histogram:
         check_bounds((edges[0], edges[-1]))
 
     @property
-    def price(self) -> int:
-        """One answer a bin."""
+    def _means(self) -> int:
         return len(self.edges) - 1
+
+    @property
+    def _grouped(self) -> bool:
+        return self.where is not None
+
+    def _sample(self, schema: Schema) -> Sample:
+        return Sample((), check_where(self.where, schema))
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+        return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
     def measure(self, asker: Asker) -> Measures:
         """All in one scan; no share can be more than the others leave."""
+        sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
         edges = [float(edge) for edge in self.edges]
         x, last = self.expression, len(edges) - 2
         found = asker.ask(
             [
                 {"expression": f"({x}) >= {a!r} AND ({x}) {'<=' if i == last else '<'} {b!r}"}
                 for i, (a, b) in enumerate(itertools.pairwise(edges))
-            ]
+            ],
+            where=sample.group,
         )
         bins = {}
         for i, answer in enumerate(found):
             name = f"[{number(edges[i])}, {number(edges[i + 1])}{']' if i == last else ')'}"
-            words = f"share of {self.expression} in {name}"
-            told = asker.answer(words, "bin", {"bin": i}, (0.0, 1.0), answer.missing)
+            words = f"share of rows with {readable(parse(x, asker.schema))} in {name}{of}"
+            told = asker.answer(words, "bin", {"bin": i, **sample.parameters}, (0.0, 1.0), _IN_NO_BIN)
             bins[name] = replace(told, charged=answer.charged, charged_information=answer.charged_information)
-        return Measures(f"histogram of {self.expression}", bins)
+        return Measures(self.text(asker.schema), bins)
+
+
+_IN_NO_BIN = "A row without a value is in no bin."

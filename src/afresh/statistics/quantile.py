@@ -9,14 +9,17 @@ from afresh.answer import Answer
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.reading import Number
 from afresh.rules import QuantileSearch
-from afresh.statistics.base import Asker, about_missing, check_bounds, clipped
+from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, grouped, variable, where_text
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
-    """The smallest number c with P(x <= c) >= level, from at most `answers` answers about shares P(x <= c).
+class Quantile(OfRows):
+    """The smallest number c with P(x <= c) >= level, from the shares P(x <= c) at no more than `points` points c.
 
-    An answer whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
+    Rows without the number are left out, unless `missing` says what they count as; `where` asks for the quantile within
+    the rows that satisfy it. In both cases a point costs two answers instead of one.
+
+    A share whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
     the level, that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. Points
     are halved until one is undecided; from there the two ends are searched in turns.
     """
@@ -24,36 +27,51 @@ class Quantile:
     expression: str
     level: float
     bounds: tuple[float, float]
-    answers: int = 12
+    points: int = 12
+    where: str | None = None
+    missing: float | None = None
 
     def __post_init__(self) -> None:
         """Check what needs no data."""
         if not (isinstance(self.level, Real) and 0 < self.level < 1):
             raise InvalidArgument(f"level == {self.level!r}, must be between 0 and 1.")
-        if isinstance(self.answers, bool) or not isinstance(self.answers, int) or self.answers < 1:
-            raise InvalidArgument(f"answers == {self.answers!r}, must be a whole number, at least 1.")
+        if isinstance(self.points, bool) or not isinstance(self.points, int) or self.points < 1:
+            raise InvalidArgument(f"points == {self.points!r}, must be a whole number, at least 1.")
 
     @property
-    def price(self) -> int:
-        """The most answers; a short budget ends the search earlier, with a wider interval."""
-        return self.answers
+    def _means(self) -> int:
+        """One at each point; a short budget ends the search earlier, with a wider interval."""
+        return self.points
+
+    @property
+    def _grouped(self) -> bool:
+        return grouped(self.where, self.missing)
+
+    def _sample(self, schema: Schema) -> Sample:
+        given = variable(self.expression, self.bounds, self.missing, schema)
+        return Sample((given,), check_where(self.where, schema))
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+        words = self._sample(schema).variables[0].text
+        return f"{self.level!r} quantile of {words}{where_text(self.where, schema)}"
 
     def measure(self, asker: Asker) -> Answer:
         """Search, then read the interval off the points that were decided."""
-        bounds = check_bounds(self.bounds)
-        search, points = QuantileSearch(*bounds, level=self.level), []
-        for step in range(self.answers):
+        sample, text = self._sample(asker.schema), self.text(asker.schema)
+        (x,) = sample.variables
+        search, points = QuantileSearch(*x.bounds, level=self.level), []
+        for step in range(self.points):
             point = search.next(step)
             if point is None:
                 break
             try:
-                (share,) = asker.ask([{"expression": f"{clipped(self.expression, bounds)} <= {point!r}"}])
+                (share,) = asker.ask([{"expression": f"{x.sql} <= {point!r}"}], where=sample.group)
             except BudgetExhausted:
                 if step == 0:
                     raise
                 break
             points.append(point)
             search.note(point, Number(share.value, share.low, share.high))
-        parameters = {"level": float(self.level), "bounds": list(bounds), "points": points}
-        name = f"{self.level:g} quantile of {self.expression}"
-        return asker.answer(name, "quantile", parameters, bounds, about_missing(bounds))
+        parameters = {"level": float(self.level), "bounds": list(x.bounds), "points": points, **sample.parameters}
+        return asker.answer(text, "quantile", parameters, x.bounds, sample.about_missing)

@@ -8,15 +8,26 @@ Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from afresh.answer import Answer
 from afresh.errors import InvalidArgument
 from afresh.reading import Number
 from afresh.rules import Centre
-from afresh.statistics.base import Asker, about_missing, check_bounds, clipped
+from afresh.statistics.base import (
+    Asker,
+    OfRows,
+    Sample,
+    Schema,
+    Variable,
+    check_bounds,
+    check_where,
+    grouped,
+    variable,
+    where_text,
+)
 
 _FARTHEST = 1e150  # between bounds; its square is still a number, as is that of its inverse
 _Bounds = tuple[float, float]
@@ -27,138 +38,167 @@ _Questions = list[dict[str, Any]]
 class _Column:
     """A bounded number of a row, and what was released of its mean."""
 
-    expression: str
+    variable: Variable
     centre: Centre
 
     @property
     def centred(self) -> str:
         """SQL of x - v, as long for every v."""
-        return f"({clipped(self.expression, self.centre.bounds)} - ({self.centre.mean.value!r:>24}))"
+        return f"({self.variable.sql} - ({self.centre.mean.value!r:>24}))"
 
     @property
     def square(self) -> dict[str, Any]:
         """The question E (x - v)^2."""
         reach = self.centre.reach
-        return {"expression": f"{self.centred} * {self.centred}", "bounds": (0.0, reach * reach)}
+        return {"expression": f"{self.centred} * {self.centred}", "bounds": (0.0, reach * reach), "missing": 0.0}
 
 
-def _ask_around_means(
-    asker: Asker, given: Sequence[tuple[str, _Bounds]], around: Callable[[list[_Column]], _Questions]
-) -> None:
+def _ask_around_means(asker: Asker, sample: Sample, around: Callable[[list[_Column]], _Questions]) -> None:
     """An answer for each mean, then those of `around` the means.
 
     All of them are charged, or none, unless somebody else spends the rest of the budget in between.
     """
-    later = around([_Column(x, Centre(bounds, Number(-1.0, 0.0, 0.0))) for x, bounds in given])  # longest with a sign
+    given = sample.variables
+    later = around([_Column(x, Centre(x.bounds, Number(-1.0, 0.0, 0.0))) for x in given])  # longest with a sign
     means = asker.ask(
-        [{"expression": clipped(x, bounds), "bounds": bounds} for x, bounds in given],
+        [{"expression": x.sql, "bounds": x.bounds, "missing": x.bounds[0]} for x in given],
+        where=sample.group,
         later=[question["expression"] for question in later],
     )
-    asker.ask(
-        around(
-            [
-                _Column(x, Centre(bounds, Number(mean.value, mean.low, mean.high)))
-                for (x, bounds), mean in zip(given, means, strict=True)
-            ]
-        )
-    )
+    columns = [
+        _Column(x, Centre(x.bounds, Number(mean.value, mean.low, mean.high)))
+        for x, mean in zip(given, means, strict=True)
+    ]
+    asker.ask(around(columns), where=sample.group)
 
 
-def _check_squared(bounds: _Bounds) -> _Bounds:
+def _squared(expression: str, bounds: _Bounds, missing: float | None, schema: Schema) -> Variable:
+    """A number whose square is one."""
     low, high = check_bounds(bounds)
     if not 1 / _FARTHEST < high - low < _FARTHEST:
         raise InvalidArgument(
             f"bounds == {bounds!r} are too far apart or too near for the square of their distance to be a number; "
             "measure in other units."
         )
-    return low, high
+    return variable(expression, bounds, missing, schema)
 
 
 @dataclass(frozen=True, slots=True)
-class Variance:
-    """The variance of a number of a row."""
+class Variance(OfRows):
+    """The variance of a number of a row, over the rows that have it.
+
+    With `where` over those that satisfy it; with `missing` rows without the number count as that.
+    """
 
     expression: str
     bounds: tuple[float, float]
-    price = 2
+    where: str | None = None
+    missing: float | None = None
+    _name: ClassVar[str] = "variance"
+    _means: ClassVar[int] = 2
+
+    @property
+    def _grouped(self) -> bool:
+        return grouped(self.where, self.missing)
+
+    def _sample(self, schema: Schema) -> Sample:
+        given = _squared(self.expression, self.bounds, self.missing, schema)
+        return Sample((given,), check_where(self.where, schema))
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+        return f"{self._name} of {self._sample(schema).variables[0].text}{where_text(self.where, schema)}"
+
+    def _most(self, width: float) -> float:
+        return (width / 2) ** 2
 
     def measure(self, asker: Asker) -> Answer:
         """The mean, then the mean square around it."""
-        bounds = _ask_square(asker, self.expression, self.bounds)
-        scale = 0.0, ((bounds[1] - bounds[0]) / 2) ** 2
-        parameters = {"bounds": list(bounds)}
-        return asker.answer(f"variance of {self.expression}", "variance", parameters, scale, about_missing(bounds))
+        sample, text = self._sample(asker.schema), self.text(asker.schema)
+        _ask_around_means(asker, sample, lambda columns: [column.square for column in columns])
+        low, high = sample.variables[0].bounds
+        parameters = {"bounds": [low, high], **sample.parameters}
+        return asker.answer(text, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
+
+
+class StandardDeviation(Variance):
+    """The standard deviation of a number of a row, over the rows that have it.
+
+    With `where` over those that satisfy it; with `missing` rows without the number count as that.
+    """
+
+    __slots__ = ()
+    _name = "standard deviation"
+
+    def _most(self, width: float) -> float:
+        return width / 2
 
 
 @dataclass(frozen=True, slots=True)
-class StandardDeviation:
-    """The standard deviation of a number of a row."""
+class Covariance(OfRows):
+    """The covariance of two numbers of a row, over the rows that have both.
 
-    expression: str
-    bounds: tuple[float, float]
-    price = 2
-
-    def measure(self, asker: Asker) -> Answer:
-        """The square root of the variance."""
-        bounds = _ask_square(asker, self.expression, self.bounds)
-        scale = 0.0, (bounds[1] - bounds[0]) / 2
-        name, parameters = f"standard deviation of {self.expression}", {"bounds": list(bounds)}
-        return asker.answer(name, "standard deviation", parameters, scale, about_missing(bounds))
-
-
-def _ask_square(asker: Asker, expression: str, bounds: _Bounds) -> _Bounds:
-    checked = _check_squared(bounds)
-    _ask_around_means(asker, [(expression, checked)], lambda columns: [column.square for column in columns])
-    return checked
-
-
-@dataclass(frozen=True, slots=True)
-class _OfTwo:
-    """A statistic of two numbers of a row."""
+    With `where` over those that satisfy it; with `missing_x` or `missing_y` rows without that number count as this.
+    """
 
     x: str
     y: str
     bounds_x: tuple[float, float]
     bounds_y: tuple[float, float]
+    where: str | None = None
+    missing_x: float | None = None
+    missing_y: float | None = None
+    _name: ClassVar[str] = "covariance"
+    _means: ClassVar[int] = 4
 
-    def _measure(self, asker: Asker, name: str, around: Callable[[list[_Column]], _Questions]) -> Answer:
-        x, y = _check_squared(self.bounds_x), _check_squared(self.bounds_y)
-        _ask_around_means(asker, [(self.x, x), (self.y, y)], around)
-        most = 1.0 if name == "correlation" else math.prod((high - low) / 2 for low, high in (x, y))
-        missing = f"x: {about_missing(x)} y: {about_missing(y)}"
-        parameters = {"x": list(x), "y": list(y)}
-        return asker.answer(f"{name} of {self.x} and {self.y}", name, parameters, (-most, most), missing)
+    @property
+    def _grouped(self) -> bool:
+        return grouped(self.where, self.missing_x, self.missing_y)
 
+    def _sample(self, schema: Schema) -> Sample:
+        x = _squared(self.x, self.bounds_x, self.missing_x, schema)
+        y = _squared(self.y, self.bounds_y, self.missing_y, schema)
+        return Sample((x, y), check_where(self.where, schema))
 
-class Covariance(_OfTwo):
-    """The covariance of two numbers of a row."""
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable."""
+        x, y = self._sample(schema).variables
+        return f"{self._name} of {x.text} and {y.text}{where_text(self.where, schema)}"
 
-    __slots__ = ()
-    price = 4
+    def _most(self, *widths: float) -> float:
+        return math.prod(width / 2 for width in widths)
+
+    def _around(self, columns: list[_Column]) -> _Questions:
+        """The questions of the positive and the negative part of (x - v)(y - w)."""
+        x, y = columns
+        product_of, scale = f"{x.centred} * {y.centred}", (0.0, x.centre.reach * y.centre.reach)
+        return [
+            {"expression": f"greatest({product_of}, 0)", "bounds": scale, "missing": 0.0},
+            {"expression": f"greatest(-({product_of}), 0)", "bounds": scale, "missing": 0.0},
+        ]
 
     def measure(self, asker: Asker) -> Answer:
-        """Both means, then the positive and the negative part of the product around them."""
-        return self._measure(asker, "covariance", _products)
+        """Both means, then what is asked around them."""
+        sample, text = self._sample(asker.schema), self.text(asker.schema)
+        _ask_around_means(asker, sample, self._around)
+        x, y = (each.bounds for each in sample.variables)
+        most = self._most(x[1] - x[0], y[1] - y[0])
+        parameters = {"x": list(x), "y": list(y), **sample.parameters}
+        return asker.answer(text, self._name, parameters, (-most, most), sample.about_missing)
 
 
-class Correlation(_OfTwo):
-    """The correlation of two numbers of a row."""
+class Correlation(Covariance):
+    """The correlation of two numbers of a row, over the rows that have both.
+
+    With `where` over those that satisfy it; with `missing_x` or `missing_y` rows without that number count as this.
+    """
 
     __slots__ = ()
-    price = 6
+    _name = "correlation"
+    _means = 6
 
-    def measure(self, asker: Asker) -> Answer:
-        """The covariance over the root of both variances."""
-        return self._measure(
-            asker, "correlation", lambda columns: [*_products(columns), *(column.square for column in columns)]
-        )
+    def _most(self, *widths: float) -> float:
+        return 1.0
 
-
-def _products(columns: list[_Column]) -> _Questions:
-    """The questions of the positive and the negative part of (x - v)(y - w)."""
-    x, y = columns
-    product_of, scale = f"{x.centred} * {y.centred}", (0.0, x.centre.reach * y.centre.reach)
-    return [
-        {"expression": f"greatest({product_of}, 0)", "bounds": scale},
-        {"expression": f"greatest(-({product_of}), 0)", "bounds": scale},
-    ]
+    def _around(self, columns: list[_Column]) -> _Questions:
+        return [*Covariance._around(self, columns), *(column.square for column in columns)]
