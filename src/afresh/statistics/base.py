@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from afresh import display
+from afresh import checks, display
 from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
-from afresh.errors import InvalidArgument
 from afresh.queries.asked import make_asked
 from afresh.queries.text import number
 
@@ -135,23 +133,9 @@ class Measures(display.Told):
         ]
 
 
-def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Two finite numbers in order."""
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not (low < high and math.isfinite(high - low)):
-        raise InvalidArgument(
-            f"bounds == {bounds!r}, must be two finite numbers (low, high), chosen without looking at the data."
-        )
-    return low, high
-
-
 def clipped(expression: str, bounds: tuple[float, float]) -> str:
     """SQL of a number within its bounds; NULL is the lower one, since greatest() skips it."""
-    if not isinstance(expression, str):
-        raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
+    checks.text("expression", expression, "SQL, as text")
     return f"least(greatest(({expression}), {bounds[0]!r}), {bounds[1]!r})"
 
 

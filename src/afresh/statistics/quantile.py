@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
+from afresh import checks
 from afresh.answer import Answer
-from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.errors import BudgetExhausted
 from afresh.reading import Number
 from afresh.rules import QuantileSearch
-from afresh.statistics.base import Asker, about_missing, check_bounds, clipped
+from afresh.statistics.base import Asker, about_missing, clipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,9 @@ class Quantile:
 
     def __post_init__(self) -> None:
         """Check what needs no data."""
-        if not (isinstance(self.level, Real) and 0 < self.level < 1):
-            raise InvalidArgument(f"level == {self.level!r}, must be between 0 and 1.")
-        if isinstance(self.answers, bool) or not isinstance(self.answers, int) or self.answers < 1:
-            raise InvalidArgument(f"answers == {self.answers!r}, must be a whole number, at least 1.")
+        object.__setattr__(self, "level", checks.between_0_and_1("level", self.level))
+        object.__setattr__(self, "answers", checks.whole("answers", self.answers, 1))
+        object.__setattr__(self, "bounds", checks.bounds("bounds", self.bounds))
 
     @property
     def price(self) -> int:
@@ -40,7 +39,7 @@ class Quantile:
 
     def measure(self, asker: Asker) -> Answer:
         """Search, then read the interval off the points that were decided."""
-        bounds = check_bounds(self.bounds)
+        bounds = self.bounds
         search, points = QuantileSearch(*bounds, level=self.level), []
         for step in range(self.answers):
             point = search.next(step)
@@ -54,6 +53,6 @@ class Quantile:
                 break
             points.append(point)
             search.note(point, Number(share.value, share.low, share.high))
-        parameters = {"level": float(self.level), "bounds": list(bounds), "points": points}
+        parameters = {"level": self.level, "bounds": list(bounds), "points": points}
         name = f"{self.level:g} quantile of {self.expression}"
         return asker.answer(name, "quantile", parameters, bounds, about_missing(bounds))

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from afresh import checks
 from afresh.answer import Answer
-from afresh.errors import InvalidArgument
 from afresh.reading import Number
 from afresh.rules import Centre
-from afresh.statistics.base import Asker, about_missing, check_bounds, clipped
+from afresh.statistics.base import Asker, about_missing, clipped
 
 _FARTHEST = 1e150  # between bounds; its square is still a number, as is that of its inverse
 _Bounds = tuple[float, float]
@@ -65,12 +65,10 @@ def _ask_around_means(
 
 
 def _check_squared(bounds: _Bounds) -> _Bounds:
-    low, high = check_bounds(bounds)
+    low, high = checks.bounds("bounds", bounds)
     if not 1 / _FARTHEST < high - low < _FARTHEST:
-        raise InvalidArgument(
-            f"bounds == {bounds!r} are too far apart or too near for the square of their distance to be a number; "
-            "measure in other units."
-        )
+        must_be = "neither too far apart nor too near for the square of their distance to be a number; use other units"
+        raise checks.wrong("bounds", bounds, must_be)
     return low, high
 
 
