@@ -154,13 +154,13 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 
 def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
-    folder = tmp_path / re.sub(r"[/\\]", "", NAME)  # of a path with a backslash DuckDB reads nothing
+    folder = tmp_path / NAME.replace("/", "")
     folder.mkdir()
     data = folder / "a.parquet"
     frame.rename(columns={NAME: "a"}).to_parquet(data)
     asked = f'"group" <> {quoted(NAME)}'
     for code, *arguments in (
-        (0, "ask", data, asked, "--method", "calibrated", "--analyst", NAME),
+        (0, "ask", data, asked, "--method", "calibrated", "--questions", 20, "--analyst", NAME),
         (0, "charge", data, NAME, "--kl", 1e-9),
         (0, "divide", data, f"{NAME}=3"),
         (0, "log", data),
@@ -175,12 +175,18 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
         (1, "verify", folder / "none" / NAME),
         (1, "log", data, "--ledger", folder),
         (2, "plan", "--rows", NAME),
+        (2, "plan", f"--{NAME}"),
+        (2, "plan", f"--{NAME}=3"),
+        (2, "plan", "--rows", 3, NAME),
+        (2, "ask", data, asked, "--bounds", NAME),
+        (2, "lab", NAME),
         (2, NAME),
     ):
         found, out, err = run(*arguments)
         assert found == code, (arguments, err)
         check_text(out)
         check_text(re.sub("[─│╭╮╰╯]", "", err))
+    assert (folder / "r.json").read_text(encoding="utf-8").isascii()
     check_html((folder / "r.html").read_text(encoding="utf-8"))
     check_markdown((folder / "r.md").read_text(encoding="utf-8"))
 

@@ -45,7 +45,7 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
             "information at all and cannot be charged: ask other rows instead."
         )
     ((kind, value),) = given.items()
-    value = checks.number(kind, value, "a number from 1e-100 to 1e100", least=1e-100, most=1e100)
+    value = checks.number(kind, value, "a positive number, from 1e-100 to 1e100", least=1e-100, most=1e100)
     m = plan.rows if rows is None else checks.whole("rows", rows, 1, plan.rows, ", those of the data")
     count = checks.whole("count", count, 1)
     return _converted(plan, revealed, kind, value, m, count)
