@@ -75,7 +75,9 @@ def whole(name: str, value: object, least: int, most: int = MOST, where: str = "
         found = None
     if found is not None and least <= found <= most:
         return found
-    raise wrong(name, value, f"a whole number from {least:,} to {most:,}{where}")
+    must_be = "a whole number, " if found is None else ""
+    must_be += f"at most {most:,}{where}" if found is not None and found > most else f"at least {least:,}"
+    raise wrong(name, value, must_be)
 
 
 def confidence(value: object) -> float:

@@ -79,15 +79,12 @@ def _status(path: Path) -> _Status | None:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Ctrl-C while DuckDB works is `KeyboardInterrupt`, as everywhere, and not the RuntimeError it makes of it."""
-    interrupted = False
     try:
         yield
     except RuntimeError as error:
         if "interrupt" not in str(error).lower():
             raise
-        interrupted = True
-    if interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt from None
 
 
 @dataclass(frozen=True, slots=True)
