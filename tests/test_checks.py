@@ -227,8 +227,8 @@ def test_of_a_holdout(holdout: Any, argument: str) -> None:
 @pytest.mark.parametrize("argument", ["label", "classes", "features", "loss"])
 def test_of_opening_a_holdout(frame: pd.DataFrame, argument: str) -> None:
     for value in make_odd():
-        call = lambda: afresh.holdout(frame[["a"]], frame["b"], ledger=":memory:", **{argument: value})  # noqa: B023, E731
-        only_ours(lambda: call().close(), argument)  # noqa: B023 - called at once
+        options: Any = {"ledger": ":memory:", argument: value}
+        only_ours(lambda: afresh.holdout(frame[["a"]], frame["b"], **options).close(), argument)  # noqa: B023
 
 
 MADE: dict[str, Callable[[Any], object]] = {

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import afresh
-from afresh import losses
+from afresh import losses, statistics
 from afresh.cli import main
 from afresh.errors import AfreshError
 from afresh.escaping import as_html, as_markdown, as_markdown_code, visible
@@ -108,6 +108,10 @@ def test_guard(frame: pd.DataFrame) -> None:
         shown(guard.divide({NAME: 10, "b`|<i>": 2}))
         shown(guard.budget)
         shown(guard.transcript)
+        for record in guard.transcript:
+            check_text(repr(record), 0)
+        shown(guard.measure(statistics.GroupMeans("b < 0.5", '"group"', [NAME])))
+        check_text(repr(statistics.Variance(column, bounds=(0, 1))), 0)
         receipt = guard.receipt()
         check_html(html_page(receipt))
         check_markdown(markdown_page(receipt))
