@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import afresh
-from afresh import losses
+from afresh import losses, statistics
 from afresh.cli import main
 from afresh.errors import AfreshError
 from afresh.escaping import as_html, as_markdown, as_markdown_code, visible
@@ -108,6 +108,10 @@ def test_guard(frame: pd.DataFrame) -> None:
         shown(guard.divide({NAME: 10, "b`|<i>": 2}))
         shown(guard.budget)
         shown(guard.transcript)
+        for record in guard.transcript:
+            check_text(repr(record), 0)
+        shown(guard.measure(statistics.GroupMeans("b < 0.5", '"group"', [NAME])))
+        check_text(repr(statistics.Variance(column, bounds=(0, 1))), 0)
         receipt = guard.receipt()
         check_html(html_page(receipt))
         check_markdown(markdown_page(receipt))
@@ -154,13 +158,13 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 
 def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
-    folder = tmp_path / re.sub(r"[/\\]", "", NAME)  # of a path with a backslash DuckDB reads nothing
+    folder = tmp_path / NAME.replace("/", "")
     folder.mkdir()
     data = folder / "a.parquet"
     frame.rename(columns={NAME: "a"}).to_parquet(data)
     asked = f'"group" <> {quoted(NAME)}'
     for code, *arguments in (
-        (0, "ask", data, asked, "--method", "calibrated", "--analyst", NAME),
+        (0, "ask", data, asked, "--method", "calibrated", "--questions", 20, "--analyst", NAME),
         (0, "charge", data, NAME, "--kl", 1e-9),
         (0, "divide", data, f"{NAME}=3"),
         (0, "log", data),
@@ -175,12 +179,18 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
         (1, "verify", folder / "none" / NAME),
         (1, "log", data, "--ledger", folder),
         (2, "plan", "--rows", NAME),
+        (2, "plan", f"--{NAME}"),
+        (2, "plan", f"--{NAME}=3"),
+        (2, "plan", "--rows", 3, NAME),
+        (2, "ask", data, asked, "--bounds", NAME),
+        (2, "lab", NAME),
         (2, NAME),
     ):
         found, out, err = run(*arguments)
         assert found == code, (arguments, err)
         check_text(out)
         check_text(re.sub("[─│╭╮╰╯]", "", err))
+    assert (folder / "r.json").read_text(encoding="utf-8").isascii()
     check_html((folder / "r.html").read_text(encoding="utf-8"))
     check_markdown((folder / "r.md").read_text(encoding="utf-8"))
 

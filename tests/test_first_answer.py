@@ -106,7 +106,7 @@ def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, meth
                 guard.ask("hit"),
                 guard.ask("hit", where=f"g = {len(told_to)}"),
                 guard.measure(Variance("x", (0, 1))),
-                guard.measure(Quantile("x", 0.5, (0, 1), answers=3)),
+                guard.measure(Quantile("x", 0.5, (0, 1), points=3)),
             ]
             for several in (Histogram("x", [0, 0.5, 1]), GroupMeans("hit", "g", [1, 2])):
                 found += guard.measure(several).answers.values()  # type: ignore[union-attr]

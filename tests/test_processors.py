@@ -107,7 +107,7 @@ def ask_all(guard: afresh.Guard) -> list[Any]:
         *guard.ask_many(["hit", "rare", "g < 9", {"expression": "x", "bounds": (0, 10)}]),
         guard.ask("hit", where="g = 2"),
         guard.measure(Variance("x", (0, 10))),
-        guard.measure(Quantile("x", 0.5, (0, 10), answers=4)),
+        guard.measure(Quantile("x", 0.5, (0, 10), points=4)),
     ]
     return [(answer.value, answer.low, answer.high) for answer in answers]
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from afresh import display
+from afresh import checks, display
 from afresh.answer import Interval, coverage
 from afresh.comparison import Comparison, Identical, Ranking, rank
 from afresh.difference import smallest_difference
 from afresh.errors import BudgetExhausted, InvalidArgument
-from afresh.queries.asked import check_precision
 from afresh.queries.vector import Rows, Values, VectorQuery
 from afresh.releasing import Wanted
 
@@ -71,7 +70,7 @@ def coarseness_of(holdout: Holdout, loss: Loss, precision: float | None) -> floa
         return 1.0
     low, high = loss.bounds
     widest = 2 * (high - low)  # a difference lies in [-1, 1] times the scale, an answer in [0, 1]
-    return holdout.guard._coarseness(check_precision(precision) / widest)
+    return holdout.guard._coarseness(checks.precision(precision) / widest)
 
 
 def best_of(holdout: Holdout, models: Sequence[Any], names: Sequence[str] | None, loss: Loss) -> Ranking:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from afresh import display, noise
+from afresh import checks, display, noise
 from afresh.answer import Answer, Budget, Coarser, Interval, coverage
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.ledger.base import Statement
@@ -126,9 +126,9 @@ class Guard(display.Shown):
         from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
 
         self._check_open()
-        if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
+        if isinstance(questions, str | bytes | Mapping) or (listed := checks.iterated(questions)) is None:
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
-        return self._answer_all([make_asked(question, self._engine.schema) for question in questions])
+        return self._answer_all([make_asked(question, self._engine.schema) for question in listed])
 
     def _answer_all(self, asked: Sequence[AnyAsked], later: int = 0) -> list[Answer]:
         """Answer questions that were checked, if as many `later` ones can be paid as well."""
@@ -183,7 +183,7 @@ class Guard(display.Shown):
 
         self._check_open()
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure", None)):
-            raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs no model.")
+            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs no model")
         return statistic.measure(Asker(self))
 
     def _coarseness(self, precision: float | None) -> float:
@@ -279,8 +279,7 @@ class Guard(display.Shown):
         `calibrated` admits all of these, `stabilized` only noise_sd, `split` none.
         """
         self._check_open()
-        if not isinstance(revealed, str):
-            raise InvalidArgument(f"revealed == {revealed!r}, must be words that say what was revealed.")
+        checks.text("revealed", revealed, "words that say what was revealed, for the record")
         nats = None
         if study is not None:
             head, nats = spent_by(study)
@@ -297,8 +296,12 @@ class Guard(display.Shown):
         """
         self._check_open()
         if not isinstance(shares, Mapping):
-            raise InvalidArgument(f"shares == {shares!r}, must be a mapping of names to numbers of answers.")
-        self._ledger.divide(self._terms, shares, self.analyst)
+            raise checks.wrong("shares", shares, "a mapping of names to numbers of answers")
+        divided = {
+            checks.text("analyst", name, "a name"): checks.whole(f"the share of {checks.shown(name)}", share, 0)
+            for name, share in shares.items()
+        }
+        self._ledger.divide(self._terms, divided, self.analyst)
         return self.budget
 
     @property

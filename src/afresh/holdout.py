@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from afresh import display
+from afresh import checks, display
 from afresh.errors import InvalidArgument
 from afresh.escaping import visible
 from afresh.guard import Guard
@@ -96,10 +95,9 @@ class Holdout(display.Shown):
 
     def _scores(self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None) -> list[Answer]:
         from afresh.evaluation import VectorAsked
-        from afresh.queries.asked import check_precision
 
         low, high = loss.bounds
-        enough = None if precision is None else check_precision(precision) / (high - low)
+        enough = None if precision is None else checks.precision(precision) / (high - low)
         about = f"the mean {loss.words} of the model, the smaller the better"
         which = "without a label or a valid prediction" if self.visibility == "hidden" else "whose label is missing"
         missing = f"A row {which} has the largest loss."
@@ -141,7 +139,7 @@ class Holdout(display.Shown):
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers."""
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
-            raise InvalidArgument(f"statistic == {statistic!r}, must be one of afresh.statistics that needs a model.")
+            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
         return statistic.measure_model(self, model, name)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
@@ -149,8 +147,7 @@ class Holdout(display.Shown):
         from afresh.comparing import coarseness_of
         from afresh.difference import resolution
 
-        if not (isinstance(disagreement, Real) and 0 <= disagreement <= 1):
-            raise InvalidArgument(f"disagreement == {disagreement!r}, must be a share of rows, from 0 to 1.")
+        disagreement = checks.share("disagreement", disagreement, ", a share of rows")
         low, high = self.loss.bounds
         coarseness = coarseness_of(self, self.loss, precision)
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.threads import for_all, slices
 
@@ -115,12 +117,11 @@ def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
     """Declared classes, at least two, all different."""
     if classes is None:
         return None
-    if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray):
-        raise InvalidArgument(f"classes == {classes!r}, must be a list of the labels' classes.")
-    found = tuple(_python(value) for value in classes)
-    if len(found) < 2 or not all(map(_is_scalar, found)) or len(set(found)) < len(found):
-        raise InvalidArgument(f"classes == {list(found)!r}, must be at least two values, all different.")
-    return found
+    found = tuple(map(_python, checks.listed("classes", classes, "a list of the labels' classes")))
+    with suppress(Exception):  # an object whose own code fails
+        if len(found) > 1 and all(map(_is_scalar, found)) and len(set(found)) == len(found):
+            return found
+    raise checks.wrong("classes", list(found), "at least two values, all different")
 
 
 def _is_scalar(value: Any) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import getpass
-import operator
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from afresh import noise
+from afresh import checks, noise
 from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMismatch
 from afresh.guard import Guard
 from afresh.ledger.known import plain
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_QUESTIONS = 100
 DEFAULT_CONFIDENCE = 0.95
+_LARGEST_SEED = 2**128
 WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
 
 
@@ -74,7 +74,8 @@ def open(  # the name a newcomer expects: afresh.open
 
     wanted = check_wishes(questions, confidence, method, answers, guesser, METHODS)
     who = _check_analyst(analyst)
-    _check_words(new_rows)
+    if new_rows is not None:
+        checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     check_made_up(data, seed, made_up)
     engine = open_engine(data, table)
@@ -106,10 +107,7 @@ def open(  # the name a newcomer expects: afresh.open
 
 
 def _check_seed(seed: int, ledger: object) -> int:
-    try:
-        seed = operator.index(seed)
-    except TypeError:
-        raise InvalidArgument(f"simulation_seed == {seed!r}, must be a whole number.") from None
+    seed = checks.whole("simulation_seed", seed, -_LARGEST_SEED, _LARGEST_SEED)
     if ledger is not None:
         raise InvalidArgument("a simulation keeps no ledger; leave out ledger= or simulation_seed=.")
     return seed
@@ -117,8 +115,8 @@ def _check_seed(seed: int, ledger: object) -> int:
 
 def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
     """Refuse to simulate on rows that somebody may guard: a simulation gives their exact means away."""
-    if made_up not in (True, False):
-        raise InvalidArgument(f"made_up == {made_up!r}, must be True or False.")
+    if not isinstance(made_up, bool):
+        raise checks.wrong("made_up", made_up, "True or False")
     if seed is None:
         if made_up:
             raise InvalidArgument("made_up == True, but only a simulation needs that; give simulation_seed= as well.")
@@ -137,13 +135,6 @@ def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
         )
 
 
-def _check_words(new_rows: str | None) -> None:
-    if new_rows is not None and (not isinstance(new_rows, str) or not new_rows.strip()):
-        raise InvalidArgument(
-            f"new_rows == {new_rows!r}, must say in words what makes these rows other ones than those opened before."
-        )
-
-
 def _check_analyst(analyst: str | None) -> str:
     if analyst is None:
         analyst = os.environ.get("AFRESH_ANALYST")
@@ -152,9 +143,7 @@ def _check_analyst(analyst: str | None) -> str:
             return getpass.getuser()
         except (OSError, KeyError):  # no such user, as in some containers
             return "unknown"
-    if not isinstance(analyst, str) or not analyst.strip():
-        raise InvalidArgument(f"analyst == {analyst!r}, must be a name.")
-    return analyst
+    return checks.text("analyst", analyst, "a name")
 
 
 def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool, seed: int | None) -> Ledger:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from afresh import checks
 from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard import Guard
 from afresh.holdout import Holdout, Recipe
@@ -65,10 +66,9 @@ def holdout(
     from afresh.opening import check_made_up
     from afresh.opening import open as open_guard
 
-    if not isinstance(label, str):
-        raise InvalidArgument(f"label == {label!r}, must be the name of a column.")
-    if features not in ("public", "hidden"):
-        raise InvalidArgument(f"features == {features!r}, must be 'public' or 'hidden'; the table itself comes first.")
+    checks.text("label", label, "the name of a column")
+    if not isinstance(features, str) or features not in ("public", "hidden"):
+        raise checks.wrong("features", features, "'public' or 'hidden'; the table itself comes first")
     made, declared = make_loss(loss), check_classes(classes)
     opening = {
         "questions": questions,
@@ -84,7 +84,11 @@ def holdout(
         "made_up": made_up,
     }
     if isinstance(data, Guard):
-        if y is not None or ledger is not None or any(value not in (None, False) for value in opening.values()):
+        if (
+            y is not None
+            or ledger is not None
+            or any(value is not None and value is not False for value in opening.values())
+        ):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
         return _hold(data, label, declared, made, features)
     if y is not None and isinstance(data, str | os.PathLike):
@@ -94,7 +98,7 @@ def holdout(
             f"data of type {type(data).__name__} have no columns; pass the labels as well: holdout(X, y)."
         )
     if isinstance(y, str):
-        raise InvalidArgument(f"y == {y!r}, must be the labels, one for each row; a column is named with label={y!r}.")
+        raise checks.wrong("y", y, f"the labels, one for each row; a column is named with label={checks.shown(y)}")
     if y is not None and hasattr(type(data), "columns"):  # it is a table in memory from here on
         check_made_up(data, simulation_seed, made_up)
     given, table = (None, data) if y is None else (data, _with_label(data, y, label))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
 from afresh.theory.stability import fixed_gaussian_charge
@@ -44,17 +45,10 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
             "information at all and cannot be charged: ask other rows instead."
         )
     ((kind, value),) = given.items()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise InvalidArgument(f"{kind} == {value!r}, must be a positive number.")
-    m = plan.rows if rows is None else rows
-    if isinstance(m, bool) or not isinstance(m, int) or not 1 <= m <= plan.rows:
-        raise InvalidArgument(f"rows == {rows!r}, must be a whole number from 1 to {plan.rows}, those of the data.")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidArgument(f"count == {count!r}, must be a whole number, at least 1.")
-    try:
-        return _converted(plan, revealed, kind, float(value), m, count)
-    except ArithmeticError:
-        raise InvalidArgument(f"these values of {kind} and count give no finite charge.") from None
+    value = checks.number(kind, value, "a positive number, from 1e-100 to 1e100", least=1e-100, most=1e100)
+    m = plan.rows if rows is None else checks.whole("rows", rows, 1, plan.rows, ", those of the data")
+    count = checks.whole("count", count, 1)
+    return _converted(plan, revealed, kind, value, m, count)
 
 
 def _converted(plan: Plan, revealed: str, kind: str, value: float, m: int, count: int) -> Outside:
@@ -105,7 +99,7 @@ def spent_by(study: object) -> tuple[str, float]:
         try:
             study = loads(Path(study).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise InvalidArgument(f"study == {study!r}, must be the receipt of a guard, or its file.") from None
+            raise checks.wrong("study", study, "the receipt of a guard, or its file") from None
     outcome = verify(study)
     assert isinstance(study, dict)
     if not outcome.passed:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from afresh import display
+from afresh import checks, display
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
@@ -22,7 +22,7 @@ from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.plan_search import Planner, fewest_rows, most_questions
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
-from afresh.wishes import check_confidence, check_count, check_guesser, check_method, complement
+from afresh.wishes import check_guesser, complement
 
 # The methods that carry a certificate, with the section of docs/guarantees.md that proves it.
 PLANNERS: Mapping[str, Planner] = {
@@ -151,8 +151,8 @@ class Plan(display.Shown):
 
     def half_width(self, mean: float = 0.5, coarseness: float = 1.0) -> float:
         """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1]."""
-        if not 0 <= mean <= 1:
-            raise InvalidArgument(f"mean == {mean}, must be in [0, 1]: rescale by the bounds first.")
+        mean = checks.share("mean", mean, ": rescale by the bounds first")
+        coarseness = checks.number("coarseness", coarseness, "a number from 1 to 1e6", least=1, most=1e6)
         return self.at(coarseness).half_width(mean)
 
     def at(self, coarseness: float) -> Mechanism:
@@ -316,27 +316,25 @@ def plan(
     there may be when some are asked coarser, at a lower charge; it makes every interval a little wider. `guesser`, with
     method="guess-and-check" only, is the mechanism that guesses, "stabilized" (default) or "calibrated".
     """
-    failure = complement(check_confidence(confidence))
-    planners = PLANNERS if method is None else {method: METHODS[check_method(method, METHODS)]}
+    failure = complement(checks.confidence(confidence))
+    planners = PLANNERS if method is None else {method: METHODS[checks.one_of("method", method, METHODS)]}
     if guesser is not None:
         guessing = partial(plan_guess_and_check, guesser=check_guesser(guesser, method))
         planners = {GuessAndCheck.method: _equal(guessing)}
     if rows is not None:
-        rows = check_count("rows", rows, FEWEST_ROWS)
+        rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
-        questions = check_count("questions", questions, 1)
+        questions = checks.whole("questions", questions, 1)
     if answers is not None:
         if questions is None:
             raise InvalidArgument("answers needs questions, of which it is at least as many.")
-        answers = check_count("answers", answers, questions)
+        answers = checks.whole("answers", answers, questions)
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
         return Plan(_narrowest(planners, rows, questions, failure, answers))
-    if not 0 < width < 0.5:
-        raise InvalidArgument(f"width == {width}, must be in (0, 0.5): ±0.5 is promised by saying nothing.")
-    if not 0 <= mean <= 1:
-        raise InvalidArgument(f"mean == {mean}, must be in [0, 1].")
+    must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
+    width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give either rows or questions, not both and not neither.")
     if rows is not None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 
 from afresh import display
+from afresh.checks import MOST
 from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import Mechanism
-from afresh.wishes import MOST
 
 Planner = Callable[[int, int, float, int | None], Mechanism | None]
 

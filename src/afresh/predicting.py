@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -59,12 +60,8 @@ def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
 
 def check_names(names: Sequence[Any]) -> None:
     """Names that a record can hold."""
-    from afresh.ledger.base import check_text
-
     for name in names:
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidArgument(f"name == {name!r}, must be words.")
-        check_text("name", name)
+        checks.text("name", name, "words")
 
 
 def is_model(candidate: Any) -> bool:

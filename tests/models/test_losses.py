@@ -325,7 +325,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Pinball(clip=1, quantile=1.0), "between 0 and 1"),
         (lambda: Cost(((1, 2, 3), (1, 2, 3))), "square"),
         (lambda: Pinball(clip=1, quantile="high"), "between 0 and 1"),  # type: ignore[arg-type]
-        (lambda: Cost(((1, 1), (1, 1))), "all the same"),
+        (lambda: Cost(((1, 1), (1, 1))), "at least two sizes"),
         (lambda: Cost("ab"), "square"),  # type: ignore[arg-type]
         (lambda: Cost([[0, 1], [1]]), "square"),  # type: ignore[arg-type]
         (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),

@@ -31,7 +31,7 @@ def main() -> None:
                 guard.ask_many(["churned", "tenure < 3", {"expression": "amount", "bounds": (0, 500)}])
                 guard.ask("churned", where="tenure = 2")
                 guard.measure(Variance("amount", (0, 500)))
-                guard.measure(Quantile("amount", 0.5, (0, 500), answers=3))
+                guard.measure(Quantile("amount", 0.5, (0, 500), points=3))
                 if method in ("stabilized", "calibrated"):
                     guard.ask("tenure > 5", precision=0.2)
                     guard.charge("a mean in the 2025 report", noise_sd=0.2)

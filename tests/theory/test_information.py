@@ -187,7 +187,7 @@ def test_pvalues_are_vectorised_and_their_ends_are_right() -> None:
 
 @pytest.mark.parametrize(("p", "nats"), [(-0.1, 1), (1.1, 1), (math.nan, 1), (0.1, -1), (0.1, math.nan)])
 def test_pvalues_refuse(p: float, nats: float) -> None:
-    with pytest.raises(InvalidArgument, match="needs"):
+    with pytest.raises(InvalidArgument, match="must be"):
         correct_pvalue(p, nats)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from afresh import errors
 from afresh.cli import lab, steward
@@ -41,8 +42,16 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Run the command line, and turn errors into a message and an exit code."""
+    code = 0
     try:
-        app()
+        found = app(standalone_mode=False)
+        code = found if isinstance(found, int) else 0  # of --help, say, or 130 of Ctrl-C
+    except TyperException as error:
+        if message := _usage(error):
+            print(message, file=sys.stderr)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(EXIT_ERROR)
     except OSError as error:
         print(f"afresh: {visible(error)}", file=sys.stderr)
         sys.exit(EXIT_ERROR)
@@ -51,7 +60,16 @@ def main() -> NoReturn:
         for note in getattr(error, "__notes__", ()):
             print(f"  {visible(note)}", file=sys.stderr)
         sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
-    sys.exit(0)
+    sys.exit(code)
+
+
+def _usage(error: TyperException) -> str:
+    """What is wrong with the arguments, which it quotes; nothing where help was printed because there are none."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""
+    context = getattr(error, "ctx", None)
+    command = "afresh" if context is None else context.command_path
+    return f"afresh: {visible(error.format_message())}\n  Try: {visible(command)} --help"
 
 
 def _version(wanted: bool) -> None:

@@ -52,10 +52,12 @@ def coverage(
 
     Example: afresh lab coverage --rows 2000 --questions 200 --mechanism stabilized --mechanism empirical
     """
+    from afresh import checks
     from afresh.lab import coverage as table
     from afresh.lab.analysts import ANALYSTS
     from afresh.lab.mechanisms import MECHANISMS
     from afresh.lab.population import POPULATIONS
+    from afresh.wishes import complement
 
     wanted = table.trials(
         rows,
@@ -63,7 +65,7 @@ def coverage(
         mechanism or tuple(MECHANISMS),
         analyst or tuple(ANALYSTS),
         population or tuple(POPULATIONS),
-        round(1 - confidence, 12),
+        complement(checks.confidence(confidence)),
         seed,
     )
     for trial in wanted:

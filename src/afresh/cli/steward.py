@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh import errors
+from afresh import checks, errors
 from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show
 from afresh.escaping import visible
 
@@ -62,8 +63,8 @@ def divide(
     parsed: dict[str, int] = {}
     for share in shares:
         name, separator, count = share.rpartition("=")
-        if not separator or not name.strip() or not count.isdecimal():
-            raise errors.InvalidArgument(f"{share!r} must be of the form NAME=K, for example ann=400.")
+        if not separator or not name.strip() or not re.fullmatch(r"\d{1,15}", count):
+            raise checks.wrong("share", share, "of the form NAME=K, for example ann=400")
         if name in parsed:
             raise errors.InvalidArgument(f"{name!r} is named twice.")
         parsed[name] = int(count)
@@ -91,7 +92,7 @@ def receipt(
         raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name and its own ending.")
     with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
         made = guard.receipt()
-    pages = {out: json.dumps(made, indent=1, ensure_ascii=False), out.with_suffix(".html"): as_html(made)}
+    pages = {out: json.dumps(made, indent=1), out.with_suffix(".html"): as_html(made)}
     if markdown:
         pages[out.with_suffix(".md")] = as_markdown(made)
     for path, text in pages.items():

@@ -79,15 +79,12 @@ def _status(path: Path) -> _Status | None:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Ctrl-C while DuckDB works is `KeyboardInterrupt`, as everywhere, and not the RuntimeError it makes of it."""
-    interrupted = False
     try:
         yield
     except RuntimeError as error:
         if "interrupt" not in str(error).lower():
             raise
-        interrupted = True
-    if interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +112,12 @@ def open_source(
     connection = duckdb.connect(":memory:", config=config)
     try:
         with interruptible():
-            source = _load_arrow(connection, incoming) if path is None else _load_file(connection, path, table)
-            _seal(connection, source)
+            if path is None:
+                source, readable = _load_arrow(connection, incoming), None
+            else:
+                readable = _readable(path, scratch)
+                source = _load_file(connection, path, quote_text(readable), table)
+            _seal(connection, source, readable)
     except BaseException:
         connection.close()
         raise
@@ -133,14 +134,27 @@ def _path(data: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> Source:
+def _readable(path: Path, scratch: str) -> str:
+    """The path by which DuckDB finds the file, and nothing else.
+
+    To it a path is a pattern, in which a backslash separates folders: [x].parquet would be the file x.parquet, and
+    there is no way to write some names. Such a file, or one whose name is no text, is read through a link, together
+    with what DuckDB has written beside it.
+    """
+    if not re.search(r"[*?\[\\\ud800-\udfff]", path.as_posix()):
+        return str(path)
+    for ending in ("", ".wal"):
+        if (found := path.with_name(path.name + ending)).exists():
+            (Path(scratch) / f"data{ending}").symlink_to(found)
+    return str(Path(scratch) / "data")
+
+
+def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None) -> Source:
     stamp, name = Stamp.of(path), path.name.lower()
-    # a path is a glob pattern to DuckDB's readers
-    literal = quote_text(re.sub(r"([*?\[])", r"[\1]", str(path)))
     failed = False
     try:
         if name.endswith(_DUCKDB):
-            source = _attach(connection, path, table, stamp)
+            source = _attach(connection, path, literal, table, stamp)
         elif name.endswith(_PARQUET):
             # or every question would read the end of the file again
             connection.execute("SET GLOBAL parquet_metadata_cache = true")
@@ -165,8 +179,8 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, table: str | N
     return source
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None, stamp: Stamp) -> Source:
-    connection.execute(f"ATTACH {quote_text(str(path))} AS source (READ_ONLY)")
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None, stamp: Stamp) -> Source:
+    connection.execute(f"ATTACH {literal} AS source (READ_ONLY)")
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' ORDER BY ALL"
     ).fetchall()
@@ -207,15 +221,13 @@ def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
     return int(found[0])
 
 
-def _seal(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+def _seal(connection: duckdb.DuckDBPyConnection, source: Source, readable: str | None) -> None:
     """From here on SQL can reach nothing but the data, and cannot undo that."""
     for name in source.columns:
         if name.lower() == source.row:
             raise DataError(f"a column named {name!r} hides the one that tells rows apart; rename it")
-    if source.stamp:
-        path = str(source.stamp.path)
-        escaped = re.sub(r"([*?\[])", r"[\1]", path)
-        connection.execute(f"SET allowed_paths = [{quote_text(path)}, {quote_text(escaped)}]")
+    if readable is not None:
+        connection.execute(f"SET allowed_paths = [{quote_text(readable)}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 

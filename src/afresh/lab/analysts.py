@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.errors import InvalidArgument
+from afresh import checks
 from afresh.lab.population import Bit, Bits, Function, Question, Universe
 from afresh.lab.scientist import Scientist
 
@@ -289,13 +289,11 @@ ANALYSTS: dict[str, Start] = {
 
 def find_analyst(name: str) -> Start:
     """The analyst of that name; `every-M`, for any M, attacks at every M-th question."""
-    if match := re.fullmatch(r"every-([1-9]\d{0,8})", name):
+    if match := re.fullmatch(r"every-([1-9]\d{0,8})", name if isinstance(name, str) else ""):
         return partial(Aggregation, at=partial(at_every, int(match[1])))
     return find("analyst", name, ANALYSTS)
 
 
 def find(kind: str, name: str, known: dict[str, Found]) -> Found:
     """What has that name, or an error that lists all names."""
-    if name not in known:
-        raise InvalidArgument(f"{kind} == {name!r}, must be one of {', '.join(known)}.")
-    return known[name]
+    return known[checks.one_of(kind, name, known)]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from afresh import checks
 from afresh.errors import InvalidArgument, MissingExtra
 from afresh.lab.analysts import Start, World, find, find_analyst
 from afresh.lab.mechanisms import MECHANISMS, Make
@@ -41,6 +42,13 @@ class Trial:
     k: int
     failure: float = 0.05
     seed: int = 2018
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        checks.whole("n", self.n, 1)
+        checks.whole("k", self.k, 1)
+        checks.between_0_and_1("failure", self.failure)
+        checks.whole("seed", self.seed, 0, 2**64)
 
     @property
     def names(self) -> dict[str, str]:
@@ -127,6 +135,8 @@ def simulate(
     progress: Callable[[int], None] | None = None,
 ) -> list[Columns]:
     """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again."""
+    checks.whole("repeats", repeats, 1)
+    checks.whole("processes", processes, 1)
     ranges = [range(i, min(i + REPEATS_A_PART, repeats)) for i in range(0, repeats, REPEATS_A_PART)]
     parts = [_Part(trial, numbers, folder) for trial in trials for numbers in ranges]
     done = {part: part.read() for part in parts if part.exists()}

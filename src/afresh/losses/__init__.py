@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.labels import Labels
 from afresh.losses.base import Clipped, Loss
@@ -26,14 +27,13 @@ def make_loss(loss: Any) -> Loss:
     """A loss by its name, or one of the objects above."""
     if isinstance(loss, str):
         if loss not in _NAMED:
-            raise InvalidArgument(
-                f"loss == {loss!r}, must be one of {', '.join(map(repr, _NAMED))}, or an object such as "
-                "afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom."
-            )
+            named = ", ".join(map(repr, _NAMED))
+            objects = "an object such as afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom"
+            raise checks.wrong("loss", loss, f"one of {named}, or {objects}")
         return _NAMED[loss]()
     if isinstance(loss, ZeroOne | Clipped | Brier | Cost | Custom):
         return loss
-    raise InvalidArgument(f"loss == {loss!r}, must be a name or one of afresh.losses; wrap a function in Custom.")
+    raise checks.wrong("loss", loss, "a name or one of afresh.losses; wrap a function in Custom")
 
 
 def settle(loss: Loss, labels: Labels) -> Loss:

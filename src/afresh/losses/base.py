@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.errors import InvalidArgument
+from afresh import checks
 from afresh.labels import Kind, Labels
 from afresh.queries.text import number
 from afresh.queries.vector import Rows, Values
@@ -66,11 +64,9 @@ class Clipped(ABC):
 
     def __post_init__(self) -> None:
         """Check it."""
-        clip: object = self.clip
+        must_be = "a positive number, chosen without looking at the data"
         # Not a subnormal number, for 1/clip is infinite.
-        if isinstance(clip, bool) or not isinstance(clip, Real) or not sys.float_info.min <= float(clip) < math.inf:
-            raise InvalidArgument(f"clip == {clip!r}, must be a positive number, chosen without looking at the data.")
-        object.__setattr__(self, "clip", float(clip))
+        object.__setattr__(self, "clip", checks.number("clip", self.clip, must_be, least=sys.float_info.min))
 
     @property
     def bounds(self) -> tuple[float, float]:

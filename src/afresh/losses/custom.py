@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.labels import Kind, Labels
 from afresh.losses.probes import digest, probes
@@ -44,14 +45,13 @@ class Custom:
     def __post_init__(self) -> None:
         """Check what can be checked without data."""
         if not callable(self.function):
-            raise InvalidArgument(f"function == {self.function!r}, must be callable.")
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise InvalidArgument(f"name == {self.name!r}, must be words that name the loss.")
-        if self.kind not in ("classes", "probabilities", "numbers"):
-            raise InvalidArgument(f"kind == {self.kind!r}, must be 'classes', 'probabilities' or 'numbers'.")
-        version: object = self.version
-        if isinstance(version, bool) or not isinstance(version, int | str) or not str(version).strip():
-            raise InvalidArgument(f"version == {version!r}, must be a number or words, new for every change.")
+            raise checks.wrong("function", self.function, "callable")
+        checks.text("name", self.name, "words that name the loss")
+        checks.one_of("kind", self.kind, ("classes", "probabilities", "numbers"))
+        if isinstance(self.version, str):
+            checks.text("version", self.version, "a number or words, new for every change")
+        else:
+            checks.whole("version", self.version, 0)
 
     @property
     def words(self) -> str:

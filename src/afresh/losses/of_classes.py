@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.errors import InvalidArgument
+from afresh import checks
 from afresh.labels import Kind, Labels
 from afresh.losses.base import Clipped, at_most_one
 from afresh.queries.text import number
@@ -46,14 +46,14 @@ class Cost:
         """Check that it is a square of numbers."""
         try:
             table = np.asarray(self.costs, dtype=np.float64)
-        except (ValueError, TypeError):  # no numbers, or rows of several lengths
+        except Exception:  # no numbers, or rows of several lengths
             table = np.empty(0)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not np.isfinite(table).all():
-            raise InvalidArgument(f"costs == {self.costs!r}, must be a square of finite numbers, one row a true class.")
+            raise checks.wrong("costs", self.costs, "a square of finite numbers, one row a true class")
         if table.min() == table.max():
-            raise InvalidArgument(f"costs == {self.costs!r} are all the same, so there is nothing to measure.")
+            raise checks.wrong("costs", self.costs, "of at least two sizes, or there is nothing to measure")
         if not sys.float_info.min <= float(table.max()) - float(table.min()) < math.inf:
-            raise InvalidArgument(f"costs == {self.costs!r} are too far apart or too near; give them in other units.")
+            raise checks.wrong("costs", self.costs, "neither too far apart nor too near; give them in other units")
         object.__setattr__(self, "costs", tuple(map(tuple, table.tolist())))
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.labels import Labels
 from afresh.losses.base import Clipped, at_most_one
@@ -69,8 +69,7 @@ class Pinball(_OfNumbers):
     def __post_init__(self) -> None:
         """Check both."""
         Clipped.__post_init__(self)
-        if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
-            raise InvalidArgument(f"quantile == {self.quantile!r}, must be between 0 and 1.")
+        object.__setattr__(self, "quantile", checks.between_0_and_1("quantile", self.quantile))
         if min(self.quantile, 1 - self.quantile) / self.clip == 0:  # of a missing label the loss would be NaN
             raise InvalidArgument(f"quantile == {self.quantile!r} is too near 0 or 1 for clip == {self.clip!r}.")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.queries.query import Query, make_query, parse_group, present, split_by_group
 from afresh.queries.text import number, readable
@@ -93,7 +93,7 @@ def ask(
         queries = split_by_group(query, group)
     low, high = query.bounds
     if precision is not None:
-        precision = check_precision(precision) / (high - low)
+        precision = checks.precision(precision) / (high - low)
     if guess is not None:
         if len(queries) > 1:
             raise InvalidArgument(
@@ -105,26 +105,11 @@ def ask(
 
 
 def _check_guess(guess: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    try:
-        value, half_width = map(float, guess)
-    except (TypeError, ValueError):
-        value = half_width = math.nan
-    if not (low <= value <= high and 0 < half_width < math.inf):
-        raise InvalidArgument(
-            f"guess = {guess!r}, must be a value within the bounds and a half-width above 0, in the answer's units"
-        )
-    return (value - low) / (high - low), half_width / (high - low)
-
-
-def check_precision(precision: float) -> float:
-    """A half-width, as a float."""
-    if (
-        isinstance(precision, bool | str)
-        or not isinstance(precision, SupportsFloat)
-        or not 0 < float(precision) < math.inf
-    ):
-        raise InvalidArgument(f"precision = {precision!r}, must be a half-width in the answer's units, above 0")
-    return float(precision)
+    found = checks.numbers(guess)
+    if len(found) != 2 or not (low <= found[0] <= high and found[1] > 0):
+        must_be = "a value within the bounds and a half-width above 0, in the answer's units"
+        raise checks.wrong("guess", guess, must_be)
+    return (found[0] - low) / (high - low), found[1] / (high - low)
 
 
 _ARGUMENTS = [name for name in inspect.signature(ask).parameters if name != "schema"]
@@ -135,6 +120,6 @@ def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:
     if not isinstance(question, Mapping):
         return ask(question, schema)
     if "expression" not in question or not all(name in _ARGUMENTS for name in question):
-        got = ", ".join(map(str, question))
+        got = ", ".join(map(checks.shown, question))
         raise InvalidArgument(f"a question has {', '.join(_ARGUMENTS)}, of which expression is needed; got {got}")
     return ask(schema=schema, **question)

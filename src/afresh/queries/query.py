@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
 from afresh.queries.bounds import never_missing, range_of
 from afresh.queries.canonical import canonical
@@ -52,7 +53,7 @@ class Query:
             )
         if self.group is not None:
             _check_group(self.group)
-        low, high = _check_bounds(self.bounds)
+        low, high = checks.bounds("bounds", self.bounds)
         if kind is Type.BOOLEAN and (low, high) != (0.0, 1.0):
             raise InvalidArgument(
                 f"bounds = ({number(low)}, {number(high)}), but a condition is 0 or 1; leave the bounds out"
@@ -208,34 +209,17 @@ def split_by_group(query: Query, group: Node) -> tuple[Query, Query]:
     return inside, replace(inside, complement=not query.complement)
 
 
-def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    try:
-        if isinstance(bounds, str | bytes | set | Mapping):
-            raise TypeError  # their items have no order, or are no numbers
-        low, high = (float(bound) + 0.0 for bound in bounds)  # + 0.0: there is no -0.0
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
-    # the second test refuses bounds so far apart that their difference overflows
-    if low < high and math.isfinite(high - low):
-        return low, high
-    raise InvalidArgument(
-        f"bounds = {bounds!r}, must be two finite numbers (low, high) with low < high, "
-        "chosen without looking at the data"
-    )
-
-
 def _check_missing(missing: float | None, low: float, high: float, *, binary: bool) -> float:
     if missing is None:
         return low
-    try:
-        value = math.nan if isinstance(missing, str | bytes) else float(missing) + 0.0
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
-    if binary and value not in (0.0, 1.0):
-        raise InvalidArgument(f"missing = {missing!r}, must be 0 or 1 for a condition")
-    if not low <= value <= high:
-        raise InvalidArgument(f"missing = {missing!r}, must lie within the bounds ({number(low)}, {number(high)})")
-    return value
+    if binary:  # True and False as well
+        truth = float(missing) if isinstance(missing, bool) else missing
+        found = checks.number("missing", truth, "0 or 1 for a condition", least=0, most=1)
+        if found not in (0.0, 1.0):
+            raise checks.wrong("missing", missing, "0 or 1 for a condition")
+        return found
+    must_be = f"a number within the bounds ({number(low)}, {number(high)})"
+    return checks.number("missing", missing, must_be, least=low, most=high)
 
 
 def _only_extremes(node: Node, low: float, high: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from afresh import display
 from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
-from afresh.errors import InvalidArgument
 from afresh.queries.asked import ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
@@ -61,9 +59,8 @@ class Variable:
 
 def variable(expression: str, bounds: tuple[float, float], missing: float | None, schema: Schema) -> Variable:
     """Check a number; rows without it are left out unless `missing` says what they count as."""
-    if not isinstance(expression, str):
-        raise InvalidArgument(f"expression == {expression!r}, must be SQL, as text.")
-    low, high = bounds = check_bounds(bounds)
+    checks.text("expression", expression, "SQL, as text")
+    low, high = bounds = checks.bounds("bounds", bounds)
     asked = ask(expression, schema, bounds, missing=missing)
     inner = f"({expression})" if missing is None else f"coalesce(({expression}), {asked.queries[0].missing!r})"
     return Variable(
@@ -143,8 +140,7 @@ def grouped(where: str | None, *missing: float | None) -> bool:
 def check_where(where: str | None, schema: Schema) -> str | None:
     """A condition in SQL."""
     if where is not None:
-        if not isinstance(where, str):
-            raise InvalidArgument(f"where == {where!r}, must be a condition in SQL, as text.")
+        checks.text("where", where, "a condition in SQL, as text")
         parse_group(where, schema)
     return where
 
@@ -266,16 +262,3 @@ class Measures(display.Told):
             display.Line("All intervals hold at once, with all others of this guard."),
             cost_line(self.charged, last.left),
         ]
-
-
-def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Two finite numbers in order."""
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not (low < high and math.isfinite(high - low)):
-        raise InvalidArgument(
-            f"bounds == {bounds!r}, must be two finite numbers (low, high), chosen without looking at the data."
-        )
-    return low, high

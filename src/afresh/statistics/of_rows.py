@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from afresh.errors import InvalidArgument
+from afresh import checks
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
-from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_bounds, check_where, where_text
+from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_where, where_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,12 @@ class GroupMeans:
 
     def __post_init__(self) -> None:
         """Check that they are a list of texts or numbers."""
-        if isinstance(self.categories, str) or not isinstance(self.categories, Iterable) or not list(self.categories):
-            raise InvalidArgument(f"categories == {self.categories!r}, must be a list of at least one.")
-        if len({str(category) for category in self.categories}) < len(self.categories):
-            raise InvalidArgument(f"categories == {self.categories!r}, must be different from each other.")
+        categories = checks.listed("categories", self.categories, "a list of at least one text or number")
+        for category in categories:
+            _literal(category)
+        if len(set(map(str, categories))) < len(categories):
+            raise checks.wrong("categories", categories, "different from each other")
+        object.__setattr__(self, "categories", categories)
 
     @property
     def price(self) -> int:
@@ -76,11 +77,9 @@ class GroupMeans:
 def _literal(category: Any) -> str:
     if isinstance(category, bool):
         return str(category).upper()
-    if isinstance(category, int | float) and math.isfinite(category):
-        return number(float(category))
     if isinstance(category, str):
         return "'" + category.replace("'", "''") + "'"
-    raise InvalidArgument(f"category == {category!r}, must be a text, a finite number, True or False.")
+    return number(checks.number("category", category, "a text, a finite number, True or False"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +96,8 @@ class Histogram(OfRows):
 
     def __post_init__(self) -> None:
         """Check that edges rise."""
-        try:
-            edges = [float(edge) for edge in self.edges]
-        except (TypeError, ValueError):
-            edges = []
-        if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
-            raise InvalidArgument(f"edges == {self.edges!r}, must be at least two numbers that rise.")
-        check_bounds((edges[0], edges[-1]))
+        edges = checks.rising("edges", self.edges, 2, "at least two finite numbers that rise")
+        object.__setattr__(self, "edges", edges)
 
     @property
     def _means(self) -> int:
@@ -123,7 +117,7 @@ class Histogram(OfRows):
     def measure(self, asker: Asker) -> Measures:
         """All in one scan; no share can be more than the others leave."""
         sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
-        edges = [float(edge) for edge in self.edges]
+        edges = self.edges
         x, last = self.expression, len(edges) - 2
         found = asker.ask(
             [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
+from afresh import checks
 from afresh.answer import Answer
-from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.errors import BudgetExhausted
 from afresh.reading import Number
 from afresh.rules import QuantileSearch
 from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, grouped, variable, where_text
@@ -33,10 +33,9 @@ class Quantile(OfRows):
 
     def __post_init__(self) -> None:
         """Check what needs no data."""
-        if not (isinstance(self.level, Real) and 0 < self.level < 1):
-            raise InvalidArgument(f"level == {self.level!r}, must be between 0 and 1.")
-        if isinstance(self.points, bool) or not isinstance(self.points, int) or self.points < 1:
-            raise InvalidArgument(f"points == {self.points!r}, must be a whole number, at least 1.")
+        object.__setattr__(self, "level", checks.between_0_and_1("level", self.level))
+        object.__setattr__(self, "points", checks.whole("points", self.points, 1))
+        object.__setattr__(self, "bounds", checks.bounds("bounds", self.bounds))
 
     @property
     def _means(self) -> int:

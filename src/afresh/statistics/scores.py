@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh import checks
 from afresh.answer import Answer
 from afresh.errors import InvalidArgument
 from afresh.losses import Brier, ZeroOne
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
+_CUTS = "numbers that rise, between 0 and 1"
 _MISSING = "A row whose label is missing counts as not positive."
 _TENTHS = tuple(i / 10 for i in range(1, 10))
 
@@ -62,9 +64,7 @@ class _Cells:
         classes = self.holdout._labels.classes
         if self.positive is None and len(classes) != 2:
             raise InvalidArgument(f"there are {len(classes)} classes; say which is positive with positive=.")
-        if self.positive is not None and self.positive not in classes:
-            raise InvalidArgument(f"positive == {self.positive!r}, must be one of the classes {list(classes)!r}.")
-        self.code = 1 if self.positive is None else classes.index(self.positive)
+        self.code = 1 if self.positive is None else checks.place("positive", self.positive, classes)
         loss = Brier() if self.probabilities else ZeroOne()
         names = None if self.name is None else [self.name]
         (self.predicted,) = self.holdout._predict([self.model], names, loss)
@@ -176,7 +176,7 @@ class CalibrationError:
 
     def __post_init__(self) -> None:
         """Check the edges."""
-        _check_cuts("edges", self.edges)
+        object.__setattr__(self, "edges", checks.rising("edges", self.edges, 1, _CUTS, 0.0, 1.0))
 
     @property
     def price(self) -> int:
@@ -186,7 +186,7 @@ class CalibrationError:
     def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
         """Add up what every bin is off."""
         cells = _Cells(holdout, model, name, self.positive, probabilities=True)
-        bounds = [0.0, *map(float, self.edges), 1.0]
+        bounds = [0.0, *self.edges, 1.0]
         wanted = []
         for i, (a, b) in enumerate(itertools.pairwise(bounds)):
             top = np.inf if i == len(self.edges) else b
@@ -217,7 +217,7 @@ class AUC:
 
     def __post_init__(self) -> None:
         """Check the thresholds."""
-        _check_cuts("thresholds", self.thresholds)
+        object.__setattr__(self, "thresholds", checks.rising("thresholds", self.thresholds, 1, _CUTS, 0.0, 1.0))
 
     @property
     def price(self) -> int:
@@ -228,7 +228,7 @@ class AUC:
         """Rates, then the two staircases."""
         cells = _Cells(holdout, model, name, self.positive, probabilities=True)
         wanted: list[Any] = []
-        for cut in map(float, self.thresholds):
+        for cut in self.thresholds:
             wanted += [
                 (f"positives at or above {cut!r}", lambda p, y, cut=cut: (p >= cut) & y),
                 (f"positives below {cut!r}", lambda p, y, cut=cut: (p < cut) & y),
@@ -237,12 +237,3 @@ class AUC:
             ]
         cells.ask(wanted, True)
         return cells.answer("AUC", "area")
-
-
-def _check_cuts(name: str, cuts: tuple[float, ...]) -> None:
-    try:
-        inside = [0.0, *map(float, cuts), 1.0]
-    except (TypeError, ValueError):
-        inside = []
-    if len(inside) < 3 or not all(a < b for a, b in itertools.pairwise(inside)):
-        raise InvalidArgument(f"{name} == {cuts!r}, must be numbers that rise, between 0 and 1.")

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from afresh import checks
 from afresh.answer import Answer
-from afresh.errors import InvalidArgument
 from afresh.reading import Number
 from afresh.rules import Centre
 from afresh.statistics.base import (
@@ -22,7 +22,6 @@ from afresh.statistics.base import (
     Sample,
     Schema,
     Variable,
-    check_bounds,
     check_where,
     grouped,
     variable,
@@ -74,13 +73,11 @@ def _ask_around_means(asker: Asker, sample: Sample, around: Callable[[list[_Colu
 
 def _squared(expression: str, bounds: _Bounds, missing: float | None, schema: Schema) -> Variable:
     """A number whose square is one."""
-    low, high = check_bounds(bounds)
+    low, high = checks.bounds("bounds", bounds)
     if not 1 / _FARTHEST < high - low < _FARTHEST:
-        raise InvalidArgument(
-            f"bounds == {bounds!r} are too far apart or too near for the square of their distance to be a number; "
-            "measure in other units."
-        )
-    return variable(expression, bounds, missing, schema)
+        must_be = "neither too far apart nor too near for the square of their distance to be a number; use other units"
+        raise checks.wrong("bounds", bounds, must_be)
+    return variable(expression, (low, high), missing, schema)
 
 
 @dataclass(frozen=True, slots=True)

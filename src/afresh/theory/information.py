@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import wrightomega
 
+from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import entropy, exp_gap, exp_gap_each, log_gap, log_gap_each
 
@@ -25,7 +26,7 @@ _ROGERS_BITS = 0.54  # Rogers et al. round (log2 e)/e = 0.5307 bits up
 def require(holds: bool | np.bool_, hypothesis: str, **values: object) -> None:
     """Refuse values outside a result's hypotheses, naming both."""
     if not holds:
-        given = ", ".join(f"{name} == {value}" for name, value in values.items())
+        given = ", ".join(f"{name} == {checks.shown(value)}" for name, value in values.items())
         raise InvalidArgument(f"{given}: needs {hypothesis}.")
 
 
@@ -142,11 +143,13 @@ def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
     no further question may be asked of them. Either it is the last thing released, or it is computed from released
     answers. p' >= I/ln(1/p) roughly, so the p-value must be small exponentially in I/alpha to survive.
     """
-    p = np.asarray(pvalue, dtype=np.float64)
-    require(np.all((p >= 0.0) & (p <= 1.0)), "0 <= pvalue <= 1", pvalue=pvalue)
+    p = checks.array("pvalue", pvalue, "a number from 0 to 1, or an array of them", 0.0, 1.0)
+    nats = checks.array("information", information, "a number of nats, at least 0, or an array of them", 0.0)
+    if nats.ndim and p.ndim and nats.shape != p.shape:
+        raise checks.wrong("information", information, f"one number, or an array of the shape {p.shape}")
     tiny = np.finfo(np.float64).tiny  # zero is what a smaller p-value rounds to
-    corrected = np.maximum(event_probability(-np.log(np.maximum(p, tiny)), information), p)
-    corrected = np.where(np.asarray(information) == 0.0, p, corrected)
+    corrected = np.maximum(event_probability(-np.log(np.maximum(p, tiny)), nats), p)
+    corrected = np.where(nats == 0.0, p, corrected)
     return float(corrected) if corrected.ndim == 0 else corrected
 
 

@@ -1,0 +1,196 @@
+"""The one place where arguments are checked: whatever is passed, out comes what was meant or `InvalidArgument`.
+
+Every refusal reads "name == value, must be ...", and the value is shown safely: a number of thousands of digits, an
+object that cannot print itself or a list of a million items is no reason for another error, or for a page of text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+
+MOST = 10**10  # rows or questions that a plan considers
+_LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough
+_LONGEST = 80  # characters of a value that a message quotes
+_DIGITS = 30  # of a whole number that a message quotes
+_ITEMS = 5
+_MOST = 10**6  # items of a list; it may have no end
+
+
+def shown(value: object) -> str:
+    """A value as a message quotes it: its repr, if it has a short one."""
+    try:
+        if isinstance(value, int) and abs(value) >= 10**_DIGITS:
+            return f"a whole number of {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+        if type(value) in (list, tuple) and isinstance(value, Sequence):
+            listed = [shown(item) for item in value[:_ITEMS]]
+            listed += ["..."] if len(value) > _ITEMS else []
+            words = ", ".join(listed) + ("," if len(value) == 1 and isinstance(value, tuple) else "")
+            return f"[{words}]" if isinstance(value, list) else f"({words})"
+        words = repr(value)
+        if not isinstance(value, str):
+            words = " ".join(words.split())  # numpy and pandas write several lines
+    except Exception:  # whatever its author wrote
+        return f"<{type(value).__name__}>"
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+def wrong(name: str, value: object, must_be: str) -> InvalidArgument:
+    """The error for a value, to be raised."""
+    return InvalidArgument(f"{name} == {shown(value)}, must be {must_be}.")
+
+
+def number(
+    name: str,
+    value: object,
+    must_be: str,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """A finite number from `least` to `most`, `above` and `below` excluded, as a float without a signed zero."""
+    found = _float(value)
+    if math.isfinite(found) and least <= found <= most and above < found < below:
+        return found
+    raise wrong(name, value, must_be)
+
+
+def whole(name: str, value: object, least: int, most: int = MOST, where: str = "") -> int:
+    """A whole number from `least` to `most`."""
+    try:
+        found = None if isinstance(value, bool) else int(operator.index(value))  # type: ignore[arg-type]
+    except Exception:  # no whole number, or an object whose own code fails
+        found = None
+    if found is not None and least <= found <= most:
+        return found
+    must_be = "a whole number, " if found is None else ""
+    must_be += f"at most {most:,}{where}" if found is not None and found > most else f"at least {least:,}"
+    raise wrong(name, value, must_be)
+
+
+def confidence(value: object) -> float:
+    """A probability, not too near 0 or 1."""
+    must_be = f"a number in (0, 1), for example 0.95, and {_LEAST_FAILURE:g} or more away from both ends"
+    return number("confidence", value, must_be, least=_LEAST_FAILURE, most=1 - _LEAST_FAILURE)
+
+
+def share(name: str, value: object, of: str = "") -> float:
+    """A number from 0 to 1."""
+    return number(name, value, f"a number from 0 to 1{of}", least=0, most=1)
+
+
+def between_0_and_1(name: str, value: object) -> float:
+    """A number from 0 to 1, both excluded."""
+    return number(name, value, "a number between 0 and 1", above=0, below=1)
+
+
+def precision(value: object) -> float:
+    """A half-width that is enough."""
+    return number("precision", value, "a half-width in the answer's units, above 0", above=0)
+
+
+def bounds(name: str, value: object) -> tuple[float, float]:
+    """Two numbers in order, with a finite difference."""
+    found = numbers(value)
+    if len(found) == 2 and found[0] < found[1] and math.isfinite(found[1] - found[0]):
+        return found[0], found[1]
+    raise wrong(name, value, "two finite numbers (low, high) with low < high, chosen without looking at the data")
+
+
+def rising(
+    name: str, value: object, fewest: int, must_be: str, low: float = -math.inf, high: float = math.inf
+) -> tuple[float, ...]:
+    """Numbers in strict order between `low` and `high`, which are excluded."""
+    found = numbers(value)
+    if len(found) >= fewest and all(a < b for a, b in itertools.pairwise((low, *found, high))):
+        return tuple(found)
+    raise wrong(name, value, must_be)
+
+
+def numbers(value: object) -> list[float]:
+    """Numbers in their order; none if there is anything else, or no order."""
+    try:
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes | set | frozenset | Mapping):
+            found = [_float(item) for item in itertools.islice(value, _MOST + 1)]
+            return found if len(found) <= _MOST and all(map(math.isfinite, found)) else []
+    except Exception:  # an object whose own code fails
+        pass
+    return []
+
+
+def iterated(value: object) -> Iterator[Any] | None:
+    """The items of a value that has any: an array without a dimension only looks as if it had."""
+    try:
+        return iter(value)  # type: ignore[call-overload, no-any-return]
+    except Exception:  # no list, or an object whose own code fails
+        return None
+
+
+def listed(name: str, value: object, must_be: str) -> tuple[object, ...]:
+    """A list of anything, in its order and not empty."""
+    try:
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+            found = tuple(itertools.islice(value, _MOST + 1))
+            if 0 < len(found) <= _MOST:
+                return found
+    except Exception:  # an object whose own code fails
+        pass
+    raise wrong(name, value, must_be)
+
+
+def array(name: str, value: object, must_be: str, least: float, most: float = math.inf) -> NDArray[np.float64]:
+    """A number, or an array of numbers of whatever shape, from `least` to `most`."""
+    try:
+        given = np.asarray(value)
+        with np.errstate(over="ignore"):
+            plain = given if given.dtype.kind in "iuf" else np.frompyfunc(_float, 1, 1)(given)
+            found = np.asarray(plain, dtype=np.float64)
+        if bool(np.all((found >= least) & (found <= most))):
+            return found
+    except Exception:  # rows of several lengths, or an object whose own code fails
+        pass
+    raise wrong(name, value, must_be)
+
+
+def text(name: str, value: object, must_be: str) -> str:
+    """Words that can be stored: neither blank nor with a lone surrogate."""
+    if isinstance(value, str) and value.strip() and not any("\ud800" <= c <= "\udfff" for c in value):
+        return value
+    raise wrong(name, value, must_be)
+
+
+def place(name: str, value: object, choices: Sequence[object]) -> int:
+    """Which of some values it is."""
+    try:
+        return choices.index(value)
+    except Exception:  # none of them, or an object whose own code fails
+        raise wrong(name, value, f"one of {shown(list(choices))}") from None
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> str:
+    """One of some names."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise wrong(name, value, f"one of {', '.join(choices)}")
+
+
+def _float(value: object) -> float:
+    """NaN for whatever is no number of its own: text, truth values and arrays are none."""
+    try:
+        if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+            return float(value) + 0.0
+    except Exception:  # too large for a float, or an object whose own code fails
+        pass
+    return math.nan
