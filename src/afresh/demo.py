@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ROWS, FEATURES = 10_000, 994
 KEPT = (1, 51, 101, 151, 201, 301)  # odd, so that a vote has no ties
-CUSTOMERS, CUSTOMER_QUESTIONS = 100_000, 100
+CUSTOMERS, CUSTOMERS_SEED, CUSTOMER_QUESTIONS = 100_000, 2019, 100
 LEDGER = "ledger.sqlite"
 # Plans are drawn for this many questions to the customers' rows.
 QUESTIONS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -104,7 +104,7 @@ def _tell(folder: Path, talk: TextIO) -> dict[str, Any]:
         )
         say(_indent(_refusal(guard, "f0 = label AND f1 = label")))
 
-    rng = np.random.default_rng(2019)
+    rng = np.random.default_rng(CUSTOMERS_SEED)
     customers = _own(folder / "customers.parquet", _customers(CUSTOMERS, rng))
     truth = _truth(rng)
     say(
