@@ -86,7 +86,7 @@ def test_ask_budget_log(data: Path) -> None:
     assert log["questions"][0]["value"] == told["value"]
     assert "47 of 50 answers left" in afresh("budget", data).stdout
     assert "churned AND tenure < 3" in afresh("log", data).stdout
-    assert "95 %" in afresh("ask", data, "churned AND tenure < 3").stdout
+    assert "95%" in afresh("ask", data, "churned AND tenure < 3").stdout
 
 
 def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def frame() -> pd.DataFrame:
 
 @each_method
 def test_answers_hold_for_every_method(frame: pd.DataFrame, method: str) -> None:
-    """Simulated noise, so decided once; with fresh noise each method may fail with probability 5 %."""
+    """Simulated noise, so decided once; with fresh noise each method may fail with probability 5%."""
     with afresh.open(frame, questions=8, method=method, simulation_seed=3, made_up=True) as guard:
         share = guard.ask("churned AND tenure < 5")
         mean = guard.ask("amount", bounds=(0, 500))
@@ -92,7 +92,7 @@ def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
     assert answer.charged_information == pytest.approx(2 * guard.plan.charge)
     assert "the mean of this within the group" in answer.covers
     assert "6,000 rows" in answer.covers
-    assert "95 %" in answer.covers
+    assert "95%" in answer.covers
     assert answer.missing.startswith("NULL, NaN and infinite values count as 100; numbers are clipped to [0, 500]")
     assert answer.question == "amount within [0, 500], missing as 100"
     assert share.missing == "NULL counts as false."
@@ -103,7 +103,7 @@ def test_an_answer_says_everything(frame: pd.DataFrame) -> None:
     assert (told["low"], told["high"]) == (answer.low, answer.high)
     assert 0 <= answer.low <= answer.value <= answer.high <= 500
     for text in (str(answer), answer._repr_html_()):
-        assert "95 %" in text
+        assert "95%" in text
         assert "Charged 2 answers; 8 left." in text
         assert "within the group" in text
     assert "<svg" in answer._repr_html_()
@@ -423,7 +423,7 @@ def test_answers_are_shown_at_any_scale(bound: float, digits: int) -> None:
     with afresh.open(pd.DataFrame({"x": [0.0] * 500}), questions=5) as guard, decimal.localcontext(prec=digits):
         answer = guard.ask("x", bounds=(-bound, bound))
         for shown in (repr(answer), str(answer), answer._repr_html_(), str(guard.transcript)):
-            assert "95 %" in shown
+            assert "95%" in shown
         low, high = re.findall(r"\[(-[\d.,]+), ([\d.,]+)\]", repr(answer))[0]
         assert float(low.replace(",", "")) <= answer.low
         assert float(high.replace(",", "")) >= answer.high

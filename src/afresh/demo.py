@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import shlex
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -14,7 +17,15 @@ from numpy.typing import NDArray
 from afresh import guard as guards
 from afresh import opening
 from afresh.answer import Answer
-from afresh.errors import BudgetExhausted, MissingExtra, QueryError
+from afresh.display import with_interval
+from afresh.errors import (
+    BudgetExhausted,
+    DataError,
+    MissingExtra,
+    PlanMismatch,
+    QueryError,
+    SameRows,
+)
 from afresh.plan import plan
 
 if TYPE_CHECKING:
@@ -22,38 +33,48 @@ if TYPE_CHECKING:
 
 ROWS, FEATURES = 10_000, 994
 KEPT = (1, 51, 101, 151, 201, 301)  # odd, so that a vote has no ties
-CUSTOMERS = 100_000
+CUSTOMERS, CUSTOMERS_SEED, CUSTOMER_QUESTIONS = 100_000, 2019, 100
+LEDGER = "ledger.sqlite"
 # Plans are drawn for this many questions to the customers' rows.
 QUESTIONS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 NAIVE, GUARDED, GREY = "#c8452f", "#2a78c4", "#7a7a7a"
 
 
 def run(folder: Path, talk: TextIO) -> dict[str, Any]:
-    """Tell the story on `talk`, write data and picture into `folder`, return the figures."""
+    """Tell the story on `talk`, write data and picture into `folder`, return the figures.
+
+    Data and questions are the same in every run, and the ledger is kept: a second run gets the recorded answers, free.
+    """
     try:
         import matplotlib  # noqa: F401 - asked for now, not after half a minute
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
+    try:
+        return _tell(folder, talk)
+    except (PlanMismatch, SameRows, BudgetExhausted) as error:
+        error.add_note(
+            f"{folder / LEDGER} was used for more than this demo; give the demo a folder of its own: "
+            "afresh demo --out FOLDER"
+        )
+        raise
 
+
+def _tell(folder: Path, talk: TextIO) -> dict[str, Any]:
     def say(*lines: str) -> None:
         print(*lines, sep="\n", file=talk, flush=True)
 
     start = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(2018)
-    features = rng.choice(np.array([-1, 1], dtype=np.int8), size=(ROWS, FEATURES))
-    label = rng.choice(np.array([-1, 1], dtype=np.int8), size=ROWS)
-    holdout = folder / "holdout.parquet"
-    _write(holdout, {"label": label, **{f"f{j}": features[:, j] for j in range(FEATURES)}})
-    ledger = folder / "ledger.sqlite"
-    for old in folder.glob("ledger.sqlite*"):
-        old.unlink()  # the demo's own ledger: every run tells the story from the start
+    ledger = folder / LEDGER
+    features, label = _coins(np.random.default_rng(2018))
+    columns = {"label": label, **{f"f{j}": features[:, j] for j in range(FEATURES)}}
+    holdout = _own(folder / "holdout.parquet", columns)
 
     say(
         "1. A holdout that knows nothing",
         f"   {ROWS:,} rows, {FEATURES} features, labels by coin toss: no model is right more than half of the time.",
         "   An analyst scores every feature on the holdout, keeps the best, lets them vote, and scores the",
-        "   vote there too. The usual 95 % interval goes with it.",
+        "   vote there too, with the usual 95% interval.",
         "",
     )
     naive = _naive_analyst(features, label)
@@ -64,40 +85,49 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
         "",
         "2. The same analyst, asking through a guard",
         "   Same data, same strategy; every number comes from guard.ask.",
-        "",
     )
     with opening.open(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
+        before = guard.budget.spent
         guarded = _guarded_analyst(guard)
+        if guard.budget.spent == before:
+            say("   You ran this before. Same data, same questions: these are the recorded answers, free of charge.")
+        say("")
         for kept, answer in guarded.items():
             holds = answer.low <= 0.5 <= answer.high
             interval = f"[{answer.low:.1%}, {answer.high:.1%}]"
             say(f"     {_voters(kept)}: accuracy {answer.value:6.1%}  {interval}{_verdict(holds)}")
         say(
             "",
+            "   No vote is confirmed to be better than a coin: the false lead ends here.",
             f"   All {FEATURES + len(KEPT):,} intervals were promised at once, before the data were seen.",
             "   The budget is now spent:",
         )
         say(_indent(_refusal(guard, "f0 = label AND f1 = label")))
 
+    rng = np.random.default_rng(CUSTOMERS_SEED)
+    customers = _own(folder / "customers.parquet", _customers(CUSTOMERS, rng))
+    truth = _truth(rng)
     say(
         "",
         "3. Real questions to a real-looking table",
-        f"   {CUSTOMERS:,} customers in a Parquet file, read by DuckDB.",
+        f"   {CUSTOMERS:,} customers in a Parquet file, read by DuckDB; a plan for {CUSTOMER_QUESTIONS} questions.",
         "",
     )
-    customers, truth = _customers(folder / "customers.parquet", rng)
-    with opening.open(customers, questions=1000, ledger=ledger) as guard:
+    with opening.open(customers, questions=CUSTOMER_QUESTIONS, ledger=ledger) as guard:
         answers = [guard.ask(**question) for question in REAL_QUESTIONS]
-        inside = 0
+        say(_indent(str(answers[0])), "", "   This question and three more, with the truth, which only the demo knows:")
         for answer, true in zip(answers, truth, strict=True):
-            inside += answer.low <= true <= answer.high
-            say(_indent(str(answer)), f"     the truth, which only the demo knows: {true:.4g}", "")
-        again = guard.ask("tenure < 3   and   churned")
+            value, low, high = with_interval(answer.value, answer.low, answer.high)
+            asked = answer.question + (f"  where {answer.where}" if answer.where else "")
+            say(f"     {asked:<30}  {value:>6}  {f'[{low}, {high}]':<16}  truth {true:.3g}")
         say(
-            "   The first question in other words is the same question:",
-            _indent(repr(again) + ", charged " + str(again.charged)),
             "",
+            _effect(new=answers[2], old=answers[3]),
+            "",
+            "   The first question in other words is the same question, and free:",
         )
+        again = guard.ask("tenure < 3   and   churned")
+        say(_indent(f"{again!r}, charged {again.charged}"), "")
         say(
             "   A question about more than one row is refused, free of charge:",
             _indent(_refusal(guard, "amount > avg(amount)")),
@@ -108,7 +138,8 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
     picture = folder / "afresh.png"
     _draw(picture, naive, guarded, usual)
     seconds = time.monotonic() - start
-    say(f"4. The picture is {picture}, the data and the ledger are beside it. ({seconds:.0f} s)")
+    say(f"4. The picture is {picture}; the data and the ledger are in the same folder. ({seconds:.0f} s)")
+    say(*_next_steps(ledger))
     return {
         "naive": {str(kept): score for kept, score in naive.items()},
         "guarded": {str(kept): answer.to_dict() for kept, answer in guarded.items()},
@@ -117,6 +148,12 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
         "picture": str(picture),
         "seconds": seconds,
     }
+
+
+def _coins(rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """Features and labels that have nothing to do with each other."""
+    sides = np.array([-1, 1], dtype=np.int8)
+    return rng.choice(sides, size=(ROWS, FEATURES)), rng.choice(sides, size=ROWS)
 
 
 def _naive_analyst(features: NDArray[np.int8], label: NDArray[np.int8]) -> dict[int, float]:
@@ -151,49 +188,92 @@ def _sum(terms: list[str]) -> str:
 
 REAL_QUESTIONS: tuple[dict[str, Any], ...] = (
     {"expression": "churned AND tenure < 3"},
-    {"expression": "amount", "bounds": (0, 500), "where": "country = 'CH'"},
-    {"expression": "churned", "where": "support_calls >= 2"},
+    {"expression": "amount", "bounds": (0, 250), "where": "country = 'DE'"},
+    {"expression": "churned", "where": "tenure < 12"},
+    {"expression": "churned", "where": "tenure >= 24"},
 )
 
 
-def _customers(path: Path, rng: np.random.Generator) -> tuple[Path, list[float]]:
-    """A table with structure, and the true answers to the questions (from ten million more customers)."""
+def _customers(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """A table with structure: who leaves depends on how long they stayed and how often they called."""
+    tenure = rng.geometric(0.04, n) - 1
+    calls = rng.poisson(1.2, n)
+    churned = rng.random(n) < 1 / (1 + np.exp(1.8 + 0.04 * tenure - 0.45 * calls))
+    country = rng.choice(np.array(["AT", "CH", "DE", "FR"]), n, p=[0.1, 0.15, 0.45, 0.3])
+    amount = np.round(rng.gamma(2.0, np.where(country == "CH", 70.0, 45.0)), 2)
+    return {"tenure": tenure, "support_calls": calls, "churned": churned, "country": country, "amount": amount}
 
-    def draw(n: int) -> dict[str, NDArray[Any]]:
-        tenure = rng.geometric(0.04, n) - 1
-        calls = rng.poisson(1.2, n)
-        churned = rng.random(n) < 1 / (1 + np.exp(1.8 + 0.04 * tenure - 0.45 * calls))
-        country = rng.choice(np.array(["AT", "CH", "DE", "FR"]), n, p=[0.1, 0.15, 0.45, 0.3])
-        amount = np.round(rng.gamma(2.0, np.where(country == "CH", 70.0, 45.0)), 2)
-        return {
-            "tenure": tenure,
-            "support_calls": calls,
-            "churned": churned,
-            "country": country,
-            "amount": amount,
-        }
 
-    _write(path, draw(CUSTOMERS))
-    sums = np.zeros((3, 2))
+def _truth(rng: np.random.Generator) -> list[float]:
+    """The true answers to the questions, from ten million more customers."""
+    sums = np.zeros((len(REAL_QUESTIONS), 2))
     for _ in range(10):
-        c = draw(1_000_000)
+        c = _customers(1_000_000, rng)
         for i, (value, group) in enumerate(
             (
                 (c["churned"] & (c["tenure"] < 3), np.ones(1)),
-                (np.clip(c["amount"], 0, 500) * (c["country"] == "CH"), c["country"] == "CH"),
-                (c["churned"] & (c["support_calls"] >= 2), c["support_calls"] >= 2),
+                (np.clip(c["amount"], 0, 250) * (c["country"] == "DE"), c["country"] == "DE"),
+                (c["churned"] & (c["tenure"] < 12), c["tenure"] < 12),
+                (c["churned"] & (c["tenure"] >= 24), c["tenure"] >= 24),
             )
         ):
             sums[i] += value.mean(), group.mean()
-    return path, [float(value / group) for value, group in sums]
+    return [float(value / group) for value, group in sums]
 
 
-def _write(path: Path, columns: dict[str, NDArray[Any]]) -> None:
+def _effect(new: Answer, old: Answer) -> str:
+    """What the last two questions decide: their intervals hold at once, so it is enough to compare them."""
+    points = 100 * (new.low - old.high)
+    if points > 0:
+        return (
+            "   A real effect: the last two intervals hold at once and do not overlap. The share of new customers who\n"
+            f"   leave is higher than that of customers of two years or more, by at least {points:.1f} points."
+        )
+    return "   The last two intervals overlap: whether new customers leave more often cannot be told."
+
+
+def _own(path: Path, columns: dict[str, NDArray[Any]]) -> Path:
+    """The demo's file at `path`: written if there is none, kept if it is there, and never anybody else's."""
     import duckdb
 
     with duckdb.connect() as connection:
-        connection.register("made", columns)
-        connection.execute(f"COPY made TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)")
+        name = str(path).replace("'", "''")
+        if not path.exists():
+            part = path.with_suffix(".part")  # an interrupted run leaves no half of a file under the real name
+            connection.register("made", columns)
+            connection.execute(f"COPY made TO '{name.removesuffix(path.suffix)}.part' (FORMAT parquet)")
+            part.replace(path)
+            return path
+        try:
+            found = connection.execute(f"SELECT * FROM read_parquet('{name}')").fetchnumpy()
+        except duckdb.Error:
+            found = {}
+    if list(found) != list(columns) or not all(np.array_equal(found[c], columns[c]) for c in columns):
+        raise DataError(
+            f"{path} is not the file this demo makes; move it away, or give the demo a folder of its own: "
+            "afresh demo --out FOLDER"
+        )
+    return path
+
+
+def _next_steps(ledger: Path) -> list[str]:
+    """What to type after the demo."""
+    steps = [
+        ("afresh plan --rows 20000 --questions 100", "what your rows can promise"),
+        ('afresh ask yours.parquet "age < 30"', "your own file: Parquet, CSV or DuckDB"),
+    ]
+    environment = Path(sys.executable).parent / "activate"
+    if environment.exists() and os.environ.get("VIRTUAL_ENV") != sys.prefix:
+        steps.insert(0, (f". {os.path.relpath(environment)}", "so that this shell finds afresh"))
+    return [
+        "",
+        "   Next:",
+        *(f"     {command:<42}  # {why}" for command, why in steps),
+        "",
+        "   README.md and docs/ ask more about these customers. For that, go on with the demo's ledger and its budget",
+        "   (your own data are better kept in a ledger of your own, so leave this out for them):",
+        f"     export AFRESH_LEDGER={shlex.quote(str(ledger.absolute()))}",
+    ]
 
 
 def _refusal(guard: guards.Guard, question: str) -> str:
@@ -208,7 +288,7 @@ def _voters(kept: int) -> str:
 
 
 def _verdict(holds: bool) -> str:
-    return "   holds the truth, 50 %" if holds else "   MISSES the truth, 50 %"
+    return "   holds the truth, 50%" if holds else "   MISSES the truth, 50%"
 
 
 def _indent(text: str) -> str:
@@ -231,12 +311,12 @@ def _draw_story(axes: Axes, naive: dict[int, float], guarded: dict[int, Answer],
     axes.text(250, 50.6, "truth", ha="center", va="bottom", fontsize=11)
     axes.errorbar(
         kept - 2.5, [100 * s for s in naive.values()], yerr=100 * usual, color=NAIVE, marker="o", capsize=3,
-        label="holdout reused, usual 95 % interval",
+        label="holdout reused, usual 95% interval",
     )  # fmt: skip
     values = np.array([[a.value, a.value - a.low, a.high - a.value] for a in guarded.values()]) * 100
     axes.errorbar(
         kept + 2.5, values[:, 0], yerr=values[:, 1:].T, color=GUARDED, marker="s", linestyle="none", capsize=3,
-        label="through afresh, 95 % for all answers at once",
+        label="through afresh, 95% for all answers at once",
     )  # fmt: skip
     axes.set_title("An analyst selects features on noise", fontsize=13)
     axes.set_xlabel("features that vote, best first", fontsize=12)
@@ -267,7 +347,7 @@ def _draw_plans(axes: Axes) -> None:
     axes.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["±0.003", "±0.01", "±0.03", "±0.1", "±0.3"])
     axes.set_yticks([], minor=True)
     axes.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
-    axes.set_title(f"What {CUSTOMERS:,} rows can promise at 95 %", fontsize=13)
+    axes.set_title(f"What {CUSTOMERS:,} rows can promise at 95%", fontsize=13)
     axes.set_xlabel("questions, each chosen after the last answer", fontsize=12)
     axes.set_ylabel("guaranteed half-width, share near 1/2", fontsize=12)
     axes.legend(loc="upper left", fontsize=10, frameon=False, ncols=2)

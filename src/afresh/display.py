@@ -116,8 +116,8 @@ def width(half_width: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """95 % for 0.95, 99.9 % for 0.999."""
-    return f"{100 * probability:.10g} %"
+    """95% for 0.95, 99.9% for 0.999."""
+    return f"{100 * probability:.10g}%"
 
 
 def _text(block: Block) -> str:

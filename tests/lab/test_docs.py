@@ -10,7 +10,7 @@ from afresh.lab.coverage import CERTIFIED, HEADER, SUMMARY, Cell, clopper_pearso
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "lab-coverage.md").read_text()
-AT_95, AT_50 = PAGE.split("## At 50 % confidence")
+AT_95, AT_50 = PAGE.split("## At 50% confidence")
 
 
 def cells(text: str) -> list[Cell]:

@@ -46,7 +46,7 @@ METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
 
 
 def test_targets() -> None:
-    """Half-widths at (1e5, 1000 answers), 95 %: from plans alone, without data."""
+    """Half-widths at (1e5, 1000 answers), 95%: from plans alone, without data."""
     stabilized, calibrated = (afresh.plan(10**5, 1000, method=m) for m in ("stabilized", "calibrated"))
     assert resolution(stabilized, 0.02) <= 0.0225
     assert resolution(stabilized, 0.1) <= 0.0485
@@ -202,7 +202,7 @@ def test_best_of_asks_nothing_about_the_same_predictions(method: str) -> None:
         assert ranking.charged == 1
         assert [(model.places, model.to_leader, model.leads) for model in ranking.models] == [((1, 2), None, True)] * 2
         assert [model["to_leader"] for model in json.loads(ranking.to_json())["models"]] == [None, None]
-        assert repr(ranking) == "Ranking(2 may be the best of 2 at 95 %, simulated)"
+        assert repr(ranking) == "Ranking(2 may be the best of 2 at 95%, simulated)"
         assert repr(holdout.best_of([GOOD, 1 - GOOD, GOOD.copy()], names=list("abc"))).startswith("Ranking(2 may be")
 
 

@@ -250,7 +250,7 @@ def test_quantiles_between_huge_bounds() -> None:
         assert found.charged > 0
         assert 1.25e308 in found.interval
         assert found.interval.half_width < 1e307
-        assert "95 %" in str(found)
+        assert "95%" in str(found)
 
 
 def test_a_perfect_model_may_have_an_area_of_one() -> None:

@@ -82,7 +82,7 @@ def coverage(
 
 @app.command()
 def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
-    """What each method guarantees against the number of questions: a table, a picture for 95 and 99 %, and one that
+    """What each method guarantees against the number of questions: a table, a picture for 95% and 99%, and one that
     helps to choose.
 
     Example: afresh lab frontier --out lab

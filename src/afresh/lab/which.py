@@ -35,7 +35,7 @@ def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
     figure, panels = subplots(1, len(_POPULATIONS), (11, 4.6))
     for axes, mean in zip(panels[0], _POPULATIONS, strict=True):
         _panel(axes, mean, measured(mean, repeats, seed))
-    panels[0][0].set_ylabel("half-width, 95 %, all answers at once", fontsize=11)
+    panels[0][0].set_ylabel("half-width, 95%, all answers at once", fontsize=11)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=10, frameon=False)
     return save(figure, folder / "which_method.png")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from afresh import display
+from afresh import checks, display
 from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
 from afresh.queries.asked import ask, make_asked
 from afresh.queries.query import parse_group
