@@ -29,7 +29,7 @@ def frame() -> pd.DataFrame:
 
 def test_a_plan_changes_freely_until_the_first_answer(frame: pd.DataFrame) -> None:
     for wish in ({"questions": 20}, {"questions": 8, "method": "calibrated"}, {"confidence": 0.9}, {"questions": 10}):
-        with afresh.open(frame, **wish) as guard:  # type: ignore[arg-type]
+        with afresh.open(frame, **wish) as guard:
             assert guard.budget.left == guard.plan.questions
     with afresh.open(frame) as guard:  # what is left out is as it was said last
         assert (guard.plan.questions, guard.plan.confidence) == (10, 0.9)
@@ -39,7 +39,7 @@ def test_a_plan_changes_freely_until_the_first_answer(frame: pd.DataFrame) -> No
     assert second.fixes is None
     for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "split"}):
         with pytest.raises(PlanMismatch, match=r"questions=10, confidence=0\.9"):
-            afresh.open(frame, **other)  # type: ignore[arg-type]
+            afresh.open(frame, **other)
     with afresh.open(frame, questions=10) as guard:
         assert guard.budget.left == 8
 

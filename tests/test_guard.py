@@ -631,8 +631,8 @@ def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
             ({"expression": "amount", "bounds": (0, 500)}, 119, 2 / 3),
             ({"expression": "churned", "where": "country = 'CH'"}, 0.3, 1 / 3),
         ):
-            price = guard.price(**arguments, mean=mean, share=share)  # type: ignore[arg-type]
-            found = guard.ask(**arguments)  # type: ignore[arg-type]
+            price = guard.price(**arguments, mean=mean, share=share)
+            found = guard.ask(**arguments)
             assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
 
 

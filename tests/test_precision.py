@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import afresh
 from afresh.errors import BudgetExhausted, InvalidArgument, PlanMismatch
 from afresh.ledger import Question, open_ledger
+from afresh.ledger.known import plain
 from afresh.mechanisms.base import coarseness_for
 from afresh.plan import Plan
 
@@ -53,22 +54,14 @@ def charges(plan: Plan, f: float) -> list[float]:
 @settings(max_examples=30)
 def test_no_mix_overspends_either_account(method: str, mix: list[float]) -> None:
     plan, ledger = planned(method), open_ledger(":memory:")
-    terms = ledger.open(
-        "data",
-        plan=plan.freeze(),
-        rows=plan.rows,
-        questions=plan.questions,
-        answers=plan.answers,
-        information=plan.information or 0.0,
-        row_share=plan.mechanism.row_share,
-    )
+    terms = ledger.open(plain("data", plan.rows), plan.limits)
     nats, row, asked = Fraction(0), Fraction(0), 0
     for number, coarseness in zip(count(), mix, strict=False):
         one = plan.at(coarseness)
         expected = charges(plan, coarseness)
         assert [one.charge, one.row_charge] == pytest.approx(expected)
         try:
-            ledger.reserve(terms, [Question(f"{number}", "", "{}", one.charge, one.row_charge, method, coarseness)])
+            ledger.reserve(terms, [Question(f"{number}", "", one.charge, one.row_charge, coarseness)])
         except BudgetExhausted:
             # Refused for a reason: one more would exceed a cap.
             whole, rows = plan.information, plan.mechanism.row_share
@@ -193,7 +186,7 @@ class TestGuard:
         """Where some coarseness is beyond what the certificate covers."""
         few = pd.DataFrame({"x": np.arange(rows)})
         try:
-            guard = afresh.open(few, 2, answers=9, method=method, ledger=":memory:")
+            guard = afresh.open(few, 2, answers=9, method=method, ledger=":memory:", allow_wide=True)
         except InvalidArgument:
             assert rows < 100
             return
@@ -220,11 +213,12 @@ class TestAnswers:
             with pytest.raises(InvalidArgument, match="answers =="):
                 make()
 
-    def test_it_is_fixed_by_the_first_opening(self, frame: pd.DataFrame) -> None:
+    def test_it_is_fixed_by_the_first_answer(self, frame: pd.DataFrame) -> None:
         with afresh.open(frame, 20, answers=60) as guard:
             assert guard.plan.answers == 60
+            guard.ask("x < 3")
         for answers in (20, 61):
-            with pytest.raises(PlanMismatch, match=f"answers=60, and now with answers={answers}"):
+            with pytest.raises(PlanMismatch, match=f"answers=60, and now they are opened with answers={answers}"):
                 afresh.open(frame, answers=answers)
         with afresh.open(frame) as guard:
             assert guard.budget.answers == 60

@@ -57,7 +57,8 @@ def perturbed(function: Callable[..., Any], way: str) -> Callable[..., Any]:
 def another_processor(way: str) -> Iterator[None]:
     """All of afresh computes with perturbed functions."""
     replaced: dict[Any, Any] = {}
-    with mock.patch.multiple(math, **{name: perturbed(getattr(math, name), way) for name in ELEMENTARY}):
+    elementary: dict[str, Any] = {name: perturbed(getattr(math, name), way) for name in ELEMENTARY}
+    with mock.patch.multiple(math, **elementary):
         for module, names in ((np, OF_NUMPY), (scipy.special, SPECIAL)):
             for name in names:
                 if hasattr(module, name):
@@ -103,7 +104,7 @@ def frame() -> pd.DataFrame:
 
 
 def ask_all(guard: afresh.Guard) -> list[Any]:
-    answers = [
+    answers: list[Any] = [
         *guard.ask_many(["hit", "rare", "g < 9", {"expression": "x", "bounds": (0, 10)}]),
         guard.ask("hit", where="g = 2"),
         guard.measure(Variance("x", (0, 10))),
