@@ -344,7 +344,7 @@ def test_a_copy_is_of_the_same_rows_by_the_same_analyst(tmp_path: Path, monkeypa
                     assert copy._labels.codes.tolist() == holdout._labels.codes.tolist()
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"x": X[:, 0], "label": Y}).to_parquet("data.parquet")
-    with afresh.holdout("data.parquet", questions=9, ledger="ledger.sqlite") as holdout:
+    with afresh.holdout("data.parquet", questions=9, ledger="other.sqlite") as holdout:
         sent = pickle.dumps(holdout)
         monkeypatch.chdir("/")
         with pickle.loads(sent) as copy:
