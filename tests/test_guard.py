@@ -584,9 +584,8 @@ MEANT: list[tuple[dict[str, Any], str]] = [
 
 
 def test_what_was_meant_shows_everywhere(patients: pd.DataFrame) -> None:
-    from afresh.receipts.page import as_html, as_markdown
-
     from afresh.receipts import verify
+    from afresh.receipts.page import as_html, as_markdown
 
     statistic = afresh.statistics.Variance("dose", (0, 10), where="cured", missing=2)
     texts = [text for _, text in MEANT] + ["variance of dose within [0, 10], missing as 2 where cured"]
@@ -631,8 +630,8 @@ def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
             ({"expression": "amount", "bounds": (0, 500)}, 119, 2 / 3),
             ({"expression": "churned", "where": "country = 'CH'"}, 0.3, 1 / 3),
         ):
-            price = guard.price(**arguments, mean=mean, share=share)  # type: ignore[arg-type]
-            found = guard.ask(**arguments)  # type: ignore[arg-type]
+            price = guard.price(**arguments, mean=mean, share=share)
+            found = guard.ask(**arguments)
             assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
 
 
