@@ -37,7 +37,13 @@ GRID = {"max_depth": [1, 3, 5]}
 
 
 def held(tmp_path: Path, **more: Any) -> afresh.Holdout:
-    arguments = {"questions": 40, "allow_wide": True, "ledger": tmp_path / "ledger.sqlite", "label": "malignant", **more}
+    arguments = {
+        "questions": 40,
+        "allow_wide": True,
+        "ledger": tmp_path / "ledger.sqlite",
+        "label": "malignant",
+        **more,
+    }
     return afresh.holdout(X_HELD, Y_HELD, **arguments)
 
 
