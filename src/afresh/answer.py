@@ -148,7 +148,7 @@ class Answer(Released):
         return self._one_line()
 
     def _blocks(self) -> list[display.Block]:
-        title = self.question + (f"  where {self.where}" if self.where else "")
+        title = self.question + (f" where {self.where}" if self.where else "")
         said = [self.covers, self.missing]
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
