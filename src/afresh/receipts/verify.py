@@ -29,7 +29,7 @@ PROVED = (
     "the records follow from one another up to the head: none was changed, dropped or reordered since it was known",
 )
 NOT_PROVED = (
-    "that the rows are independent draws from the population, and the data those that the fingerprint names",
+    "that the rows are independent draws from the population, and those that the ledger keeps the keyed name of",
     "that the numbers came from these rows with fresh noise, and that nobody saw the rows in another way",
     "that nothing was asked after this receipt was made, or under another ledger; and who the named analysts are",
 )
