@@ -358,7 +358,7 @@ def test_a_simulation_takes_only_rows_that_were_made_up(frame: pd.DataFrame, tmp
 
 def test_new_rows_are_words(frame: pd.DataFrame) -> None:
     for words in ("", "  ", True, 3):
-        with pytest.raises(InvalidArgument, match="in words"):
+        with pytest.raises(InvalidArgument, match="must be words"):
             afresh.open(frame, questions=5, new_rows=words)  # type: ignore[arg-type]
     afresh.open(frame, questions=5, new_rows="drawn in March").close()
 
@@ -466,8 +466,8 @@ def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.Data
         ({"questions": 2.5}, "questions == 2.5, must be a whole number"),
         ({"questions": "5"}, "must be a whole number"),
         ({"confidence": "0.95"}, "must be a number"),
-        ({"confidence": 1e-20}, "away from 0 and 1"),
-        ({"confidence": 2}, r"must be in \(0, 1\)"),
+        ({"confidence": 1e-20}, "away from both ends"),
+        ({"confidence": 2}, r"must be a number in \(0, 1\)"),
         ({"method": ["split"]}, "must be one of"),
         ({"ledger": 5}, "must be a path, a postgresql"),
     ],

@@ -170,14 +170,14 @@ class TestAny:
             ({"noise_sd": 1.0, "count": 1.5}, "count == 1.5"),
             ({"noise_sd": 1.0, "revealed": " "}, "words"),
             ({"noise_sd": 1.0, "revealed": 7}, "words"),
-            ({"noise_sd": 1.0, "revealed": "\ud800"}, "surrogates"),
+            ({"noise_sd": 1.0, "revealed": "\ud800"}, "must be words"),
             ({"noise_sd": 1e-200}, "."),
             ({"noise_sd": 5e-324}, "."),
             ({"noise_sd": 1.0, "count": 10**400}, "."),
             ({"noise_sd": 1.0, "count": 2**63}, "."),
             ({"kl": 1.7e308}, "."),
             ({"pure_dp": 1.7e308, "rows": 7}, "."),
-            ({"noise_sd": 10**400}, "no finite charge"),
+            ({"noise_sd": 10**400}, "must be a positive number"),
         ],
     )
     def test_what_cannot_be_meant_is_refused_and_free(

@@ -172,14 +172,14 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
     [
         ({"rows": 19, "questions": 5}, r"rows == 19, must be at least 20"),
         ({"rows": 100, "questions": 0}, r"questions == 0, must be at least 1"),
-        ({"rows": 100, "questions": 5, "confidence": 1.0}, r"confidence == 1.0, must be in \(0, 1\)"),
-        ({"rows": 100, "questions": 5, "confidence": 0}, r"confidence == 0, must be in \(0, 1\)"),
+        ({"rows": 100, "questions": 5, "confidence": 1.0}, r"confidence == 1.0, must be a number in \(0, 1\)"),
+        ({"rows": 100, "questions": 5, "confidence": 0}, r"confidence == 0, must be a number in \(0, 1\)"),
         ({"rows": 100, "questions": 5, "confidence": math.nan}, r"confidence == nan"),
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
         ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, split"),
         ({"rows": 100}, r"two of rows, questions and width"),
         ({"rows": 100, "questions": 5, "width": 0.1}, r"either rows or questions"),
-        ({"rows": 100, "width": 0.7}, r"width == 0.7, must be in \(0, 0.5\)"),
+        ({"rows": 100, "width": 0.7}, r"width == 0.7, must be a number in \(0, 0.5\)"),
         ({"rows": 30, "questions": 50, "method": "split"}, r"split cannot answer 50 questions from 30 rows"),
     ],
 )

@@ -145,6 +145,7 @@ def test_wide_questions_share_no_statement(postgres_url: str, people: Any) -> No
 
 def test_the_command_line(postgres_url: str, people: Any) -> None:
     command = [sys.executable, "-m", "afresh.cli", "ask", postgres_url, "churned", "--table", "mine.people", "--json"]
+    command.append("--allow-wide")
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 0 <= json.loads(done.stdout)["value"] <= 1
     secret = "postgresql://nobody:hush@127.0.0.1:1/none?connect_timeout=2"

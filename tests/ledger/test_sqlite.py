@@ -49,9 +49,11 @@ class TestFile:
         ledger = open_ledger(tmp_path / "state" / "ledger.sqlite")
         ask(ledger)
         assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
-        assert os.listdir(tmp_path / "state") == ["ledger.sqlite"]  # what was committed is one file to copy
-        assert stat.S_IMODE((tmp_path / "state" / "ledger.sqlite").stat().st_mode) == 0o600
+        files = list((tmp_path / "state").iterdir())
+        assert {file.name for file in files} >= {"ledger.sqlite", "ledger.sqlite-wal"}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         ledger.close()
+        assert os.listdir(tmp_path / "state") == ["ledger.sqlite"]  # closed, a ledger is one file to copy
 
     @pytest.mark.parametrize("name", ["a b?c#d%20e&mode=memory.é", ":memory:.sqlite", "file:x"])
     def test_may_have_any_name(self, tmp_path: Path, name: str) -> None:

@@ -351,8 +351,7 @@ def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None,
     alike = []
     for chain in transaction.chains():
         opened = _opened(transaction, chain)
-        columns = tuple(ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns)
-        found = match(KeyedIdentity(opened.rows, opened.data, columns), chain.seed, identity)
+        found = match(_identity(opened, chain), chain.seed, identity)
         if found is not None and found.same:
             return chain, []
         if found is not None:
@@ -371,12 +370,24 @@ def _opened(transaction: Transaction, chain: Chain) -> Opened:
         if not isinstance(opened, Opened) or hashlib.sha256(chain.seed.encode()).hexdigest() != opened.seed_digest:
             raise BrokenChain
     except BrokenChain:
-        raise BrokenChain(
-            f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can "
-            "tell whether your rows are its rows; restore the ledger from a copy. A new one would forget what was "
-            "spent."
-        ) from None
+        raise _damaged(chain) from None
     return opened
+
+
+def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
+    """What a chain says of its rows."""
+    try:
+        columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
+    except (TypeError, KeyError):
+        raise _damaged(chain) from None
+    return KeyedIdentity(opened.rows, opened.data, tuple(columns))
+
+
+def _damaged(chain: Chain) -> BrokenChain:
+    return BrokenChain(
+        f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can tell "
+        "whether your rows are its rows; restore the ledger from a copy. A new one would forget what was spent."
+    )
 
 
 def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:

@@ -37,6 +37,8 @@ class GroupMeans:
         if len(set(map(str, categories))) < len(categories):
             raise checks.wrong("categories", categories, "different from each other")
         object.__setattr__(self, "categories", categories)
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", checks.bounds("bounds", self.bounds))
 
     @property
     def price(self) -> int:
