@@ -15,7 +15,7 @@ from afresh.mechanisms.fixed_laplace import FixedLaplace
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
-from afresh.plan import MECHANISMS
+from afresh.planning.plan import MECHANISMS
 from afresh.theory.bernoulli import entropy
 from afresh.theory.extremes import cvar, cvar_square, cvar_with_square, quantile
 from afresh.theory.guess_and_check import Record, released_interval

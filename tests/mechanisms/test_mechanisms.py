@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engines.base import Moments
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
@@ -15,6 +14,7 @@ from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.moments import Moments
 from oracle import calibrated as calibrated_oracle
 from oracle import split as split_oracle
 from oracle import stabilized as stabilized_oracle

@@ -118,7 +118,7 @@ def plan(
 
     Example: afresh plan --rows 100000 --questions 1000
     """
-    from afresh.plan import plan as make_plan
+    from afresh.planning.plan import plan as make_plan
 
     made = make_plan(
         rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, guesser=guesser

@@ -66,11 +66,11 @@ def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
     from rich.console import Console
     from rich.markup import escape
 
-    from afresh import opening
+    from afresh.guard.open import open as open_guard
 
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
     with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
-        guard = opening.open(data, *arguments, **options)
+        guard = open_guard(data, *arguments, **options)
     with guard:
         yield guard
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument, MissingExtra
-from afresh.holdout import check_holdout
 from afresh.losses import ZeroOne, make_loss
+from afresh.models.holdout import check_holdout
 
 try:
     import sklearn  # noqa: F401
@@ -34,8 +34,8 @@ from scipy.sparse import issparse
 from afresh.integrations.sklearn_search import GuardedSearchCV
 
 if TYPE_CHECKING:
-    from afresh.answer import Answer
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
+    from afresh.results.answer import Answer
 
 __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
 

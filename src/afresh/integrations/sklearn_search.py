@@ -19,10 +19,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, indexable
 
 from afresh.errors import InvalidArgument, PlanMismatch
-from afresh.holdout import check_holdout
+from afresh.models.holdout import check_holdout
 
 if TYPE_CHECKING:
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -137,7 +137,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return *parts[:4], {**fit_params, **dict(zip(by_row, parts[4::2], strict=True))}
 
     def _open(self, X: Any, y: Any, values: Any, candidates: list[dict[str, Any]]) -> Holdout:
-        from afresh.opening_holdout import holdout
+        from afresh.models.open import holdout
 
         classifier = is_classifier(self.estimator)
         if not classifier and self.loss is None:

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from functools import partial
 
 from afresh.errors import InvalidArgument
+from afresh.lab.baselines.empirical import Empirical
+from afresh.lab.baselines.ladder import Ladder
+from afresh.lab.baselines.ladder_free import ParameterFreeLadder
+from afresh.lab.baselines.median import StableMedian
+from afresh.lab.baselines.subsampling import Subsampling
+from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
-from afresh.mechanisms.empirical import Empirical
 from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.ladder import Ladder
-from afresh.mechanisms.ladder_free import ParameterFreeLadder
-from afresh.mechanisms.median import StableMedian
 from afresh.mechanisms.session import Interactive
 from afresh.mechanisms.split import plan_split
 from afresh.mechanisms.stabilized import plan_stabilized
-from afresh.mechanisms.subsampling import Subsampling
-from afresh.mechanisms.thresholdout import Thresholdout
 
 Make = Callable[[int, int, float], Interactive]
 

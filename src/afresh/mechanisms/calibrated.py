@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self, TypeVar
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
-from afresh.engines.base import Moments
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.mechanisms.parts import EqualAnswers, FromAllRows, ReleasesMean, SampleAndNoise
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.information import information
 from afresh.theory.search import minimize_simplex

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.parts import EqualAnswers, NoInformation
 from afresh.mechanisms.session import Answers, Values, means, moments
 from afresh.mechanisms.stabilized import noisy_transform
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.guess_and_check import (
     History,

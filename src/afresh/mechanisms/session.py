@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.engines.base import Moments
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
 
 Floats = NDArray[np.float64]

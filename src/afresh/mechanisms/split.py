@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from scipy.special import betainccinv, betaincinv
 
-from afresh.engines.base import Moments
 from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, ReleasesMean
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows
+from afresh.moments import Moments
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
 from afresh.theory.extremes import cvar_with_square
 from afresh.theory.search import minimize_between
