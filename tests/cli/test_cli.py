@@ -47,9 +47,9 @@ def test_plan() -> None:
     assert {"stabilized", "calibrated", "split", "jung", "paper"} <= set(told["methods"])
     forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "split", "--json").stdout)
     assert forced["method"] == "split"
-    guessing = ["--method", "guess-and-check", "--guesser", "calibrated"]
-    assert "with guesses by calibrated" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
-    assert afresh("plan", "--rows", 5000, "--questions", 20, *guessing[2:]).returncode == 2
+    guessing = ["--method", "guess-and-check"]
+    assert "if checks pass" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
+    assert afresh("plan", "--rows", 5000, "--questions", 20, "--method", "fixed-gaussian").returncode == 2
     assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
     more = json.loads(afresh("plan", "--rows", 5000, "--questions", 20, "--answers", 60, "--json").stdout)
     assert (more["questions"], more["answers"]) == (20, 60)
@@ -63,7 +63,7 @@ def test_a_guess_of_ones_own_never_fixes_a_plan_that_cannot_check_it(data: Path)
     guess = ("ask", data, "churned", "--guess", 0.3, 0.1)
     assert "never opened" in afresh(*guess).stderr
     assert afresh(*guess, "--method", "split").returncode == 2
-    told = json.loads(afresh(*guess, "--method", "guess-and-check", "--guesser", "calibrated", "--json").stdout)
+    told = json.loads(afresh(*guess, "--method", "guess-and-check", "--json").stdout)
     assert (told["value"], told["method"], told["left"]) == (0.3, "guess-and-check", 99)
 
 

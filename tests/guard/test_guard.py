@@ -40,9 +40,6 @@ METHODS = [
     "calibrated",
     "split",
     "guess-and-check",
-    "fixed-gaussian",
-    "fixed-laplace",
-    "calibrated-laplace",
 ]
 each_method = pytest.mark.parametrize("method", METHODS)
 

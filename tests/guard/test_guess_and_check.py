@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import afresh
-from afresh.errors import BudgetExhausted, DataError, InvalidArgument, PlanMismatch
-from afresh.mechanisms.base import grid_step
-from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.planning.plan import Plan
+from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.receipts import verify
-from afresh.receipts.page import as_html, as_markdown
 
 
 @pytest.fixture
@@ -116,60 +110,6 @@ def test_a_forged_history_is_found(guard: afresh.Guard) -> None:
     honest = json.loads(receipt["chain"]["records"][place])["released"]
     for lie in ({"failures": 5.0}, {"asked": 7.0}, {"bin": 1e9}, {"low": 0.95}):
         assert not verify(edited(receipt, place, released={**honest, **lie})).passed
-
-
-def test_the_calibrated_mechanism_can_guess(frame: pd.DataFrame, private_ledger: Path) -> None:
-    """Chosen at the first opening, kept in the ledger, stated by plan and receipt, and the same for ever after."""
-    with afresh.open(frame, 60, method="guess-and-check", guesser="calibrated") as guard:
-        answer = guard.ask("x < 30")
-        assert 0.3 in answer.interval
-        assert guard.plan.guesser == guard.plan.to_dict()["guesser"] == "calibrated"
-        assert "guesses by calibrated" in str(guard.plan)
-        # Figure 1's guess, from the rows that guess: on its own grid, on which the other guesser's never lie.
-        m = guard.plan.mechanism
-        assert isinstance(m, GuessAndCheck)
-        step = grid_step(2 * m.s * math.sqrt(m.v0))
-        assert (released(guard)[0]["guess"] / step).is_integer()
-    with afresh.open(frame, guesser="calibrated") as again:
-        assert again.ask("x < 30").value == answer.value
-        receipt = again.receipt()
-    with pytest.raises(PlanMismatch, match=r"guesser='calibrated', and now they are opened with guesser='stabilized'"):
-        afresh.open(frame, guesser="stabilized")
-    outcome = verify(json.loads(json.dumps(receipt)))
-    assert outcome.passed
-    assert "guesses by calibrated" in str(outcome)
-    assert receipt["plan"]["constants"]["calibrated"] is True
-    for page in (as_html(receipt), as_markdown(receipt)):
-        assert "guess-and-check, with guesses by calibrated" in page
-
-
-def test_plans_of_old_guess_with_the_stabilised_mechanism(frame: pd.DataFrame) -> None:
-    with afresh.open(frame, 60, method="guess-and-check") as guard:
-        assert guard.plan.guesser == "stabilized"
-        old = json.loads(guard.plan.freeze())
-        del old["calibrated"]
-        assert Plan.thaw(json.dumps(old)) == guard.plan
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"guesser": "split", "method": "guess-and-check"},
-            "guesser == 'split', must be one of stabilized, calibrated",
-        ),
-        ({"guesser": "calibrated", "method": "split"}, "goes with method='guess-and-check' only"),
-        ({"guesser": "calibrated"}, "goes with method='guess-and-check' only"),
-        ({"guesser": 1, "method": "guess-and-check"}, "guesser == 1, must be one of"),
-    ],
-)
-def test_a_guesser_needs_guess_and_check(frame: pd.DataFrame, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgument, match=message):
-        afresh.plan(20_000, 60, **arguments)
-    with pytest.raises(InvalidArgument, match=message):
-        afresh.open(frame, 60, **arguments)
-    with pytest.raises(DataError, match="never opened"):
-        afresh.open(frame, must_exist=True)
 
 
 def test_the_plan_says_what_is_not_promised() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.lab.baselines.calibrated_laplace import plan_calibrated_laplace
+from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
+from afresh.lab.baselines.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
-from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
-from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.moments import Moments

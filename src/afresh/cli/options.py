@@ -52,12 +52,6 @@ Method = Annotated[
         help="stabilized, calibrated, split or guess-and-check. Default: the narrowest promise.", metavar="METHOD"
     ),
 ]
-Guesser = Annotated[
-    str | None,
-    typer.Option(
-        help="With --method guess-and-check, what guesses: stabilized (default) or calibrated.", metavar="METHOD"
-    ),
-]
 
 
 @contextmanager

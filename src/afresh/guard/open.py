@@ -34,7 +34,6 @@ def open(  # the name a newcomer expects: afresh.open
     method: str | None = None,
     *,
     answers: int | None = None,
-    guesser: str | None = None,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -50,11 +49,11 @@ def open(  # the name a newcomer expects: afresh.open
     `table`) are read where they are, and may not change while they are open.
 
     The plan is `questions` (default 100), `confidence` (default 0.95), `method` (default: the narrowest) and `answers`,
-    how many answers there may be if some are asked with a coarser `precision` (default: as many as questions). With
-    method="guess-and-check", `guesser` is the mechanism that guesses, "stabilized" (default) or "calibrated". Until the
-    first answer the plan can be changed by opening the data again; the first answer fixes it for good. Later openings
-    of the same content, under whatever name or encoding, find it in the ledger: they may leave these arguments out, and
-    are refused if they say otherwise. A plan whose intervals would be wider than ±0.25 is refused unless `allow_wide`.
+    how many answers there may be if some are asked with a coarser `precision` (default: as many as questions). Until
+    the first answer the plan can be changed by opening the data again; the first answer fixes it for good. Later
+    openings of the same content, under whatever name or encoding, find it in the ledger: they may leave these arguments
+    out, and are refused if they say otherwise. A plan whose intervals would be wider than ±0.25 is refused unless
+    `allow_wide`.
 
     The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
     void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
@@ -73,7 +72,7 @@ def open(  # the name a newcomer expects: afresh.open
     """
     from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
 
-    wanted = check_wishes(questions, confidence, method, answers, guesser, METHODS)
+    wanted = check_wishes(questions, confidence, method, answers, METHODS)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
@@ -201,7 +200,6 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         confidence if wanted.confidence is None else wanted.confidence,
         answers=wanted.answers,
         method=wanted.method,
-        guesser=wanted.guesser,
     )
 
 

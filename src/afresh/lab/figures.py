@@ -17,7 +17,7 @@ from afresh.lab.baselines.ladder_free import ParameterFreeLadder
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.mechanisms import Make
 from afresh.lab.population import BitSample, bits, evaluate
-from afresh.mechanisms.session import Interactive, means
+from afresh.lab.session import Interactive, means
 from afresh.theory.extremes import quantile
 from afresh.theory.references import jung_error
 from afresh.theory.search import minimize_simplex

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
 from afresh.mechanisms.split import plan_split
 from afresh.mechanisms.stabilized import plan_stabilized

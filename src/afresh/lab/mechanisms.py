@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from afresh.errors import InvalidArgument
+from afresh.lab.baselines.calibrated_guesses import plan_calibrated_guesses
+from afresh.lab.baselines.calibrated_laplace import plan_calibrated_laplace
 from afresh.lab.baselines.empirical import Empirical
+from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
+from afresh.lab.baselines.fixed_laplace import plan_fixed_laplace
 from afresh.lab.baselines.ladder import Ladder
 from afresh.lab.baselines.ladder_free import ParameterFreeLadder
 from afresh.lab.baselines.median import StableMedian
 from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
+from afresh.lab.session import Interactive
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
-from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
-from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.session import Interactive
 from afresh.mechanisms.split import plan_split
 from afresh.mechanisms.stabilized import plan_stabilized
 
@@ -45,8 +45,8 @@ MECHANISMS: dict[str, Make] = {
     "fixed-gaussian": _certified("fixed-gaussian", plan_fixed_gaussian),
     "fixed-laplace": _certified("fixed-laplace", plan_fixed_laplace),
     "split": _certified("split", plan_split),
-    "guess-and-check": plan_guess_and_check,
-    "guess-and-check-calibrated": partial(plan_guess_and_check, guesser="calibrated"),
+    "guess-and-check": _certified("guess-and-check", plan_guess_and_check),
+    "guess-and-check-calibrated": _certified("guess-and-check-calibrated", plan_calibrated_guesses),
     "empirical": Empirical,
     "thresholdout": Thresholdout,
     "ladder": Ladder,

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from afresh import checks
@@ -14,13 +14,10 @@ from afresh.errors import InvalidArgument
 from afresh.ledger.base import Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.calibrated_laplace import CalibratedLaplace, plan_calibrated_laplace
-from afresh.mechanisms.fixed_gaussian import FixedGaussian, plan_fixed_gaussian
-from afresh.mechanisms.fixed_laplace import FixedLaplace, plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
-from afresh.planning.request import check_guesser, complement
+from afresh.planning.request import complement
 from afresh.planning.solve import Planner, fewest_rows, most_questions
 from afresh.results import show
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
@@ -42,19 +39,10 @@ def _equal(planner: Callable[[int, int, float], Mechanism]) -> Planner:
     return plan
 
 
-# These are certified too and stand in every comparison, but are used only if asked for by name: the first promises no
-# width in advance, and the others are wider than one of the above whatever the rows and questions (test_plan.py).
-_BY_NAME: Mapping[str, Planner] = {
-    "guess-and-check": _equal(plan_guess_and_check),
-    "fixed-gaussian": _equal(plan_fixed_gaussian),
-    "fixed-laplace": _equal(plan_fixed_laplace),
-    "calibrated-laplace": plan_calibrated_laplace,
-}
-METHODS: Mapping[str, Planner] = {**PLANNERS, **_BY_NAME}
-_KINDS: tuple[type[Mechanism], ...] = (
-    *(Stabilized, Calibrated, Split),
-    *(GuessAndCheck, FixedGaussian, FixedLaplace, CalibratedLaplace),
-)
+# Guess and check is certified too and stands in every comparison, but promises no width in advance: it is used only if
+# asked for by name.
+METHODS: Mapping[str, Planner] = {**PLANNERS, "guess-and-check": _equal(plan_guess_and_check)}
+_KINDS: tuple[type[Mechanism], ...] = (Stabilized, Calibrated, Split, GuessAndCheck)
 MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in _KINDS}
 FEWEST_ROWS = 20
 
@@ -99,11 +87,6 @@ class Plan(show.Shown):
     def method(self) -> str:
         """The mechanism's name."""
         return self.mechanism.method
-
-    @property
-    def guesser(self) -> str | None:
-        """The mechanism that guesses, with guess and check; None otherwise."""
-        return self.mechanism.guesser if isinstance(self.mechanism, GuessAndCheck) else None
 
     @property
     def rows(self) -> int:
@@ -182,7 +165,6 @@ class Plan(show.Shown):
         """JSON-ready, with the comparison."""
         return {
             "method": self.method,
-            "guesser": self.guesser,
             "rows": self.rows,
             "questions": self.questions,
             "answers": self.answers,
@@ -249,10 +231,10 @@ class Plan(show.Shown):
             ),
             show.Facts(
                 {
-                    "method": self.method + ("" if self.guesser is None else f", with guesses by {self.guesser}"),
+                    "method": self.method,
                     "half-width": ", ".join(widths)
                     + " (share of rows)"
-                    + ("" if self.guesser is None else ", if checks pass"),
+                    + (", if checks pass" if self.method == GuessAndCheck.method else ""),
                     "information": self._accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
@@ -277,21 +259,18 @@ class Plan(show.Shown):
         ]
 
 
-_SAID_ELSEWHERE = ("rows", "questions", "failure", "calibrated")
+_SAID_ELSEWHERE = ("rows", "questions", "failure")
 _ABOUT = {
     "stabilized": "fixed noise on a variance-stabilised mean",
     "calibrated": "noise calibrated to the variance (the paper's mechanism)",
     "split": "fresh rows for each question",
     "guess-and-check": "guesses from some rows, checked on the others; these widths if checks pass",
-    "fixed-gaussian": "Gaussian noise of one scale, whatever the variance",
-    "fixed-laplace": "Laplace noise of one scale, whatever the variance",
-    "calibrated-laplace": "Laplace noise calibrated to the variance",
     "jung": "differential privacy transfer (Jung et al. 2020)",
     "paper": "the paper's Main Theorem with eq. (3)",
     "fixed": "questions fixed before the data are seen: no adaptivity",
 }
 _UNAVAILABLE = {
-    **dict.fromkeys(_BY_NAME, "more answers than questions"),
+    "guess-and-check": "more answers than questions",
     "stabilized": "too few rows for its variance floor",
     "calibrated": "not available",
     "split": "fewer rows than questions, or more answers than questions",
@@ -307,21 +286,16 @@ def plan(
     width: float | None = None,
     mean: float = 0.5,
     method: str | None = None,
-    guesser: str | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
     `width` is a half-width for an answer that reads `mean`. Without it, the method is the one with the smallest
     geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
     rows or allows the most questions. `method` forces one. `answers`, if more than `questions`, is how many answers
-    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider. `guesser`, with
-    method="guess-and-check" only, is the mechanism that guesses, "stabilized" (default) or "calibrated".
+    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
     """
     failure = complement(checks.confidence(confidence))
     planners = PLANNERS if method is None else {method: METHODS[checks.one_of("method", method, METHODS)]}
-    if guesser is not None:
-        guessing = partial(plan_guess_and_check, guesser=check_guesser(guesser, method))
-        planners = {GuessAndCheck.method: _equal(guessing)}
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:

@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from afresh import checks
-from afresh.errors import InvalidArgument
-from afresh.mechanisms.guess_and_check import GUESSERS, GuessAndCheck
 
 if TYPE_CHECKING:
     from afresh.planning.plan import Plan
@@ -28,13 +26,11 @@ class Wishes:
     confidence: float | None
     method: str | None
     answers: int | None
-    guesser: str | None
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        wishes = self.questions, self.confidence, self.method, self.answers, self.guesser
-        return any(wish is not None for wish in wishes)
+        return any(wish is not None for wish in (self.questions, self.confidence, self.method, self.answers))
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -44,7 +40,6 @@ class Wishes:
             ("confidence", self.confidence, failure, plan.mechanism.failure),
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
-            ("guesser", self.guesser, self.guesser, plan.guesser),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
         if not said:
@@ -52,8 +47,6 @@ class Wishes:
         kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
         if plan.answers != plan.questions:
             kept += f", answers={plan.answers}"
-        if plan.guesser is not None:
-            kept += f", guesser={plan.guesser!r}"
         return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
 
 
@@ -62,7 +55,6 @@ def check_wishes(
     confidence: float | None,
     method: str | None,
     answers: int | None,
-    guesser: str | None,
     methods: Collection[str],
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
@@ -72,15 +64,4 @@ def check_wishes(
         None if confidence is None else checks.confidence(confidence),
         None if method is None else checks.one_of("method", method, methods),
         None if answers is None else checks.whole("answers", answers, questions or 1),
-        None if guesser is None else check_guesser(guesser, GuessAndCheck.method if method is None else method),
     )
-
-
-def check_guesser(guesser: str, method: str | None) -> str:
-    """One of the mechanisms that can guess, where there is something to guess."""
-    guesser = checks.one_of("guesser", guesser, GUESSERS)
-    if method != GuessAndCheck.method:
-        raise InvalidArgument(
-            f"guesser == {guesser!r} goes with method={GuessAndCheck.method!r} only; say so, or leave it out."
-        )
-    return guesser

@@ -6,7 +6,6 @@ import math
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
-from afresh.mechanisms.fixed import FixedNoise
 from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized
@@ -28,9 +27,6 @@ def problems(mechanism: Mechanism) -> list[str]:
         return [] if mechanism.block >= 1 else ["there are fewer rows than questions"]
     if isinstance(mechanism, GuessAndCheck):  # whatever the other constants are, validity rests on the checks
         return [] if mechanism.check_rows >= 1 else ["there are no rows that check"]
-    if isinstance(mechanism, FixedNoise):
-        fits = mechanism.scale > 0 and 0 < mechanism.noise_failure < mechanism.failure
-        return [] if fits else ["the noise or the share of the failure probability is out of range"]
     return [f"the method {mechanism.method!r} is not known here"]
 
 

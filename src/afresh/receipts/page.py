@@ -104,7 +104,7 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
     plan, spent = receipt["plan"], receipt["spent"]
     nats = "" if plan["information"] is None else f", {spent['information']:.4g} of {plan['information']:.4g} nats"
     facts = {
-        "method": plan["method"] + _guesser(plan["constants"]),
+        "method": plan["method"],
         "limits": f"{plan['questions']:,} answers at full price, {plan['answers']:,} in all, fixed {_day(receipt)}",
         "spent": f"{spent['answers']:,} answers{nats}",
         "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
@@ -116,13 +116,6 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
     if receipt["shares"]:
         facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in receipt["shares"].items())
     return facts
-
-
-def _guesser(constants: dict[str, Any]) -> str:
-    """Of guess and check, the mechanism that guesses; only its plans have this constant."""
-    if "calibrated" not in constants:
-        return ""
-    return f", with guesses by {'calibrated' if constants['calibrated'] else 'stabilized'}"
 
 
 def _day(receipt: dict[str, Any]) -> str:

@@ -165,8 +165,7 @@ def _plan(facts: Facts) -> str:
         raise InvalidArgument("the limit on the information is larger than the plan's")
     if mechanism.row_share is not None and (limits.row_share or 0.0) > mechanism.row_share * (1 + 1e-12):
         raise InvalidArgument("the limit on the share of one row is larger than the plan's")
-    method = plan.method if plan.guesser is None else f"{plan.method} (guesses by {plan.guesser})"
-    words = f"{method} for {plan.questions:,} questions to {plan.rows:,} rows"
+    words = f"{plan.method} for {plan.questions:,} questions to {plan.rows:,} rows"
     return f"{words} at {show.percent(plan.confidence)}"
 
 

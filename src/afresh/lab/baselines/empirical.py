@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from afresh.mechanisms.session import Answers, Uncertified, Values, means
+from afresh.lab.session import Answers, Uncertified, Values, means
 
 
 @dataclass(frozen=True)

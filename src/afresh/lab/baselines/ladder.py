@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from afresh.lab.baselines.leaderboard import Board
-from afresh.mechanisms.session import Answers, Floats, Uncertified, Values
+from afresh.lab.session import Answers, Floats, Uncertified, Values
 
 
 @dataclass(frozen=True)

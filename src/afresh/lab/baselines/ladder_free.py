@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from afresh.lab.baselines.leaderboard import Board
-from afresh.mechanisms.session import Floats, Uncertified, Values
+from afresh.lab.session import Floats, Uncertified, Values
 
 
 @dataclass(frozen=True)

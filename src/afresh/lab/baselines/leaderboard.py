@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from afresh.mechanisms.session import Answers, Floats, Values, means
+from afresh.lab.session import Answers, Floats, Values, means
 
 
 class Board(ABC):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from afresh.mechanisms.session import Answers, Floats, Uncertified, Values, chernoff, means
+from afresh.lab.session import Answers, Floats, Uncertified, Values, chernoff, means
 
 
 @dataclass(frozen=True)

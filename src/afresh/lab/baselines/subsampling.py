@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from afresh.mechanisms.session import Answers, Floats, Uncertified, Values, means
+from afresh.lab.session import Answers, Floats, Uncertified, Values, means
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from afresh.mechanisms.fixed import FixedNoise, narrowest
+from afresh.lab.baselines.fixed import FixedNoise, narrowest
 from afresh.theory.posterior import noise_level, posterior_level
 from afresh.theory.stability import fixed_gaussian_charge
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
+from afresh.lab.baselines.laplace import laplace_from_normal, laplace_quantile
 from afresh.mechanisms.calibrated import Calibrated, narrowest
-from afresh.mechanisms.laplace import laplace_from_normal, laplace_quantile
 from afresh.moments import Moments
 from afresh.theory.information import information
 from afresh.theory.stability import laplace_charge

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from afresh.mechanisms.fixed import FixedNoise, narrowest
-from afresh.mechanisms.laplace import laplace_from_normal, laplace_quantile
+from afresh.lab.baselines.fixed import FixedNoise, narrowest
+from afresh.lab.baselines.laplace import laplace_from_normal, laplace_quantile
 from afresh.moments import Moments
 from afresh.theory.information import log_threshold
 from afresh.theory.stability import fixed_laplace_charge
