@@ -25,7 +25,7 @@ from afresh.lab.certified import Guessing, InwardTable
 from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS, Bit, evaluate
 from afresh.mechanisms.base import geometric_mean
-from afresh.mechanisms.guess_and_check import GuessAndCheck, pack, plan_guess_and_check
+from afresh.mechanisms.guess_and_check import GuessAndCheck, make_guess_and_check, pack
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.moments import Moments
 from afresh.theory.guess_and_check import History
@@ -202,7 +202,7 @@ def test_subsampling_noise_is_calibrated_to_the_variance() -> None:
 # --- Guess and check -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("planner", [plan_guess_and_check, plan_calibrated_guesses])
+@pytest.mark.parametrize("planner", [make_guess_and_check, plan_calibrated_guesses])
 def test_guess_and_check_replays_from_its_records(planner: Callable[[int, int, float], GuessAndCheck]) -> None:
     mechanism = replace(planner(N, K, FAILURE), reach=1.0)
     conversation = Guessing(mechanism, np.random.default_rng(3))
@@ -215,7 +215,7 @@ def test_guess_and_check_replays_from_its_records(planner: Callable[[int, int, f
 
 @given(st.floats(0, 1), st.integers(0, 30))
 def test_claims_grow_with_failures_and_hold_their_guess(guess: float, failures: int) -> None:
-    mechanism = plan_guess_and_check(N, K, FAILURE)
+    mechanism = make_guess_and_check(N, K, FAILURE)
     before, after = History(failures, failures, 3.0 * failures), History(failures + 1, failures + 1, 3.0 * failures + 3)
     low, high, bins = mechanism.claim(guess, before)
     wider = mechanism.claim(guess, after)
@@ -227,7 +227,7 @@ def test_claims_grow_with_failures_and_hold_their_guess(guess: float, failures: 
 
 
 def test_a_guess_of_the_users_own() -> None:
-    mechanism = plan_guess_and_check(10_000, 100, FAILURE)
+    mechanism = make_guess_and_check(10_000, 100, FAILURE)
     claim = mechanism.user_claim(0.30, 0.05)
     assert claim[:2] == pytest.approx((0.25, 0.35))
     assert claim[2] == 20

@@ -12,6 +12,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
+from afresh.mechanisms.registry import MECHANISMS
 
 EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
 EXIT_CODES = {
@@ -48,9 +49,7 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(
-        help="stabilized, calibrated, split or guess-and-check. Default: the narrowest promise.", metavar="METHOD"
-    ),
+    typer.Option(help=f"One of {', '.join(MECHANISMS)}. Default: the narrowest promise.", metavar="METHOD"),
 ]
 
 

@@ -13,7 +13,8 @@ from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMisma
 from afresh.guard import noise
 from afresh.guard.guard import Guard
 from afresh.ledger.known import plain
-from afresh.planning.plan import FEWEST_ROWS, METHODS, Plan, plan
+from afresh.mechanisms.registry import MECHANISMS
+from afresh.planning.plan import FEWEST_ROWS, Plan, plan
 from afresh.planning.request import Wishes, check_wishes
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def open(  # the name a newcomer expects: afresh.open
     """
     from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
 
-    wanted = check_wishes(questions, confidence, method, answers, METHODS)
+    wanted = check_wishes(questions, confidence, method, answers, MECHANISMS)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from afresh.lab.session import Answers, Floats, Session, Values, chernoff, means, moments
-from afresh.mechanisms.base import Mechanism
+from afresh.lab.session import Answers, Floats, Releasing, Session, Values, chernoff, means, moments
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.split import Split
 from afresh.theory.guess_and_check import History, Record, released_value
@@ -26,7 +25,7 @@ class InwardTable:
     when first needed, and cost the width about 1/400.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Releasing) -> None:
         """The lattice is set by the mechanism's width in the middle."""
         self._mechanism = mechanism
         self._step = 2.0 ** math.floor(math.log2(mechanism.half_width(0.5) / _NODES_PER_WIDTH))
@@ -51,7 +50,7 @@ class InwardTable:
 class Certified:
     """A mechanism of the guard, or one that is like it: most remember nothing, so a conversation is k releases."""
 
-    mechanism: Mechanism
+    mechanism: Releasing
     certified: ClassVar[bool] = True
 
     @property
@@ -69,7 +68,7 @@ class Certified:
 
 
 @lru_cache(maxsize=32)  # shared by all conversations with one mechanism
-def _table(mechanism: Mechanism) -> InwardTable:
+def _table(mechanism: Releasing) -> InwardTable:
     return InwardTable(mechanism)
 
 

@@ -16,8 +16,7 @@ from afresh.lab.baselines.median import StableMedian
 from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
-from afresh.lab.session import Interactive
-from afresh.mechanisms.base import Mechanism
+from afresh.lab.session import Interactive, Releasing
 from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
 from afresh.mechanisms.split import plan_split
@@ -26,7 +25,7 @@ from afresh.mechanisms.stabilized import plan_stabilized
 Make = Callable[[int, int, float], Interactive]
 
 
-def _certified(name: str, planner: Callable[[int, int, float], Mechanism | None]) -> Make:
+def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]) -> Make:
     def make(rows: int, questions: int, failure: float) -> Interactive:
         planned = planner(rows, questions, failure)
         if planned is None:

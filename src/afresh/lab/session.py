@@ -1,7 +1,7 @@
 """Mechanisms as the lab meets them: a conversation about one sample, in memory.
 
 Every mechanism can hold one, also those that remember (Thresholdout, the Ladder, guess and check) and those
-without a certificate. A guard needs more: charges, a ledger, proofs (`base.Mechanism`).
+without a certificate.
 """
 
 from __future__ import annotations
@@ -27,6 +27,32 @@ class Answers:
     value: Floats
     low: Floats
     high: Floats
+
+
+class Releasing(Protocol):
+    """What the lab needs of a mechanism with a certificate; a guard needs more (`mechanisms.base.Mechanism`)."""
+
+    method: ClassVar[str]
+
+    def release(self, moments: Any, noise: float) -> Any:
+        """What to release, given one standard normal number."""
+        ...
+
+    def value(self, released: Any) -> float:
+        """On the scale of the mean."""
+        ...
+
+    def interval(self, released: Any, *, binary: bool = False) -> tuple[float, float]:
+        """The simultaneous interval."""
+        ...
+
+    def half_width(self, mean: float) -> float:
+        """Half its length for a released number that reads `mean`."""
+        ...
+
+    def __hash__(self) -> int:
+        """By its constants."""
+        ...
 
 
 class Session(Protocol):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.parts import EqualAnswers, NoInformation
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation
 from afresh.mechanisms.stabilized import noisy_transform
 from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
@@ -30,7 +30,7 @@ _MOST_GROWTH = 4.0
 
 
 @dataclass(frozen=True)
-class GuessAndCheck(EqualAnswers, NoInformation):
+class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
@@ -41,6 +41,9 @@ class GuessAndCheck(EqualAnswers, NoInformation):
     """
 
     method: ClassVar[str] = "guess-and-check"
+    about: ClassVar[str] = "guesses from some rows, checked on the others; these widths if checks pass"
+    unavailable: ClassVar[str] = "more answers than questions"
+    promised: ClassVar[bool] = False
     dealt: ClassVar[int] = 5
     """Rows are dealt into five blocks: three guess, two check."""
 
@@ -169,6 +172,10 @@ class GuessAndCheck(EqualAnswers, NoInformation):
         """Whether the guess passed its check."""
         return unpack(released)[0].bin is None
 
+    def problems(self) -> list[str]:
+        """Whatever the other constants are, validity rests on the checks."""
+        return [] if self.check_rows >= 1 else ["there are no rows that check"]
+
 
 def pack(record: Record, history: History) -> dict[str, float]:
     """A record as a ledger keeps it, with the history that its level is a function of; bin -1 is a pass."""
@@ -206,8 +213,13 @@ def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
 _NOISE, _EXPECTED_FAILURES, _GROWTH = 0.22, 0.15, 0.05
 
 
-def plan_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
-    """Constants that did well against the lab's attacks: noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
+def plan_guess_and_check(rows: int, questions: int, failure: float, answers: int | None = None) -> GuessAndCheck | None:
+    """Constants that did well against the lab's attacks; None if more answers than questions are wanted."""
+    return make_guess_and_check(rows, questions, failure) if answers in (None, questions) else None
+
+
+def make_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
+    """Noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
     reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)

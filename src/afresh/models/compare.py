@@ -106,10 +106,10 @@ def _differences(
     smallest difference that shows; 2 answers each.
     """
     guard, plan, scale = holdout.guard, holdout.guard.plan, loss.bounds[1] - loss.bounds[0]
-    second_moment = plan.method == "calibrated"
+    squares = plan.mechanism.squares
     wanted: list[VectorQuery] = []
     for a, b in pairs:
-        if second_moment:
+        if squares:
             # One question for a pair, whichever comes first.
             a, b = sorted((a, b), key=lambda each: each.digest)
             wanted += [_square(holdout, a, b, loss), _shifted(holdout, a, b, loss)]
@@ -122,7 +122,7 @@ def _differences(
             guard._stated(
                 holdout._words(f"{loss.words} of {a.name} minus that of {b.name}"),
                 "difference",
-                {"scale": scale, "sign": -1 if second_moment and a.digest > b.digest else 1},
+                {"scale": scale, "sign": -1 if squares and a.digest > b.digest else 1},
                 own,
                 (-scale, scale),
             )

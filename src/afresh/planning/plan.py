@@ -13,37 +13,13 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
-from afresh.mechanisms.split import Split, plan_split
-from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.mechanisms.guess_and_check import GuessAndCheck
+from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
 from afresh.planning.request import complement
-from afresh.planning.solve import Planner, fewest_rows, most_questions
+from afresh.planning.solve import fewest_rows, most_questions
 from afresh.results import show
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
 
-# The methods that carry a certificate, with the section of docs/guarantees.md that proves it.
-PLANNERS: Mapping[str, Planner] = {
-    "stabilized": plan_stabilized,
-    "calibrated": plan_calibrated,
-    "split": plan_split,
-}
-
-
-def _equal(planner: Callable[[int, int, float], Mechanism]) -> Planner:
-    """A planner of a method whose answers all have the same noise."""
-
-    def plan(rows: int, questions: int, failure: float, answers: int | None = None) -> Mechanism | None:
-        return planner(rows, questions, failure) if answers in (None, questions) else None
-
-    return plan
-
-
-# Guess and check is certified too and stands in every comparison, but promises no width in advance: it is used only if
-# asked for by name.
-METHODS: Mapping[str, Planner] = {**PLANNERS, "guess-and-check": _equal(plan_guess_and_check)}
-_KINDS: tuple[type[Mechanism], ...] = (Stabilized, Calibrated, Split, GuessAndCheck)
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in _KINDS}
 FEWEST_ROWS = 20
 
 
@@ -148,17 +124,17 @@ class Plan(show.Shown):
         """The certified methods at these rows, questions and confidence, then the reference lines."""
         n, k, failure, answers = self.rows, self.questions, self.mechanism.failure, self.answers
         lines = {}
-        for name, planner in METHODS.items():
+        for name, planner in PLANNERS.items():
             mechanism = self.mechanism if name == self.method else planner(n, k, failure, answers)
             widths = None if mechanism is None else _widths(mechanism.half_width)
-            about = _ABOUT[name] if widths else _UNAVAILABLE[name]
-            lines[name] = Method(name, True, widths, about, promised=name != "guess-and-check")
+            kind = MECHANISMS[name]
+            lines[name] = Method(name, True, widths, kind.about if widths else kind.unavailable, kind.promised)
         for name, width in (
             ("jung", lambda _: jung_error(n, k, failure)),
             ("paper", lambda mean: main_theorem_error(n, k, failure, math.sqrt(mean * (1 - mean)))),
             ("fixed", lambda mean: fixed_questions_half_width(n, k, failure, mean)),
         ):
-            lines[name] = Method(name, False, _widths(width), _ABOUT[name])
+            lines[name] = Method(name, False, _widths(width), _REFERENCES[name])
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,7 +210,7 @@ class Plan(show.Shown):
                     "method": self.method,
                     "half-width": ", ".join(widths)
                     + " (share of rows)"
-                    + (", if checks pass" if self.method == GuessAndCheck.method else ""),
+                    + ("" if self.mechanism.promised else ", if checks pass"),
                     "information": self._accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
@@ -260,20 +236,10 @@ class Plan(show.Shown):
 
 
 _SAID_ELSEWHERE = ("rows", "questions", "failure")
-_ABOUT = {
-    "stabilized": "fixed noise on a variance-stabilised mean",
-    "calibrated": "noise calibrated to the variance (the paper's mechanism)",
-    "split": "fresh rows for each question",
-    "guess-and-check": "guesses from some rows, checked on the others; these widths if checks pass",
+_REFERENCES = {
     "jung": "differential privacy transfer (Jung et al. 2020)",
     "paper": "the paper's Main Theorem with eq. (3)",
     "fixed": "questions fixed before the data are seen: no adaptivity",
-}
-_UNAVAILABLE = {
-    "guess-and-check": "more answers than questions",
-    "stabilized": "too few rows for its variance floor",
-    "calibrated": "not available",
-    "split": "fewer rows than questions, or more answers than questions",
 }
 
 
@@ -295,7 +261,7 @@ def plan(
     there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
     """
     failure = complement(checks.confidence(confidence))
-    planners = PLANNERS if method is None else {method: METHODS[checks.one_of("method", method, METHODS)]}
+    planners = PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:

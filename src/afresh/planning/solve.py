@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from afresh.checks import MOST
 from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import Mechanism
+from afresh.mechanisms.registry import Planner
 from afresh.results import show
-
-Planner = Callable[[int, int, float, int | None], Mechanism | None]
 
 
 def most_questions(planners: Mapping[str, Planner], rows: int, width: float, mean: float, failure: float) -> Mechanism:

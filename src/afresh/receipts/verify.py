@@ -10,8 +10,6 @@ from typing import Any
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.guard.outside import convert
 from afresh.ledger.records import START, Charged, Reserved, decode, seal
-from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.receipts.certificate import problems
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
 from afresh.results.reading import read
@@ -157,7 +155,9 @@ def _plan(facts: Facts) -> str:
     assert opened is not None
     assert limits is not None
     mechanism = plan.mechanism
-    if found := problems(mechanism):
+    if mechanism.questions < 1 or mechanism.answers < mechanism.questions or not 0 < mechanism.failure < 1:
+        raise InvalidArgument("the numbers of questions and answers and the confidence do not fit together")
+    if found := mechanism.problems():
         raise InvalidArgument("; ".join(found))
     if mechanism.rows != opened.rows or limits.questions != plan.questions or limits.answers > plan.answers:
         raise InvalidArgument("the limits in force are not those of the plan")
@@ -207,8 +207,7 @@ def _answers(facts: Facts) -> str:
                     f"the {what} of answer {entry.number} is {one!r}, but its constants give {other!r}"
                 )
         count += 1
-    if isinstance(plan.mechanism, GuessAndCheck):
-        plan.mechanism.history(facts.account.released)  # every level must follow from what was released before
+    plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
     return f"{count:,} values and intervals recomputed"
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from afresh.mechanisms.calibrated import noisy_mean
-from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.guess_and_check import GuessAndCheck, make_guess_and_check
 from afresh.moments import Moments
 
 
@@ -24,4 +24,4 @@ class CalibratedGuesses(GuessAndCheck):
 
 def plan_calibrated_guesses(rows: int, questions: int, failure: float) -> CalibratedGuesses:
     """The constants of guess and check."""
-    return CalibratedGuesses(**asdict(plan_guess_and_check(rows, questions, failure)))
+    return CalibratedGuesses(**asdict(make_guess_and_check(rows, questions, failure)))
