@@ -15,11 +15,11 @@ from afresh.planning.plan import Plan, plan
 from afresh.results.answer import Answer, Budget, Interval
 from afresh.results.transcript import Transcript
 from afresh.theory.information import correct_pvalue
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh import losses, statistics
 
-__version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Budget",
@@ -28,6 +28,7 @@ __all__ = [
     "Interval",
     "Plan",
     "Transcript",
+    "__version__",
     "correct_pvalue",
     "errors",
     "holdout",

@@ -73,7 +73,7 @@ def _usage(error: TyperException) -> str:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from afresh import __version__
+        from afresh.version import __version__
 
         print(f"afresh {__version__}")
         raise typer.Exit

@@ -10,7 +10,7 @@ from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument, QueryError
 from afresh.guard import noise
 from afresh.guard.desk import Release, Wanted
-from afresh.guard.outside import convert, spent_by
+from afresh.guard.outside import convert
 from afresh.guard.scope import Scope
 from afresh.ledger.base import Statement
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
@@ -284,6 +284,8 @@ class Guard(show.Shown):
         checks.text("revealed", revealed, "words that say what was revealed, for the record")
         nats = None
         if study is not None:
+            from afresh.receipts.study import spent_by
+
             head, nats = spent_by(study)
             revealed = f"{revealed} (receipt {head})"
         basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": nats}

@@ -9,8 +9,6 @@ which something is known, and admit nothing.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh import checks
@@ -40,25 +38,3 @@ def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int
     count = checks.whole("count", count, 1)
     charges = plan.mechanism.charge_outside(kind, value, m, count)
     return Outside(revealed, {kind: value, "rows": float(m), "count": float(count)}, *charges)
-
-
-def spent_by(study: object) -> tuple[str, float]:
-    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file."""
-    from afresh.receipts import verify
-    from afresh.receipts.format import loads
-
-    if isinstance(study, str | os.PathLike):
-        try:
-            study = loads(Path(study).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise checks.wrong("study", study, "the receipt of a guard, or its file") from None
-    outcome = verify(study)
-    assert isinstance(study, dict)
-    if not outcome.passed:
-        raise InvalidArgument("the receipt of the study does not verify; see `afresh verify`.")
-    if study["plan"]["information"] is None:
-        raise InvalidArgument(
-            f"the study was answered by method={study['plan']['method']!r}, whose answers bound no information about "
-            "all rows; it cannot be charged."
-        )
-    return outcome.head, float(study["spent"]["information"])

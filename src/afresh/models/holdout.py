@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from afresh import checks
 from afresh.errors import InvalidArgument
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from afresh.results.answer import Answer, Budget
     from afresh.statistics.scores import ModelStatistic
 
-Recipe = dict[str, Any]
+
+class Recipe(NamedTuple):
+    """How another process opens the same holdout: with what function, and which arguments of `afresh.holdout`."""
+
+    reopen: Callable[..., Holdout]
+    arguments: dict[str, Any]
 
 
 def check_holdout(holdout: object) -> Holdout:
@@ -280,9 +285,12 @@ class Holdout(show.Shown):
                 "a holdout on a guard, on a ledger in memory or in a simulation cannot be pickled; open the data in "
                 "the other process with a ledger in a file, they share one budget."
             )
-        from afresh.models.open import reopen
-
-        return reopen, (self._recipe, self.guard._terms.data, self._order, self._loss(None).words)
+        return self._recipe.reopen, (
+            self._recipe.arguments,
+            self.guard._terms.data,
+            self._order,
+            self._loss(None).words,
+        )
 
     def __deepcopy__(self, memo: object) -> Holdout:
         """A copy, such as scikit-learn's `clone` makes of parameters, spends from the same guard."""

@@ -112,7 +112,7 @@ def holdout(
             told = {"label": label, "loss": made, "classes": declared, "features": features, "analyst": guard.analyst}
             # Another process may be in another directory.
             found = os.path.abspath(os.path.expanduser(data)) if isinstance(data, str | os.PathLike) else data
-            recipe = {"data": found, "y": y, "ledger": place, **told}
+            recipe = Recipe(reopen, {"data": found, "y": y, "ledger": place, **told})
         return _hold(guard, label, declared, made, features, given, recipe)
     except BaseException:
         guard.close()
@@ -157,12 +157,12 @@ def _column(label: str, schema: Mapping[str, Type | None]) -> str:
 _REOPENED: dict[tuple[str, ...], Holdout] = {}  # in another process, for as long as it lives
 
 
-def reopen(recipe: Recipe, fingerprint: str, order: str, loss: str) -> Holdout:
+def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -> Holdout:
     """The holdout of another process, on the same ledger; its plan is the one in force."""
-    told = (recipe[name] for name in ("ledger", "label", "classes", "features", "analyst"))
+    told = (arguments[name] for name in ("ledger", "label", "classes", "features", "analyst"))
     key = (fingerprint, order, loss, *map(repr, told))
     if key not in _REOPENED or _REOPENED[key].guard._closed:
-        opened = holdout(**recipe, must_exist=True)
+        opened = holdout(**arguments, must_exist=True)
         if (opened.guard._terms.data, opened._order) != (fingerprint, order):
             opened.close()
             raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
