@@ -32,8 +32,9 @@ def frame() -> pd.DataFrame:
 
 def one_cell(frame: pd.DataFrame) -> pd.DataFrame:
     edited = frame.copy()
-    edited["score"] += np.where(edited.index == 7, 1e-9, 0.0)
-    return edited
+    score = frame["score"].to_numpy(copy=True)
+    score[7] += 1e-9
+    return edited.assign(score=score)
 
 
 EDITS: dict[str, Callable[[pd.DataFrame], Any]] = {
