@@ -278,7 +278,7 @@ class Guard(show.Shown):
         (a document or its file). `rows` says how many of the rows were used, if not all, and `count` how many such
         releases there were. The same words and numbers again are not charged again.
 
-        `calibrated` admits all of these, `stabilized` only noise_sd, `split` none.
+        `calibrated` admits all of these, `stabilized` only noise_sd, the others none.
         """
         self._check_open()
         checks.text("revealed", revealed, "words that say what was revealed, for the record")
