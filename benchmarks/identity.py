@@ -6,7 +6,7 @@ from collections.abc import Callable
 import duckdb
 import polars as pl
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
 from benchmarks.table import ROWS, written
 from benchmarks.timing import side_by_side

@@ -22,7 +22,7 @@ def _work(path: str, limit: str) -> None:
     import polars  # noqa: F401  # part of the baseline, as is pyarrow
     import pyarrow  # noqa: F401
 
-    from afresh.engines.embedded import EmbeddedEngine
+    from afresh.engines.embedded.engine import EmbeddedEngine
     from afresh.queries.query import make_query
 
     found = [_peak()]

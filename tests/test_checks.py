@@ -180,7 +180,7 @@ def test_of_shares(frame: pd.DataFrame) -> None:
             assert guard.budget.spent == 0
 
 
-PLANNED = ("rows", "questions", "confidence", "answers", "width", "mean", "method", "guesser")
+PLANNED = ("rows", "questions", "confidence", "answers", "width", "mean", "method")
 
 
 @pytest.mark.parametrize("argument", PLANNED)
@@ -192,7 +192,7 @@ def test_of_a_plan(argument: str) -> None:
         only_ours(lambda: afresh.plan(**{**good, argument: value}), argument)  # noqa: B023 - called at once
 
 
-OPENED = ("questions", "confidence", "answers", "method", "guesser", "analyst", "new_rows", "simulation_seed")
+OPENED = ("questions", "confidence", "answers", "method", "analyst", "new_rows", "simulation_seed")
 
 
 @pytest.mark.parametrize("argument", OPENED)

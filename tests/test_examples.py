@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from afresh.demo import CUSTOMERS, CUSTOMERS_SEED, LEDGER, _customers, _own
-from afresh.display import width
+from afresh.results.show import width
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

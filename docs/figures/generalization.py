@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image
 
-from afresh.theory.generalization import MainTheorem
 from afresh.theory.information import (
     correct_pvalue,
     event_probability,
@@ -20,6 +19,7 @@ from afresh.theory.information import (
     rogers,
     russo_zou,
 )
+from afresh.theory.paper.generalization import MainTheorem
 from afresh.theory.privacy import calibrated_epsilon, gaussian_epsilon
 
 HERE = Path(__file__).parent

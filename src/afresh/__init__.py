@@ -7,19 +7,19 @@ before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to
 from typing import TYPE_CHECKING, Any
 
 from afresh import errors
-from afresh.answer import Answer, Budget, Interval
-from afresh.guard import Guard
-from afresh.holdout import Holdout
-from afresh.opening import open
-from afresh.opening_holdout import holdout
-from afresh.plan import Plan, plan
+from afresh.guard.guard import Guard
+from afresh.guard.open import open
+from afresh.models.holdout import Holdout
+from afresh.models.open import holdout
+from afresh.planning.plan import Plan, plan
+from afresh.results.answer import Answer, Budget, Interval
+from afresh.results.transcript import Transcript
 from afresh.theory.information import correct_pvalue
-from afresh.transcript import Transcript
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh import losses, statistics
 
-__version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Budget",
@@ -28,6 +28,7 @@ __all__ = [
     "Interval",
     "Plan",
     "Transcript",
+    "__version__",
     "correct_pvalue",
     "errors",
     "holdout",

@@ -14,10 +14,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh import guard as guards
-from afresh import opening
-from afresh.answer import Answer
-from afresh.display import with_interval
 from afresh.errors import (
     BudgetExhausted,
     DataError,
@@ -26,7 +22,11 @@ from afresh.errors import (
     QueryError,
     SameRows,
 )
-from afresh.plan import plan
+from afresh.guard.guard import Guard
+from afresh.guard.open import open as open_guard
+from afresh.planning.plan import plan
+from afresh.results.answer import Answer
+from afresh.results.show import with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def _tell(folder: Path, talk: TextIO) -> dict[str, Any]:
         "2. The same analyst, asking through a guard",
         "   Same data, same strategy; every number comes from guard.ask.",
     )
-    with opening.open(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
+    with open_guard(holdout, questions=FEATURES + len(KEPT), ledger=ledger) as guard:
         before = guard.budget.spent
         guarded = _guarded_analyst(guard)
         if guard.budget.spent == before:
@@ -113,7 +113,7 @@ def _tell(folder: Path, talk: TextIO) -> dict[str, Any]:
         f"   {CUSTOMERS:,} customers in a Parquet file, read by DuckDB; a plan for {CUSTOMER_QUESTIONS} questions.",
         "",
     )
-    with opening.open(customers, questions=CUSTOMER_QUESTIONS, ledger=ledger) as guard:
+    with open_guard(customers, questions=CUSTOMER_QUESTIONS, ledger=ledger) as guard:
         answers = [guard.ask(**question) for question in REAL_QUESTIONS]
         say(_indent(str(answers[0])), "", "   This question and three more, with the truth, which only the demo knows:")
         for answer, true in zip(answers, truth, strict=True):
@@ -167,7 +167,7 @@ def _naive_analyst(features: NDArray[np.int8], label: NDArray[np.int8]) -> dict[
     return result
 
 
-def _guarded_analyst(guard: guards.Guard) -> dict[int, Answer]:
+def _guarded_analyst(guard: Guard) -> dict[int, Answer]:
     """The same strategy on answers of the guard."""
     scores = np.array([answer.value for answer in guard.ask_many(f"f{j} = label" for j in range(FEATURES))])
     best = np.argsort(-np.abs(scores - 0.5))
@@ -276,7 +276,7 @@ def _next_steps(ledger: Path) -> list[str]:
     ]
 
 
-def _refusal(guard: guards.Guard, question: str) -> str:
+def _refusal(guard: Guard, question: str) -> str:
     try:
         return repr(guard.ask(question))
     except (BudgetExhausted, QueryError) as error:

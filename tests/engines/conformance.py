@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from afresh.engines.base import Engine, Moments
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.base import Engine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.errors import InvalidArgument
+from afresh.moments import Moments
 from afresh.queries import build
 from afresh.queries.asked import ask
 from afresh.queries.parse import parse

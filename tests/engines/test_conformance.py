@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from afresh.engines.base import Engine
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from engines.conformance import Conformance, check_generated, check_mistaken
 from engines.nasty import table
 

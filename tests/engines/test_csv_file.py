@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.errors import DataError
 from afresh.queries.tree import Type
 

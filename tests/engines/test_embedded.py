@@ -22,8 +22,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from afresh.engines.embedded import EmbeddedEngine
-from afresh.engines.opening import open_engine
+from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.open import open_engine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
@@ -461,7 +461,8 @@ def test_scratch_of_a_killed_process_is_removed_by_the_next(tmp_path: Path, monk
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ours = EmbeddedEngine(ROWS)
     before = set(tmp_path.iterdir())
-    program = "import sys; from afresh.engines.scratch import Scratch; Scratch(); print(flush=True); sys.stdin.read()"
+    program = "import sys; from afresh.engines.embedded.scratch import Scratch; Scratch(); print(flush=True); "
+    program += "sys.stdin.read()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

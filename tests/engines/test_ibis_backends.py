@@ -12,8 +12,8 @@ import duckdb
 import ibis
 import pytest
 
-from afresh.engines.embedded import EmbeddedEngine
-from afresh.engines.opening import open_engine
+from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.open import open_engine
 from afresh.errors import DataError
 from engines.conformance import check_generated, check_mistaken
 from engines.nasty import ROWS, table

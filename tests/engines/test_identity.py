@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
 from afresh.engines.identity.cells import mix
 from afresh.engines.identity.scan import sum_rows

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from afresh.engines import spark_sql
-from afresh.engines.embedded import EmbeddedEngine
-from afresh.engines.polars_expr import NotTranslated, Translator
-from afresh.engines.rendering import Statement
+from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.embedded.polars_expr import NotTranslated, Translator
+from afresh.engines.sql import spark
+from afresh.engines.sql.rendering import Statement
 from afresh.errors import QueryError
 from afresh.queries import build
 from afresh.queries.query import Query, make_query
@@ -68,7 +68,7 @@ def test_embedded_patterns_mean_the_same() -> None:
 
 def _spark_regex(like: str) -> str:
     """The expression Spark is given, as Python's `re` writes it: its atomic groups mean the same."""
-    (hexadecimal,) = re.findall("RLIKE CAST\\(X'([0-9a-f]*)' AS STRING\\)", spark_sql._like(("t", like)))
+    (hexadecimal,) = re.findall("RLIKE CAST\\(X'([0-9a-f]*)' AS STRING\\)", spark._like(("t", like)))
     return bytes.fromhex(hexadecimal).decode().replace("\\z", "\\Z")
 
 
@@ -125,7 +125,7 @@ def test_long_patterns_are_refused() -> None:
 
 def test_no_statement_has_a_pattern_with_two_ways() -> None:
     """DuckDB 2.0 does not go back over a text in its LIKE either, but promises nothing."""
-    from afresh.engines.duckdb_sql import DuckDBDialect
+    from afresh.engines.sql.duckdb import DuckDBDialect
 
     for like in patterns.SLOW:
         statement = Statement(DuckDBDialect(), {"s": "VARCHAR"})

@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.queries.query import make_query
 
 NAMES = (

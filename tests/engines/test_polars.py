@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afresh.engines import embedded
-from afresh.engines.base import Moments
-from afresh.engines.embedded import EmbeddedEngine
-from afresh.engines.polars_scan import PolarsScan
+from afresh.engines.embedded import engine as embedded
+from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.embedded.polars_scan import PolarsScan
 from afresh.errors import EngineError
+from afresh.moments import Moments
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Node
 from engines import oracle

@@ -16,8 +16,8 @@ import pytest
 
 import afresh
 from afresh.engines.base import Engine
-from afresh.engines.opening import open_engine
-from afresh.engines.postgres import PostgresEngine
+from afresh.engines.open import open_engine
+from afresh.engines.remote.postgres import PostgresEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument, MissingExtra
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type

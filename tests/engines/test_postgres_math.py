@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from afresh.engines.postgres_sql import RULES
+from afresh.engines.sql.postgres import RULES
 from afresh.queries.tree import Call, Column, Op, Type
 from engines import oracle
 

@@ -12,8 +12,8 @@ import pytest
 
 import afresh
 from afresh.engines.base import Engine
-from afresh.engines.opening import open_engine
-from afresh.engines.spark import SparkEngine
+from afresh.engines.open import open_engine
+from afresh.engines.remote.spark import SparkEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns

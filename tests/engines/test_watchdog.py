@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 
-from afresh.engines.watchdog import Watchdog
+from afresh.engines.embedded.watchdog import Watchdog
 
 
 def test_what_takes_too_long_is_interrupted_until_it_ends() -> None:
@@ -32,7 +32,7 @@ def test_what_ends_in_time_is_left_alone() -> None:
 def test_an_engine_that_nobody_closed_lets_the_interpreter_end() -> None:
     code = """
 import pyarrow as pa
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 engine = EmbeddedEngine(pa.table({"a": [1.0]}))
 engine.identity()
 """

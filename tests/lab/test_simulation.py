@@ -10,9 +10,9 @@ import pytest
 
 from afresh.errors import InvalidArgument
 from afresh.lab.analysts import World
+from afresh.lab.baselines.empirical import Empirical
 from afresh.lab.population import Bit, Floats, Question
 from afresh.lab.simulation import Trial, run, simulate
-from afresh.mechanisms.empirical import Empirical
 
 TRIAL = Trial("calibrated", "squares", "fair", 400, 30)
 

@@ -42,7 +42,7 @@ for _late in (
     "pandas",
     "scipy.optimize",
     "scipy.special",
-    "afresh.engines.embedded",
+    "afresh.engines.embedded.engine",
     "afresh.queries.from_sql",
 ):
     importlib.import_module(_late)  # once, here, instead of in every child

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
 from afresh.ledger.known import keyed, match
 

@@ -12,16 +12,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import afresh
-from afresh.answer import Interval
-from afresh.comparison import Comparison, Identical, rank
-from afresh.difference import read_difference, resolution
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry, outcome
 from afresh.losses import Squared
 from afresh.mechanisms.stabilized import Stabilized
-from afresh.plan import Plan
-from afresh.reading import Reading, read
+from afresh.models.paired import read_difference, resolution
+from afresh.models.verdicts import Comparison, Identical, rank
+from afresh.planning.plan import Plan
 from afresh.receipts import verify
+from afresh.results.answer import Interval
+from afresh.results.reading import Reading, read
 
 N = 20_000
 RNG = np.random.default_rng(8)

@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 
 import afresh
 from afresh import statistics as s
-from afresh.comparison import Comparison, Identical
 from afresh.errors import AfreshError, InvalidArgument
 from afresh.integrations.sklearn import GuardedSearchCV, scorer, with_holdout
 from afresh.losses import Custom, Squared
+from afresh.models.verdicts import Comparison, Identical
 
 N = 3000
 RNG = np.random.default_rng(6)

@@ -15,9 +15,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import afresh
-from afresh.comparison import Comparison
 from afresh.errors import BudgetExhausted, DataChanged, DataError, GuardClosed, InvalidArgument
 from afresh.losses import Custom, Squared
+from afresh.models.verdicts import Comparison
 from afresh.receipts import verify
 
 N = 4000
@@ -286,7 +286,7 @@ def test_somebody_elses_loss_meets_one_thread() -> None:
 @pytest.mark.parametrize("method", ["stabilized", "split"])
 def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     """More rows than any reader takes at once, from memory and from a file in several row groups."""
-    from afresh.engines.rowwise import read_features, rows_of_block
+    from afresh.engines.embedded.rowwise import read_features, rows_of_block
 
     n = 300_000
     frame = pd.DataFrame({"x": np.arange(n, dtype=float), "label": RNG.integers(0, 3, n)})

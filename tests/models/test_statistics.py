@@ -14,13 +14,13 @@ from sklearn import metrics
 
 import afresh
 from afresh import statistics as s
-from afresh.answer import Answer, Interval
 from afresh.errors import AfreshError, BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
-from afresh.plan import plan
-from afresh.reading import Number, Reading
+from afresh.planning.plan import plan
 from afresh.receipts import verify
-from afresh.rules import QuantileSearch, _area
+from afresh.results.answer import Answer, Interval
+from afresh.results.reading import Number, Reading
+from afresh.results.rules import QuantileSearch, _area
 
 N = 50_000
 RNG = np.random.default_rng(3)

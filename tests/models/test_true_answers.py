@@ -17,13 +17,13 @@ from sklearn import metrics
 
 import afresh
 from afresh import statistics as s
-from afresh.answer import Answer
-from afresh.comparison import Comparison
-from afresh.evaluation import evaluate
+from afresh.guard.desk import Wanted
+from afresh.guard.evaluate import evaluate
 from afresh.ledger import Entry
 from afresh.ledger.base import outcome
-from afresh.reading import Reading, read
-from afresh.releasing import Wanted
+from afresh.models.verdicts import Comparison
+from afresh.results.answer import Answer
+from afresh.results.reading import Reading, read
 
 COPIES, MODEL_COPIES = 20, 150
 BOUNDS = [(-2.0, 3.0), (-7, 7), (-0.5, 0.5), (0, 1)]

@@ -30,7 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from afresh.engines.embedded import EmbeddedEngine
+from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.errors import AfreshError, InvalidArgument, QueryError
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Literal, Type

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ncx2
 
 from afresh.errors import InvalidArgument
-from afresh.theory.generalization import MainTheorem
+from afresh.theory.paper.generalization import MainTheorem
 from afresh.theory.privacy import (
     calibrated_epsilon,
     calibrated_renyi,

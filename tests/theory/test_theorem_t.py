@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from afresh.engines.base import Moments
 from afresh.mechanisms.base import round_to_grid
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.moments import Moments
 from afresh.theory.envelope import choose_envelope, holds, parabola_slack
 from afresh.theory.stabilized import (
     deviation_bound,

@@ -18,7 +18,6 @@ from afresh.cli.options import (
     EXIT_ERROR,
     Analyst,
     Data,
-    Guesser,
     Json,
     LedgerPlace,
     Method,
@@ -74,7 +73,7 @@ def _usage(error: TyperException) -> str:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from afresh import __version__
+        from afresh.version import __version__
 
         print(f"afresh {__version__}")
         raise typer.Exit
@@ -109,7 +108,6 @@ def plan(
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
     method: Method = None,
-    guesser: Guesser = None,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
@@ -118,11 +116,9 @@ def plan(
 
     Example: afresh plan --rows 100000 --questions 1000
     """
-    from afresh.plan import plan as make_plan
+    from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(
-        rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, guesser=guesser
-    )
+    made = make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method)
     show(made, as_json)
 
 
@@ -187,7 +183,6 @@ def ask(
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
     method: Method = None,
-    guesser: Guesser = None,
     allow_wide: Annotated[
         bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
     ] = False,
@@ -217,7 +212,6 @@ def ask(
         raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
     options: dict[str, Any] = {
         "answers": answers,
-        "guesser": guesser,
         "table": table,
         "analyst": analyst,
         "_check": checked,

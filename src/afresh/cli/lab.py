@@ -57,7 +57,7 @@ def coverage(
     from afresh.lab.analysts import ANALYSTS
     from afresh.lab.mechanisms import MECHANISMS
     from afresh.lab.population import POPULATIONS
-    from afresh.wishes import complement
+    from afresh.planning.request import complement
 
     wanted = table.trials(
         rows,

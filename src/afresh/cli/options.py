@@ -12,6 +12,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
+from afresh.mechanisms.registry import MECHANISMS
 
 EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
 EXIT_CODES = {
@@ -48,15 +49,7 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(
-        help="stabilized, calibrated, split or guess-and-check. Default: the narrowest promise.", metavar="METHOD"
-    ),
-]
-Guesser = Annotated[
-    str | None,
-    typer.Option(
-        help="With --method guess-and-check, what guesses: stabilized (default) or calibrated.", metavar="METHOD"
-    ),
+    typer.Option(help=f"One of {', '.join(MECHANISMS)}. Default: the narrowest promise.", metavar="METHOD"),
 ]
 
 
@@ -66,11 +59,11 @@ def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
     from rich.console import Console
     from rich.markup import escape
 
-    from afresh import opening
+    from afresh.guard.open import open as open_guard
 
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
     with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
-        guard = opening.open(data, *arguments, **options)
+        guard = open_guard(data, *arguments, **options)
     with guard:
         yield guard
 

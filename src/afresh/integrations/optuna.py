@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import BudgetExhausted, InvalidArgument, MissingExtra
-from afresh.holdout import check_holdout
+from afresh.models.holdout import check_holdout
 
 try:
     import optuna
@@ -27,8 +27,8 @@ except ImportError:
     raise MissingExtra("optuna", "optuna") from None
 
 if TYPE_CHECKING:
-    from afresh.answer import Answer
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
+    from afresh.results.answer import Answer
 
 __all__ = ["GuardedObjective"]
 

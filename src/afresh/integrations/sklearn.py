@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument, MissingExtra
-from afresh.holdout import check_holdout
-from afresh.losses import ZeroOne, make_loss
+from afresh.losses import make_loss
+from afresh.models.holdout import check_holdout
 
 try:
     import sklearn  # noqa: F401
@@ -31,11 +31,10 @@ except ImportError:
 
 from scipy.sparse import issparse
 
-from afresh.integrations.sklearn_search import GuardedSearchCV
+from afresh.integrations.sklearn_search import GuardedSearchCV, as_score
 
 if TYPE_CHECKING:
-    from afresh.answer import Answer
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
 
 __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
 
@@ -53,12 +52,6 @@ def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> Gu
         raise InvalidArgument("a search would hold the hidden features; use GuardedSearchCV(..., holdout=holdout).")
     holdout._loss(loss)  # or it would be found wanting in the middle of a search
     return GuardedScorer(holdout, holdout.loss if loss is None else make_loss(loss), intervals)
-
-
-def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
-    """Value and interval of an answer, greater is better."""
-    top = 1.0 if isinstance(loss, ZeroOne) else 0.0
-    return top - answer.value, top - answer.high, top - answer.low
 
 
 class GuardedScorer:

@@ -19,12 +19,20 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, indexable
 
 from afresh.errors import InvalidArgument, PlanMismatch
-from afresh.holdout import check_holdout
+from afresh.losses import ZeroOne
+from afresh.models.holdout import check_holdout
 
 if TYPE_CHECKING:
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
+    from afresh.results.answer import Answer
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
+    """Value and interval of an answer, greater is better."""
+    top = 1.0 if isinstance(loss, ZeroOne) else 0.0
+    return top - answer.value, top - answer.high, top - answer.low
 
 
 def _has(name: str) -> Callable[[Method], Method]:
@@ -73,8 +81,6 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit every candidate, score it, keep the best."""
-        from afresh.integrations.sklearn import as_score
-
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         if issparse(X):
@@ -137,7 +143,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return *parts[:4], {**fit_params, **dict(zip(by_row, parts[4::2], strict=True))}
 
     def _open(self, X: Any, y: Any, values: Any, candidates: list[dict[str, Any]]) -> Holdout:
-        from afresh.opening_holdout import holdout
+        from afresh.models.open import holdout
 
         classifier = is_classifier(self.estimator)
         if not classifier and self.loss is None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.session import Answers, Floats, Session, Values, chernoff, means, moments
+from afresh.lab.session import Answers, Floats, Releasing, Session, Values, chernoff, means, moments
+from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.split import Split
+from afresh.theory.guess_and_check import History, Record, released_value
 
 _NODES_PER_WIDTH = 400
 
@@ -24,7 +25,7 @@ class InwardTable:
     when first needed, and cost the width about 1/400.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Releasing) -> None:
         """The lattice is set by the mechanism's width in the middle."""
         self._mechanism = mechanism
         self._step = 2.0 ** math.floor(math.log2(mechanism.half_width(0.5) / _NODES_PER_WIDTH))
@@ -47,9 +48,9 @@ class InwardTable:
 
 @dataclass(frozen=True)
 class Certified:
-    """A mechanism of the guard. It remembers nothing, so a conversation is k releases."""
+    """A mechanism of the guard, or one that is like it: most remember nothing, so a conversation is k releases."""
 
-    mechanism: Mechanism
+    mechanism: Releasing
     certified: ClassVar[bool] = True
 
     @property
@@ -61,11 +62,13 @@ class Certified:
         """A conversation about a new sample."""
         if isinstance(self.mechanism, Split):
             return _Blocks(self.mechanism)
+        if isinstance(self.mechanism, GuessAndCheck):
+            return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
 
 
 @lru_cache(maxsize=32)  # shared by all conversations with one mechanism
-def _table(mechanism: Mechanism) -> InwardTable:
+def _table(mechanism: Releasing) -> InwardTable:
     return InwardTable(mechanism)
 
 
@@ -92,3 +95,27 @@ class _Blocks:
         self._asked += len(values)
         own = np.stack([row[start : start + size] for row, start in zip(values, starts, strict=True)])
         return chernoff(means(own), math.log(2 * self._split.questions / self._split.failure) / size)
+
+
+@dataclass
+class Guessing:
+    """Guess and check: the first rows guess, the others check; all that was released is kept."""
+
+    constants: GuessAndCheck
+    rng: np.random.Generator
+    history: History = field(default_factory=History)
+    records: list[Record] = field(default_factory=list)
+
+    def answer(self, values: Values) -> Answers:
+        """One guess and one check a question."""
+        rule = self.constants
+        ends = rule.guess_rows, rule.guess_rows + rule.check_rows
+        guessing, checking = moments(values[:, : ends[0]]), means(values[:, ends[0] : ends[1]])
+        out = np.empty((len(values), 3))
+        for i, (of_guess, check_mean) in enumerate(zip(guessing, checking, strict=True)):
+            guess = rule.guess(of_guess, float(self.rng.standard_normal()))
+            record = rule.check(float(check_mean), guess, rule.claim(guess, self.history), self.history)
+            out[i] = released_value(record), *rule.interval(pack(record, self.history))
+            self.history = self.history.after(record)
+            self.records.append(record)
+        return Answers(*out.T)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.lab.baselines.empirical import Empirical
+from afresh.lab.baselines.ladder import Ladder
+from afresh.lab.baselines.ladder_free import ParameterFreeLadder
+from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.mechanisms import Make
 from afresh.lab.population import BitSample, bits, evaluate
-from afresh.mechanisms.empirical import Empirical
-from afresh.mechanisms.ladder import Ladder
-from afresh.mechanisms.ladder_free import ParameterFreeLadder
-from afresh.mechanisms.session import Interactive, means
-from afresh.mechanisms.thresholdout import Thresholdout
+from afresh.lab.session import Interactive, means
 from afresh.theory.extremes import quantile
 from afresh.theory.references import jung_error
 from afresh.theory.search import minimize_simplex

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
-from afresh.mechanisms.guess_and_check import plan_guess_and_check
+from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.split import plan_split
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error, rogers_half_width
@@ -69,7 +69,7 @@ def _methods(n: int, k: int, failure: float) -> dict[str, Callable[[float], floa
         "fixed-gaussian": plan_fixed_gaussian(n, k, failure),
         "calibrated": plan_calibrated(n, k, failure),
         "split": plan_split(n, k, failure),
-        "guess-and-check, if nothing fails": plan_guess_and_check(n, k, failure),
+        "guess-and-check, if nothing fails": make_guess_and_check(n, k, failure),
     }
     jung, rogers = jung_error(n, k, failure), rogers_half_width(n, k, failure)
     return {name: mechanism.half_width for name, mechanism in planned.items() if mechanism is not None} | {

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from afresh.errors import InvalidArgument
+from afresh.lab.baselines.calibrated_guesses import plan_calibrated_guesses
+from afresh.lab.baselines.calibrated_laplace import plan_calibrated_laplace
+from afresh.lab.baselines.empirical import Empirical
+from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
+from afresh.lab.baselines.fixed_laplace import plan_fixed_laplace
+from afresh.lab.baselines.ladder import Ladder
+from afresh.lab.baselines.ladder_free import ParameterFreeLadder
+from afresh.lab.baselines.median import StableMedian
+from afresh.lab.baselines.subsampling import Subsampling
+from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
-from afresh.mechanisms.base import Mechanism
+from afresh.lab.session import Interactive, Releasing
 from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.calibrated_laplace import plan_calibrated_laplace
-from afresh.mechanisms.empirical import Empirical
-from afresh.mechanisms.fixed_gaussian import plan_fixed_gaussian
-from afresh.mechanisms.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.ladder import Ladder
-from afresh.mechanisms.ladder_free import ParameterFreeLadder
-from afresh.mechanisms.median import StableMedian
-from afresh.mechanisms.session import Interactive
 from afresh.mechanisms.split import plan_split
 from afresh.mechanisms.stabilized import plan_stabilized
-from afresh.mechanisms.subsampling import Subsampling
-from afresh.mechanisms.thresholdout import Thresholdout
 
 Make = Callable[[int, int, float], Interactive]
 
 
-def _certified(name: str, planner: Callable[[int, int, float], Mechanism | None]) -> Make:
+def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]) -> Make:
     def make(rows: int, questions: int, failure: float) -> Interactive:
         planned = planner(rows, questions, failure)
         if planned is None:
@@ -45,8 +44,8 @@ MECHANISMS: dict[str, Make] = {
     "fixed-gaussian": _certified("fixed-gaussian", plan_fixed_gaussian),
     "fixed-laplace": _certified("fixed-laplace", plan_fixed_laplace),
     "split": _certified("split", plan_split),
-    "guess-and-check": plan_guess_and_check,
-    "guess-and-check-calibrated": partial(plan_guess_and_check, guesser="calibrated"),
+    "guess-and-check": _certified("guess-and-check", plan_guess_and_check),
+    "guess-and-check-calibrated": _certified("guess-and-check-calibrated", plan_calibrated_guesses),
     "empirical": Empirical,
     "thresholdout": Thresholdout,
     "ladder": Ladder,

@@ -23,7 +23,7 @@ from afresh.errors import InvalidArgument, MissingExtra
 from afresh.lab.analysts import Start, World, find, find_analyst
 from afresh.lab.mechanisms import MECHANISMS, Make
 from afresh.lab.population import POPULATIONS, Population, Question, evaluate
-from afresh.mechanisms.session import Answers, Floats, Interactive
+from afresh.lab.session import Answers, Floats, Interactive
 
 REPEATS_A_PART = 25
 _MOST_VALUES = 2**22  # of one evaluation; larger batches of questions are cut

@@ -12,11 +12,11 @@ from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.labels import Labels
 from afresh.losses.base import Clipped, Loss
 from afresh.losses.custom import Custom
 from afresh.losses.of_classes import Brier, Cost, Log, ZeroOne
 from afresh.losses.of_numbers import Absolute, Pinball, Squared
+from afresh.models.labels import Labels
 
 __all__ = ["Absolute", "Brier", "Cost", "Custom", "Log", "Loss", "Pinball", "Squared", "ZeroOne"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh import checks
-from afresh.labels import Kind, Labels
+from afresh.models.labels import Kind, Labels
+from afresh.models.vectors import Rows, Values
 from afresh.queries.text import number
-from afresh.queries.vector import Rows, Values
 
 
 class Loss(Protocol):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.labels import Kind, Labels
 from afresh.losses.probes import digest, probes
-from afresh.queries.vector import Rows, Values
+from afresh.models.labels import Kind, Labels
+from afresh.models.vectors import Rows, Values
 
 Floats = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.labels import Labels
 from afresh.losses.base import Clipped, at_most_one
+from afresh.models.labels import Labels
+from afresh.models.vectors import Rows, Values
 from afresh.queries.text import number
-from afresh.queries.vector import Rows, Values
 
 Floats = NDArray[np.float64]
 

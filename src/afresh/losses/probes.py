@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.labels import Kind
+from afresh.models.labels import Kind
 
 COUNT = 4096
 GRID = 1e-6

@@ -1,5 +1,4 @@
-"""One file a mechanism: a charge per answer, a released number from moments, an interval from that number.
+"""One file a mechanism that a guard can run: a charge per answer, a released number from moments, an interval from it.
 
-What they share is in `base` and `session` (what a guard and the lab need of one), `parts` (common traits), `fixed`,
-`laplace` and `leaderboard` (what two of a kind have in common).
+`registry` names them all, `base` is what a guard needs of one, and `parts` are traits that several share.
 """

@@ -5,12 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from afresh.errors import InvalidArgument
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
+
+
+class Charges(NamedTuple):
+    """What something revealed outside of the guard is charged."""
+
+    charge: float
+    row_charge: float = 0.0
+    answers: int = 0
+    """How many noisy answers it counts for."""
+
+
+class Heard(NamedTuple):
+    """One released answer of a pair from which a difference is read; value and ends on [0, 1]."""
+
+    mechanism: Any  # of its coarseness, and of the plan's kind
+    number: int  # its place in the order of answers
+    released: Any
+    value: float
+    low: float
+    high: float
 
 
 class Mechanism(Protocol):
@@ -21,6 +41,15 @@ class Mechanism(Protocol):
     """
 
     method: ClassVar[str]
+    """Its name."""
+    about: ClassVar[str]
+    """What it is, in a line of the comparison of methods."""
+    unavailable: ClassVar[str]
+    """Why there may be no plan for some rows and questions, in place of that line."""
+    promised: ClassVar[bool]
+    """Whether widths are promised in advance."""
+    squares: ClassVar[bool]
+    """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
@@ -106,6 +135,10 @@ class Mechanism(Protocol):
         """The same for the next answer, after all that was released so far."""
         ...
 
+    def history(self, earlier: Sequence[Any]) -> Any:
+        """What later answers need of what was released before; `InvalidArgument` if it cannot have been."""
+        ...
+
     def confirmed(self, released: Any) -> bool | None:
         """Whether the guess behind an answer passed its check; None for mechanisms that guess nothing."""
         ...
@@ -115,6 +148,29 @@ class Mechanism(Protocol):
 
         All answers of one plan share its certificate, in whatever mix. Raises `InvalidArgument` where that is not so.
         """
+        ...
+
+    def problems(self) -> list[str]:
+        """Why these constants would not carry the certificate; empty if they do. Nothing is optimised."""
+        ...
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """The charges of `count` things revealed elsewhere about so many rows, protected in a way that `kind` names.
+
+        Raises `InvalidArgument` if the certificate cannot account for them.
+        """
+        ...
+
+    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+        """The mean of d in [-1, 1], the loss of one model minus that of another, with the ends of its interval."""
+        ...
+
+    def disagreement(self, first: float, second: float) -> float:
+        """About the mean of |d|, from the values of the two answers."""
+        ...
+
+    def difference_width(self, disagreement: float) -> float:
+        """The half-width on the mean of d for 0/1 losses that differ on this share of rows, equally often."""
         ...
 
 

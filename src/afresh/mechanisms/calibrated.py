@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self, TypeVar
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import Charges, Heard, geometric_mean, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
+from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
 from afresh.theory.search import minimize_simplex
-from afresh.theory.stability import calibrated_charge
+from afresh.theory.second_moment import SecondMoment, sample_mean_range, truth_range
+from afresh.theory.stability import calibrated_charge, fixed_gaussian_charge
+
+_STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcdp": from_zcdp, "pure_dp": from_pure_dp}
 
 
 def noisy_mean(moments: Moments, noise: float, t: float, T: float) -> float:
@@ -37,6 +41,10 @@ class Calibrated(FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
 
     method: ClassVar[str] = "calibrated"
+    about: ClassVar[str] = "noise calibrated to the variance (the paper's mechanism)"
+    unavailable: ClassVar[str] = "not available"
+    promised: ClassVar[bool] = True
+    squares: ClassVar[bool] = True
 
     rows: int
     questions: int
@@ -108,6 +116,49 @@ class Calibrated(FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
         if not coarseness >= 1:
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
         return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4, cap=self.information)
+
+    def problems(self) -> list[str]:
+        """The union over sample and noise needs a share for each, and a finite charge."""
+        if self.cap or not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure):
+            return ["t, T or the share of the failure probability is out of range"]
+        return [] if math.isfinite(self.information) else ["the charge is not finite"]
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """The KL stability of every answer is charged (section 2), and so is that of anything else that has one.
+
+        The value of a study is the nats it spent, which is what its rows' stability adds up to, however many they are.
+        """
+        if kind == "study":
+            return Charges(value * count)
+        stability = fixed_gaussian_charge(value, rows) if kind == "noise_sd" else _STABILITIES[kind](value)
+        return Charges(count * self.rows * on_some_rows(stability, rows, self.rows))
+
+    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+        """Of phi = d^2 and psi = (d + 1)/2, by the second-moment certificate if phi was released before psi.
+
+        Otherwise the first miss could be psi's, and phi's bound not be known to hold.
+        """
+        low, high = 2 * second.low - 1, 2 * second.high - 1
+        if first.number < second.number:
+            low, high = _by_second_moment(first.mechanism, first.released, second.mechanism, second.released)
+        return min(max(2 * second.value - 1, low), high), (low, high)
+
+    def disagreement(self, first: float, second: float) -> float:
+        """The mean of d^2 itself."""
+        return first
+
+    def difference_width(self, disagreement: float) -> float:
+        """By the second-moment certificate."""
+        low, high = _by_second_moment(self, disagreement, self, 0.5)
+        return (high - low) / 2
+
+
+def _by_second_moment(first: Calibrated, phi: float, second: Calibrated, psi: float) -> tuple[float, float]:
+    """Section 7: the mean of d from the released numbers about d^2 and (d + 1)/2, each with its mechanism."""
+    moment = SecondMoment(sample=first.sample_mean_range(phi)[1], truth=first.interval(phi)[1])
+    noise = second._quantile, second.t, second.T, second.grid / 2
+    low, high = truth_range(*sample_mean_range(psi, moment, *noise), moment, second._log_threshold / second.rows)
+    return 2 * low - 1, 2 * high - 1
 
 
 _Kind = TypeVar("_Kind", bound=Calibrated)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
 from scipy.special import ndtri
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.calibrated import noisy_mean
-from afresh.mechanisms.parts import EqualAnswers, NoInformation
-from afresh.mechanisms.session import Answers, Values, means, moments
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation
 from afresh.mechanisms.stabilized import noisy_transform
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.guess_and_check import (
     History,
@@ -29,24 +26,24 @@ from afresh.theory.guess_and_check import (
 )
 from afresh.theory.transform import Transform
 
-GUESSERS = ("stabilized", "calibrated")
-DEFAULT_GUESSER = GUESSERS[0]
 _MOST_GROWTH = 4.0
 
 
 @dataclass(frozen=True)
-class GuessAndCheck(EqualAnswers, NoInformation):
+class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
     that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and `reach`, how many
     deviations of guess and check means a claim allows for, only decide how wide answers are. Each failure widens the
-    claims that follow by the share `growth`, up to fourfold: failures cost more than width. `stabilized` guesses add
-    noise to Theta(mu); `calibrated` ones are Figure 1's with t = 1/(4 s^2), T = t/v0.
+    claims that follow by the share `growth`, up to fourfold: failures cost more than width. Guesses are
+    noise added to Theta(mu).
     """
 
     method: ClassVar[str] = "guess-and-check"
-    certified: ClassVar[bool] = True
+    about: ClassVar[str] = "guesses from some rows, checked on the others; these widths if checks pass"
+    unavailable: ClassVar[str] = "more answers than questions"
+    promised: ClassVar[bool] = False
     dealt: ClassVar[int] = 5
     """Rows are dealt into five blocks: three guess, two check."""
 
@@ -57,12 +54,6 @@ class GuessAndCheck(EqualAnswers, NoInformation):
     v0: float
     reach: float
     growth: float
-    calibrated: bool = False
-
-    @property
-    def guesser(self) -> str:
-        """The mechanism that guesses, one of `GUESSERS`."""
-        return "calibrated" if self.calibrated else "stabilized"
 
     @property
     def guess_rows(self) -> int:
@@ -89,9 +80,6 @@ class GuessAndCheck(EqualAnswers, NoInformation):
 
     def guess(self, moments: Moments, noise: float) -> float:
         """A guess from the guess part's moments and one standard normal number, on a public grid in [0, 1]."""
-        if self.calibrated:
-            t = 1 / (4 * self.s**2)
-            return noisy_mean(moments, noise, t, t / self.v0)
         return self._transform.inverse_at(noisy_transform(self._transform, moments, noise, self.s))
 
     def claim(self, guess: float, history: History) -> tuple[float, float, int]:
@@ -184,33 +172,9 @@ class GuessAndCheck(EqualAnswers, NoInformation):
         """Whether the guess passed its check."""
         return unpack(released)[0].bin is None
 
-    def start(self, rng: np.random.Generator) -> Conversation:
-        """A conversation in the lab: the first rows guess, the others check."""
-        return Conversation(self, rng)
-
-
-@dataclass
-class Conversation:
-    """Guess and check on one sample in memory, with all that was released."""
-
-    constants: GuessAndCheck
-    rng: np.random.Generator
-    history: History = field(default_factory=History)
-    records: list[Record] = field(default_factory=list)
-
-    def answer(self, values: Values) -> Answers:
-        """One guess and one check a question."""
-        rule = self.constants
-        ends = rule.guess_rows, rule.guess_rows + rule.check_rows
-        guessing, checking = moments(values[:, : ends[0]]), means(values[:, ends[0] : ends[1]])
-        out = np.empty((len(values), 3))
-        for i, (of_guess, check_mean) in enumerate(zip(guessing, checking, strict=True)):
-            guess = rule.guess(of_guess, float(self.rng.standard_normal()))
-            record = rule.check(float(check_mean), guess, rule.claim(guess, self.history), self.history)
-            out[i] = released_value(record), *rule.interval(pack(record, self.history))
-            self.history = self.history.after(record)
-            self.records.append(record)
-        return Answers(*out.T)
+    def problems(self) -> list[str]:
+        """Whatever the other constants are, validity rests on the checks."""
+        return [] if self.check_rows >= 1 else ["there are no rows that check"]
 
 
 def pack(record: Record, history: History) -> dict[str, float]:
@@ -249,9 +213,14 @@ def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
 _NOISE, _EXPECTED_FAILURES, _GROWTH = 0.22, 0.15, 0.05
 
 
-def plan_guess_and_check(rows: int, questions: int, failure: float, guesser: str = DEFAULT_GUESSER) -> GuessAndCheck:
-    """Constants that did well against the lab's attacks: noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
+def plan_guess_and_check(rows: int, questions: int, failure: float, answers: int | None = None) -> GuessAndCheck | None:
+    """Constants that did well against the lab's attacks; None if more answers than questions are wanted."""
+    return make_guess_and_check(rows, questions, failure) if answers in (None, questions) else None
+
+
+def make_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
+    """Noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
     reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)
-    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH, guesser == "calibrated")
+    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH)

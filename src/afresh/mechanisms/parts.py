@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import Charges, Heard
 
 
 class _HasHalfWidth(Protocol):
@@ -19,6 +20,10 @@ class NoMemory:
     def present_half_width(self: _HasHalfWidth, mean: float, released: Sequence[Any]) -> float:
         """The same as at first."""
         return self.half_width(mean)
+
+    def history(self, earlier: Sequence[Any]) -> None:
+        """None: nothing depends on it."""
+        return
 
     def confirmed(self, released: Any) -> None:
         """None: nothing is guessed."""
@@ -55,6 +60,8 @@ class NoRowAccount:
 class NoInformation:
     """Validity rests on rows that are kept apart, not on a bound on information."""
 
+    method: ClassVar[str]
+
     @property
     def charge(self) -> float:
         """0: an answer is paid in another way."""
@@ -64,6 +71,31 @@ class NoInformation:
     def information(self) -> None:
         """None: what was released may tell much about the rows that it came from."""
         return None
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """Refused."""
+        raise InvalidArgument(
+            f"the certificate of method={self.method!r} cannot account for this, because it needs rows of which "
+            "nothing is known; open data with method='calibrated'."
+        )
+
+
+class DifferenceOfParts:
+    """A difference d is read from d+ = max(d, 0) and d- = max(-d, 0), both small where models seldom disagree."""
+
+    squares: ClassVar[bool] = False
+
+    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+        """d+ minus d-; all intervals hold at once, so this one does."""
+        return first.value - second.value, (first.low - second.high, first.high - second.low)
+
+    def disagreement(self, first: float, second: float) -> float:
+        """The two shares together."""
+        return min(first + second, 1.0)
+
+    def difference_width(self: _HasHalfWidth, disagreement: float) -> float:
+        """That of two answers which read half of it each."""
+        return 2 * self.half_width(disagreement / 2)
 
 
 class EqualAnswers(NoRowAccount):

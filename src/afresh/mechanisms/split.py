@@ -8,19 +8,22 @@ from typing import Any, ClassVar
 
 from scipy.special import betainccinv, betaincinv
 
-from afresh.engines.base import Moments
-from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, ReleasesMean
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation, NoMemory, ReleasesMean
+from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory):
+class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
 
     An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
     """
 
     method: ClassVar[str] = "split"
+    about: ClassVar[str] = "fresh rows for each question"
+    unavailable: ClassVar[str] = "fewer rows than questions, or more answers than questions"
+    promised: ClassVar[bool] = True
 
     rows: int
     questions: int
@@ -72,6 +75,10 @@ class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory):
             return max(float(low) * (1 - 1e-12), 0.0), min(float(high) * (1 + 1e-12), 1.0)
         bound = -math.log(side) / self.block
         return kl_lower(released, bound), kl_upper(released, bound)
+
+    def problems(self) -> list[str]:
+        """Every question needs a row."""
+        return [] if self.block >= 1 else ["there are fewer rows than questions"]
 
 
 def plan_split(rows: int, questions: int, failure: float, answers: int | None = None) -> Split | None:

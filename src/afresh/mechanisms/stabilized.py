@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from afresh.engines.base import Moments
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import geometric_mean, grid_step, round_to_grid
-from afresh.mechanisms.parts import FromAllRows
-from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, rough_envelope
+from afresh.mechanisms.base import Charges, geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows
+from afresh.moments import Moments
+from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
 from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
@@ -36,11 +36,17 @@ def noisy_transform(transform: Transform, moments: Moments, noise: float, s: flo
     return min(max(round_to_grid(transformed + s * noise, grid_step(s)), 0.0), transform.top)
 
 
+_ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
-class Stabilized(FromAllRows):
+class Stabilized(FromAllRows, DifferenceOfParts):
     """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
 
     method: ClassVar[str] = "stabilized"
+    about: ClassVar[str] = "fixed noise on a variance-stabilised mean"
+    unavailable: ClassVar[str] = "too few rows for its variance floor"
+    promised: ClassVar[bool] = True
 
     rows: int
     questions: int
@@ -136,6 +142,44 @@ class Stabilized(FromAllRows):
                 f"coarseness == {coarseness}, must be between 1 and {self.lam * math.sqrt(self.v0):.4g}."
             )
         return replace(self, s=self.s * coarseness, lam=lam, H=math.nextafter(self.H * coarseness, math.inf))
+
+    def problems(self) -> list[str]:
+        """Theorem T asks for a floor, a tilt, the envelope (*) and a bound H that is large enough."""
+        found = []
+        if not ((self.rows - 1) * self.v0 > 1 and 0 < self.v0 <= 0.25 and self.s > 0):
+            return ["the variance floor or the noise is out of range"]
+        if not self.lam >= 1 / math.sqrt(self.v0):
+            found.append("the tilt is smaller than 1/sqrt(v0)")
+        eps = self.c - 1
+        # The constants may have been chosen for a larger row share than the plan's: they serve every smaller one.
+        envelope = Envelope(8 * self.B / (1 + 1 / eps) if eps > 0 else 0.0, self.c, self.B, self.A, self.theta)
+        if not (envelope.qb >= self.row_share * (1 - _ROUNDING) and holds(envelope)):
+            return [*found, "the inequality (*) of Theorem T does not hold for c, B, A, theta"]
+        bound = deviation_bound(
+            self.answers, self.failure, self.s, self.lam, self.information, envelope, 1 / self.questions
+        )
+        if bound * (1 - 1e-7) > self.H:
+            found.append("H is smaller than the bound of Theorem T")
+        return found
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
+        if kind != "noise_sd":
+            raise InvalidArgument(
+                f"the certificate of method={self.method!r} cannot account for this: it bounds more than the stability "
+                "of its answers, which other releases do not have. Means with Gaussian noise can be charged to it "
+                "(noise_sd=); for anything else, open data with method='calibrated'."
+            )
+        if not (rows - 1) / 4 > 1:
+            raise InvalidArgument(f"rows == {rows}, must be more than 5 for a mean with noise to be charged.")
+        charge = stabilized_charge(rows, 0.25, value)
+        if charge > self.charge:
+            least = 1.001 * math.sqrt(stabilized_charge(rows, 0.25, 1.0) / self.charge)  # rounded up
+            raise InvalidArgument(
+                f"noise_sd == {value}: the plan admits no answer of a larger charge than its own, {self.charge:.4g} "
+                f"nats, and this is {charge:.4g}; the noise would have to be at least {least:.4g}."
+            )
+        return Charges(count * charge, count * row_share(rows, 0.25, charge), count)
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again

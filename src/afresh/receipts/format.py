@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.records import seal
-from afresh.plan import Plan
-from afresh.transcript import Record, transcribed
+from afresh.planning.plan import Plan
+from afresh.results.transcript import Record, transcribed
 
 if TYPE_CHECKING:
     from afresh.ledger.journal import Sealed

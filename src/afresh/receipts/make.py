@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from afresh.receipts.format import FORMATS, NAME, read_chain, texts
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh.ledger.journal import Sealed
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 def make_receipt(chain: Sequence[Sealed]) -> dict[str, Any]:
     """The receipt of a guard with this chain, in the newest format."""
-    from afresh import __version__
-
     version = max(FORMATS)
     return {
         "format": NAME,

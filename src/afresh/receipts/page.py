@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from afresh import display, escaping
-from afresh.answer import TOO_FEW
-from afresh.rules import tells
+from afresh import escaping
+from afresh.results import show
+from afresh.results.answer import TOO_FEW
+from afresh.results.rules import tells
 
 _ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
 _STYLE = """
@@ -55,7 +56,7 @@ def as_markdown(receipt: dict[str, Any]) -> str:
     for bounds, answers in _panels(receipt).items():
         lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
         for answer in answers:
-            value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
+            value, low, high = show.with_interval(answer["value"], answer["low"], answer["high"])
             value = value if _told(answer) else TOO_FEW
             question = escaping.as_markdown_code(answer["question"])
             lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | {question} |")
@@ -91,7 +92,7 @@ def _title(receipt: dict[str, Any]) -> str:
 def _promise(receipt: dict[str, Any]) -> str:
     plan = receipt["plan"]
     return (
-        f"With probability at least {display.percent(plan['confidence'])}, over the draw of the rows and the noise, "
+        f"With probability at least {show.percent(plan['confidence'])}, over the draw of the rows and the noise, "
         "all intervals below contain their true values at once, however the questions were chosen: those of the "
         "population the rows were drawn from, unless a question names other rows. "
         "It needs rows that are independent draws and that the analysts saw in no other way. It is not a privacy "
@@ -103,7 +104,7 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
     plan, spent = receipt["plan"], receipt["spent"]
     nats = "" if plan["information"] is None else f", {spent['information']:.4g} of {plan['information']:.4g} nats"
     facts = {
-        "method": plan["method"] + _guesser(plan["constants"]),
+        "method": plan["method"],
         "limits": f"{plan['questions']:,} answers at full price, {plan['answers']:,} in all, fixed {_day(receipt)}",
         "spent": f"{spent['answers']:,} answers{nats}",
         "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
@@ -115,13 +116,6 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
     if receipt["shares"]:
         facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in receipt["shares"].items())
     return facts
-
-
-def _guesser(constants: dict[str, Any]) -> str:
-    """Of guess and check, the mechanism that guesses; only its plans have this constant."""
-    if "calibrated" not in constants:
-        return ""
-    return f", with guesses by {'calibrated' if constants['calibrated'] else 'stabilized'}"
 
 
 def _day(receipt: dict[str, Any]) -> str:
@@ -173,7 +167,7 @@ def _folded(receipt: dict[str, Any]) -> str:
 def _interval(answer: dict[str, Any]) -> str:
     if answer["value"] is None:
         return "not released"
-    value, low, high = display.with_interval(answer["value"], answer["low"], answer["high"])
+    value, low, high = show.with_interval(answer["value"], answer["low"], answer["high"])
     return f"{value if _told(answer) else TOO_FEW} [{low}, {high}]"
 
 

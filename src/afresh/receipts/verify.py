@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from afresh import display
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
+from afresh.guard.outside import convert
 from afresh.ledger.records import START, Charged, Reserved, decode, seal
-from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.outside import convert
-from afresh.reading import read
-from afresh.receipts.certificate import problems
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
-from afresh.rules import derive
+from afresh.results import show
+from afresh.results.reading import read
+from afresh.results.rules import derive
 
 # Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
-# last place; perturbed by two, no end of an interval moves by more than 1e-11 (tests/test_processors.py). So what was
+# last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
 # recorded on one machine is recomputed on any other to within this, as a part of the scale of a question.
 TOLERANCE = 1e-9
 PROVED = (
@@ -45,7 +43,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification(display.Shown):
+class Verification(show.Shown):
     """The outcome: all checks passed, or not."""
 
     checks: tuple[Check, ...]
@@ -73,16 +71,16 @@ class Verification(display.Shown):
             "not_proved": list(NOT_PROVED),
         }
 
-    def _blocks(self) -> list[display.Block]:
+    def _blocks(self) -> list[show.Block]:
         title = f"The receipt verifies: {self.answers:,} answers" if self.passed else "The receipt does NOT verify"
-        blocks: list[display.Block] = [
-            display.Title(title),
-            display.Facts({("ok  " if c.passed else "BAD ") + c.name: c.about for c in self.checks}),
+        blocks: list[show.Block] = [
+            show.Title(title),
+            show.Facts({("ok  " if c.passed else "BAD ") + c.name: c.about for c in self.checks}),
         ]
         if self.passed:
-            blocks += [display.Line("This proves"), *(display.Line(f"- {words}") for words in PROVED)]
-        blocks += [display.Line("It cannot prove"), *(display.Line(f"- {words}") for words in NOT_PROVED)]
-        return [*blocks, display.Line(f"head {self.head}")]
+            blocks += [show.Line("This proves"), *(show.Line(f"- {words}") for words in PROVED)]
+        blocks += [show.Line("It cannot prove"), *(show.Line(f"- {words}") for words in NOT_PROVED)]
+        return [*blocks, show.Line(f"head {self.head}")]
 
 
 def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | None = None) -> Verification:
@@ -157,7 +155,9 @@ def _plan(facts: Facts) -> str:
     assert opened is not None
     assert limits is not None
     mechanism = plan.mechanism
-    if found := problems(mechanism):
+    if mechanism.questions < 1 or mechanism.answers < mechanism.questions or not 0 < mechanism.failure < 1:
+        raise InvalidArgument("the numbers of questions and answers and the confidence do not fit together")
+    if found := mechanism.problems():
         raise InvalidArgument("; ".join(found))
     if mechanism.rows != opened.rows or limits.questions != plan.questions or limits.answers > plan.answers:
         raise InvalidArgument("the limits in force are not those of the plan")
@@ -165,9 +165,8 @@ def _plan(facts: Facts) -> str:
         raise InvalidArgument("the limit on the information is larger than the plan's")
     if mechanism.row_share is not None and (limits.row_share or 0.0) > mechanism.row_share * (1 + 1e-12):
         raise InvalidArgument("the limit on the share of one row is larger than the plan's")
-    method = plan.method if plan.guesser is None else f"{plan.method} (guesses by {plan.guesser})"
-    words = f"{method} for {plan.questions:,} questions to {plan.rows:,} rows"
-    return f"{words} at {display.percent(plan.confidence)}"
+    words = f"{plan.method} for {plan.questions:,} questions to {plan.rows:,} rows"
+    return f"{words} at {show.percent(plan.confidence)}"
 
 
 def _charges(facts: Facts) -> str:
@@ -208,8 +207,7 @@ def _answers(facts: Facts) -> str:
                     f"the {what} of answer {entry.number} is {one!r}, but its constants give {other!r}"
                 )
         count += 1
-    if isinstance(plan.mechanism, GuessAndCheck):
-        plan.mechanism.history(facts.account.released)  # every level must follow from what was released before
+    plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
     return f"{count:,} values and intervals recomputed"
 
 

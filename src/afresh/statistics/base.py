@@ -7,18 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from afresh import checks, display
-from afresh.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
+from afresh import checks
 from afresh.queries.asked import ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
 from afresh.queries.tree import Type
-from afresh.rules import tells
+from afresh.results import show
+from afresh.results.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
+from afresh.results.rules import tells
 
 if TYPE_CHECKING:
-    from afresh.evaluation import AnyAsked
-    from afresh.guard import Guard
-    from afresh.reading import Reading
+    from afresh.guard.evaluate import AnyAsked
+    from afresh.guard.guard import Guard
+    from afresh.results.reading import Reading
 
 Schema = Mapping[str, Type | None]
 
@@ -197,7 +198,7 @@ class Asker:
         covers = (
             f"It covers this, {self.guard._target}: it follows from "
             f"{answers_in_words(len(self.parts))}, which hold at once with all others of this guard, with probability "
-            f"at least {display.percent(plan.confidence)}, however the questions were chosen."
+            f"at least {show.percent(plan.confidence)}, however the questions were chosen."
         )
         return Answer(
             question=question,
@@ -225,7 +226,7 @@ def _all_confirmed(answers: Sequence[Answer]) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Measures(display.Told):
+class Measures(show.Told):
     """Several answers with names, such as the bins of a histogram."""
 
     title: str
@@ -252,13 +253,13 @@ class Measures(display.Told):
         """JSON-ready."""
         return {"title": self.title, "answers": {name: answer.to_dict() for name, answer in self.answers.items()}}
 
-    def _blocks(self) -> list[display.Block]:
+    def _blocks(self) -> list[show.Block]:
         last = list(self.answers.values())[-1]
         rows = [[name, *answer._shown()] for name, answer in self.answers.items()]
         return [
             *simulation_mark(last.simulated),
-            display.Title(f"{self.title}, {display.percent(last.confidence)}"),
-            display.Table(["", "value", "low", "high"], rows),
-            display.Line("All intervals hold at once, with all others of this guard."),
+            show.Title(f"{self.title}, {show.percent(last.confidence)}"),
+            show.Table(["", "value", "low", "high"], rows),
+            show.Line("All intervals hold at once, with all others of this guard."),
             cost_line(self.charged, last.left),
         ]

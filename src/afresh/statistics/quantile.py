@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from afresh import checks
-from afresh.answer import Answer
 from afresh.errors import BudgetExhausted
-from afresh.reading import Number
-from afresh.rules import QuantileSearch
+from afresh.results.answer import Answer
+from afresh.results.reading import Number
+from afresh.results.rules import QuantileSearch
 from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, grouped, variable, where_text
 
 

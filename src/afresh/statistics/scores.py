@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh import checks
-from afresh.answer import Answer
 from afresh.errors import InvalidArgument
 from afresh.losses import Brier, ZeroOne
-from afresh.queries.vector import Rows, Values
+from afresh.models.vectors import Rows, Values
+from afresh.results.answer import Answer
 from afresh.statistics.base import Asker
 
 if TYPE_CHECKING:
-    from afresh.holdout import Holdout
+    from afresh.models.holdout import Holdout
 
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
@@ -87,7 +87,7 @@ class _Cells:
 
     def ask(self, cells: Sequence[_Cell], binary: bool) -> list[Answer]:
         """The answers of named functions of (prediction, whether the label is positive), one answer each."""
-        from afresh.evaluation import VectorAsked
+        from afresh.guard.evaluate import VectorAsked
 
         code, codes, values = self.code, self.holdout._labels.codes, functools.cache(self._values)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from afresh import checks
-from afresh.answer import Answer
-from afresh.reading import Number
-from afresh.rules import Centre
+from afresh.results.answer import Answer
+from afresh.results.reading import Number
+from afresh.results.rules import Centre
 from afresh.statistics.base import (
     Asker,
     OfRows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from afresh.engines.rendering import quoted
+from afresh.engines.sql.rendering import quoted
 from afresh.queries.tree import Type
 
 

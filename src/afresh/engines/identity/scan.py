@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.engines.duckdb_sql import column, exact, quote_text, type_of
 from afresh.engines.identity.cells import (
     Words,
     fold,
@@ -25,6 +24,7 @@ from afresh.engines.identity.cells import (
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnSums, Sums, counts
 from afresh.engines.identity.texts import GRAMMARS, LONGEST, SAMPLE
+from afresh.engines.sql.duckdb import column, exact, quote_text, type_of
 from afresh.queries.tree import Type
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from afresh.engines.spark_sql import quote_text
+from afresh.engines.sql.spark import quote_text
 from afresh.queries.tree import Type
 
 

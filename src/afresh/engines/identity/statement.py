@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from afresh.engines.identity.cells import FIRST, FOURTH, LARGEST, LOW, MIDDLE, SECOND, SHIFT, SMALLEST, THIRD, row_key
 from afresh.engines.identity.records import ColumnSums, Sums, counts
 from afresh.engines.identity.texts import GRAMMARS, LONGEST, SAMPLE
-from afresh.engines.rendering import Dialect
+from afresh.engines.sql.rendering import Dialect
 from afresh.queries.tree import Type
 
 _AT_ONCE = 100  # columns summed by one statement: each takes several places of its projections

@@ -1,0 +1,233 @@
+"""The embedded engine: a private, sealed DuckDB over a file or a copy of a frame."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+
+from afresh.engines.embedded.dealing import deal_rows
+from afresh.engines.embedded.scratch import Scratch
+from afresh.engines.embedded.sources import Source, interruptible, open_source
+from afresh.engines.embedded.watchdog import Watchdog
+from afresh.engines.identity import Identity, Sums, identify
+from afresh.engines.sql.duckdb import DuckDBDialect
+from afresh.engines.sql.engine import SqlEngine, failed
+from afresh.engines.sql.rendering import Statement
+from afresh.moments import Moments
+from afresh.queries.query import Query
+
+if TYPE_CHECKING:
+    from afresh.engines.embedded.polars_scan import PolarsScan
+
+_Read = TypeVar("_Read")
+LARGE = 1_000_000  # rows of a file from which on Polars is worth importing
+
+
+class EmbeddedEngine(SqlEngine):
+    """Rows in a Parquet or DuckDB file, read in place, or in anything else, copied when it is opened.
+
+    Safe to use from several threads, except that `deal` must come before the questions.
+    """
+
+    dialect = DuckDBDialect()
+    at_once = 200
+
+    def __init__(
+        self, data: object, table: str | None = None, *, memory_limit: str = "70%", time_limit: float = 3600.0
+    ) -> None:
+        """Open data; see `open_engine`. Work beyond `memory_limit` goes to a temporary directory.
+
+        A statement that runs for more than `time_limit` seconds fails like any other: the error does not say why.
+        """
+        self._time_limit, self._watchdog = time_limit, Watchdog(time_limit)
+        scratch = Scratch()
+        self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
+        try:
+            self._connection, self._source = open_source(data, table, memory_limit, scratch.path)
+            try:
+                self._opened(self._source.columns, int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0]))
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            self._cleanup()
+            raise
+
+    def check_unchanged(self) -> None:
+        """Raise `DataChanged` if the file is not the one that was opened."""
+        if self._source.stamp:
+            self._source.stamp.check()
+
+    def deal(self, blocks: int, seed: str) -> None:
+        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
+        super().deal(blocks, seed)
+        if self._source.held is not None:  # its rows have no numbers
+            self._run("CREATE TABLE numbered AS SELECT * FROM data")
+            self._source = replace(self._source, relation="numbered", held=None)
+            self.__dict__["_polars"] = None
+        source = self._source
+        dealt = deal_rows(source.relation, source.row, source.columns, self._rows // blocks, blocks, seed)
+        self._run(f"CREATE OR REPLACE TABLE dealt AS {dealt}")
+
+    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
+
+        Very many queries take one scan for every `at_once` of them, and so do those that Polars knows and the others.
+        """
+        if blocks is not None or self._polars is None:
+            return super().moments(queries, blocks)
+        found: dict[int, Moments] = {}
+        for start in range(0, len(queries), self.at_once):
+            part = range(start, min(start + self.at_once, len(queries)))
+            found |= self._scan_polars(self._polars, {i: queries[i] for i in part})
+        left = [i for i in range(len(queries)) if i not in found]
+        found |= zip(left, super().moments([queries[i] for i in left]), strict=True)
+        return [found[i] for i in range(len(queries))]
+
+    @property
+    def source(self) -> Source:
+        """The relation that holds the data, for `rowwise`."""
+        return self._source
+
+    def fetch(self, sql: str) -> dict[str, Any]:
+        """The columns of a statement's result as arrays, for `rowwise`: never shown to an analyst."""
+        return self._read(lambda cursor: cursor.execute(sql).fetchnumpy())
+
+    def order(self, by: str) -> str:
+        """A digest of the rows in an order, given as the end of a statement, for `rowwise`."""
+        from afresh.engines.identity.scan import digest_order
+
+        return self._hashed(by, lambda reader, kinds, threads: digest_order(reader, kinds))
+
+    def close(self) -> None:
+        """Free what the engine holds. Idempotent."""
+        self._connection.close()
+        self._cleanup()
+
+    @cached_property
+    def _polars(self) -> PolarsScan | None:
+        """Polars, for rows in memory, and for large files of which a few row groups at a time will fit."""
+        source, rows = self._source, self._rows
+        if rows >= 2**32 or (source.held is None and (source.largest_group is None or rows < LARGE)):
+            return None
+        from afresh.engines.embedded.polars_scan import PolarsScan  # on demand: it takes a while
+
+        if source.held is not None:
+            return PolarsScan.of_table(source.held, source.columns)
+        limit, threads = self._run("SELECT current_setting('memory_limit'), current_setting('threads')")
+        assert source.stamp is not None
+        assert source.largest_group is not None
+        fits = 4 * threads * source.largest_group <= _bytes(limit)
+        return PolarsScan.of_file(source.stamp.path, source.columns, rows) if fits else None
+
+    def _scan_polars(self, polars: PolarsScan, queries: Mapping[int, Query]) -> dict[int, Moments]:
+        """The moments of those queries that Polars knows."""
+        known = {i: (query, expr) for i, query in queries.items() if (expr := polars.translate(query)) is not None}
+        if not known:
+            return {}
+        count, sums = self._guarded(lambda: polars.sums(list(known.values()), self._time_limit))
+        self._check_count(count)
+        return {i: Moments(count, *found) for i, found in zip(known, sums, strict=True)}
+
+    def _identify(self) -> Identity:
+        from afresh.engines.identity.cells import VERSION
+        from afresh.engines.identity.scan import sum_rows
+
+        sums: Sums = self._hashed("", sum_rows)
+        self._check_count(sums.rows)
+        return identify(sums, VERSION)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """How identity reads each column."""
+        from afresh.engines.identity.scan import kinds
+
+        return kinds(self._columns, self._run, self._source.relation)
+
+    def _hashed(self, by: str, work: Callable[[Any, Mapping[str, str], int], _Read]) -> _Read:
+        """What is made of the cells of all rows, read in an order."""
+        from afresh.engines.identity.scan import batch_rows, select_cells
+
+        kinds = self._kinds
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> _Read | None:
+            import pyarrow as pa  # on demand, as nothing else here needs it
+
+            ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
+            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+                # a relation, because the rows of `execute` would all be in memory at once
+                selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
+                return work(selected.to_arrow_reader(batch_rows()), kinds, threads // 2)  # the others read meanwhile
+            return None
+
+        return self._read(read)
+
+    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+        source, rows = f"{self._source.relation} AS d", self._rows
+        if blocks is None and (short := statement.short()) is not None:
+            values = self._run(f"SELECT {', '.join(short)} FROM {source}")
+            self._check_count(values[0], rows)
+            return values
+        scan = statement.scan()
+        if blocks is not None:
+            wanted = sorted(set(blocks))
+            scan.append("dealt.block AS block")
+            source += f" JOIN dealt ON d.{self._source.row} = dealt.r WHERE dealt.block IN {_listed(wanted)}"
+            rows = self._rows // self._blocks * len(wanted)
+        sql = f"SELECT {', '.join(scan)} FROM {source}"
+        for step in statement.steps():
+            sql = f"SELECT {', '.join(step)} FROM ({sql})"
+        values = self._run(sql)
+        self._check_count(values[0], rows)
+        return values
+
+    def _run(self, sql: str) -> tuple[Any, ...]:
+        """The one row a statement gives."""
+        return self._read(lambda cursor: cursor.execute(sql).fetchone())
+
+    def _read(self, read: Callable[[duckdb.DuckDBPyConnection], _Read | None]) -> _Read:
+        """What is read with a cursor, within the time limit."""
+
+        def work() -> _Read | None:
+            # what they say quotes rows: the error below must not carry it
+            with contextlib.suppress(duckdb.Error, RuntimeError), interruptible():
+                cursor = self._connection.cursor()
+                if self._source.held is not None:
+                    cursor.register(self._source.relation, self._source.held)
+                with self._watchdog.limit(cursor.interrupt):
+                    return read(cursor)
+            return None
+
+        return self._guarded(work)
+
+    def _guarded(self, work: Callable[[], _Read | None]) -> _Read:
+        """What the work gives; None is a failure. The file must be the same before and after."""
+        self.check_unchanged()
+        result = work()
+        self.check_unchanged()
+        if result is None:
+            raise failed()
+        return result
+
+
+def _clean_up(watchdog: Watchdog, scratch: Scratch, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
+        watchdog.stop()
+        scratch.remove()
+
+
+def _bytes(size: str) -> float:
+    """Of a size as DuckDB writes it, 16.0 GiB."""
+    number, unit = size.split()
+    return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return f"({', '.join(str(int(number)) for number in numbers)})"

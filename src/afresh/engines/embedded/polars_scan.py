@@ -1,0 +1,96 @@
+"""The moments of many queries in one pass of Polars over a Parquet file or a frame in memory."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from afresh.engines.embedded.polars_expr import NotTranslated, Translator
+from afresh.queries.query import Query
+from afresh.queries.tree import Type
+
+_SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
+_FEW = 100_000  # rows below which several threads cost more than they bring
+# DuckDB's types and the Polars types that hold the very same values
+_SAME: dict[str, pl.DataType] = {
+    "BOOLEAN": pl.Boolean(),
+    "TINYINT": pl.Int8(),
+    "SMALLINT": pl.Int16(),
+    "INTEGER": pl.Int32(),
+    "BIGINT": pl.Int64(),
+    "UTINYINT": pl.UInt8(),
+    "USMALLINT": pl.UInt16(),
+    "UINTEGER": pl.UInt32(),
+    "UBIGINT": pl.UInt64(),
+    "FLOAT": pl.Float32(),
+    "DOUBLE": pl.Float64(),
+    "VARCHAR": pl.String(),
+    "DATE": pl.Date(),
+    "TIMESTAMP": pl.Datetime("us"),
+}
+
+
+class PolarsScan:
+    """A frame, and the columns of it that Polars and DuckDB read alike."""
+
+    def __init__(self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, *, held: bool) -> None:
+        """Of a frame with these DuckDB types. One `held` in memory has values of the language only."""
+        found = frame.collect_schema()
+        dtypes = {
+            name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
+        }
+        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held)
+        self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
+
+    @classmethod
+    def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
+        """Read a Parquet file in place."""
+        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False, cache=False)
+        return cls(frame, columns, rows, held=False)
+
+    @classmethod
+    def of_table(cls, table: Any, columns: Mapping[str, str]) -> PolarsScan:
+        """Share the memory of an Arrow table."""
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return cls(frame.lazy(), columns, len(frame), held=True)
+
+    def translate(self, query: Query) -> pl.Expr | None:
+        """The values of a query, if Polars knows them."""
+        try:
+            return self._translator.values(query)
+        except NotTranslated:
+            return None
+
+    def sums(
+        self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float
+    ) -> tuple[int, list[tuple[float, float]]] | None:
+        """The number of rows, and for each query the sum of its values and of their squares; None on failure."""
+        values = [expr.alias(f"v{i}") for i, (_, expr) in enumerate(queries)]
+        outputs, places = [pl.len()], []
+        for i, (query, _) in enumerate(queries):
+            start, value = len(outputs), pl.col(f"v{i}")
+            outputs.append(value.sum())
+            if query.expression.type is not Type.BOOLEAN:  # a count is its own sum of squares
+                outputs.append((value * value).sum().alias(f"q{i}"))
+            places.append((start, len(outputs) - 1))
+        deadline, parts = time.monotonic() + time_limit, []
+        try:
+            for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
+                if time.monotonic() > deadline:
+                    return None
+                rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
+                part = rows.select(values).select(outputs)
+                parts.append(part.collect(engine=self._engine).row(0))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic is no Exception; what it says may quote rows
+            return None
+        found = list(zip(*parts, strict=True))
+        totals = [math.fsum(map(float, column)) for column in found]
+        return sum(found[0]), [(totals[total], totals[squares]) for total, squares in places]

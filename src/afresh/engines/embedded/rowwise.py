@@ -1,0 +1,81 @@
+"""What per-row questions need of an embedded engine, row by row, in the order in which the data hold their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.engines.sql.duckdb import column, quote_name
+from afresh.errors import DataError, MissingExtra
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.engines.embedded.engine import EmbeddedEngine
+
+_DEALT: WeakKeyDictionary[Engine, list[NDArray[np.int64]]] = WeakKeyDictionary()  # dealt once, when data are opened
+
+
+def embedded(engine: Engine) -> EmbeddedEngine:
+    """The engine, if it can tell rows apart."""
+    from afresh.engines.embedded.engine import EmbeddedEngine
+
+    if not isinstance(engine, EmbeddedEngine):
+        raise DataError(
+            "predictions are matched with rows by their order, and the rows of a table in Postgres or Spark have none; "
+            "write the table to a Parquet file, or read it into a frame, and open that."
+        )
+    return engine
+
+
+def read_column(engine: Engine, name: str) -> Any:
+    """One column as a (masked) array: for labels, inside the guard only."""
+    return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)}")["v"]
+
+
+def read_no_rows(engine: Engine, name: str) -> Any:
+    """What `read_column` gives, without a row: its type is public."""
+    return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)} LIMIT 0")["v"]
+
+
+def read_features(engine: Engine, without: str) -> Any:
+    """All other columns as a pandas frame: what a model is handed to predict."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("pandas", "frames") from None
+    row = embedded(engine).source.row
+    hidden = [without] if row == "rowid" else [without, row]  # a rowid is in no *
+    found = embedded(engine).fetch(f"SELECT * EXCLUDE ({', '.join(map(quote_name, hidden))}) {_in_order(engine)}")
+    return pd.DataFrame(found)
+
+
+def order_of(engine: Engine) -> str:
+    """A digest of the rows' order, secret: the same predictions for rows in another order are another question."""
+    return embedded(engine).order(_by_row(engine))
+
+
+def rows_of_block(engine: Engine, block: int) -> NDArray[np.int64]:
+    """The positions of the rows that were dealt into a block."""
+    if engine not in _DEALT:
+        source = embedded(engine).source
+        found = embedded(engine).fetch(
+            f"SELECT coalesce(dealt.block, -1) AS block FROM {source.relation} AS d "
+            f"LEFT JOIN dealt ON d.{source.row} = dealt.r ORDER BY d.{source.row}"
+        )
+        blocks = np.asarray(found["block"], dtype=np.int64)
+        order = np.argsort(blocks, kind="stable")
+        _DEALT[engine] = np.split(order, np.searchsorted(blocks[order], np.arange(blocks.max() + 1)))[1:]
+    return _DEALT[engine][block]
+
+
+def _in_order(engine: Engine) -> str:
+    return f"FROM {embedded(engine).source.relation} AS d{_by_row(engine)}"
+
+
+def _by_row(engine: Engine) -> str:
+    """Rows that are held in memory are scanned in their order; others have a column that numbers them."""
+    source = embedded(engine).source
+    return "" if source.held is not None else f" ORDER BY d.{source.row}"

@@ -1,0 +1,349 @@
+"""How data get into the embedded engine's private DuckDB, which is then sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from afresh.engines.embedded.csv_file import load_csv, read_header
+from afresh.engines.sql.duckdb import clean, quote_name, quote_text, type_of
+from afresh.engines.sql.engine import check_names
+from afresh.errors import DataChanged, DataError, InvalidArgument
+
+SUPPORTED = (
+    "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
+    "a pandas or Polars frame, an Arrow table, an Ibis table, "
+    "postgresql://user@host/database with table=, or a Spark DataFrame"
+)
+_BATCH = 2**17  # rows of a piece of a copy
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET = (".parquet", ".pq")
+_DUCKDB = (".duckdb", ".db")
+_CONFIG = {
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",  # or SQL could reach Python variables
+    # It plans from column statistics, that is from rows, and fails in planning on some: an error would tell of them.
+    "disabled_optimizers": "statistics_propagation",
+}
+
+
+_Status = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file was written to, or another put in its place: also with the same size and time."""
+
+    path: Path
+    statuses: tuple[_Status | None, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
+        beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(_DUCKDB) else ()
+        path.stat()  # it must be there; the other need not
+        return cls(path, tuple(map(_status, (path, *beside))))
+
+    def check(self) -> None:
+        """Raise `DataChanged` unless the file is as it was."""
+        try:
+            same = Stamp.of(self.path) == self
+        except OSError:
+            same = False
+        if not same:
+            raise DataChanged(
+                f"{self.path} was changed, replaced or removed after it was opened; nothing was answered. Open it again"
+            )
+
+
+def _status(path: Path) -> _Status | None:
+    """Whoever writes to a file can set its time of modification, but not that of its change."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C while DuckDB works is `KeyboardInterrupt`, as everywhere, and not the RuntimeError it makes of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "interrupt" not in str(error).lower():
+            raise
+        raise KeyboardInterrupt from None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation of the private database: its name, what tells rows apart, the columns' DuckDB types."""
+
+    relation: str
+    row: str
+    columns: Mapping[str, str]
+    stamp: Stamp | None = None
+    held: Any = None  # an Arrow table, which every cursor must register as the relation
+    largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
+
+
+def open_source(
+    data: object, table: str | None, memory_limit: str, scratch: str
+) -> tuple[duckdb.DuckDBPyConnection, Source]:
+    """A sealed private database and the relation in it that holds the data."""
+    is_path = isinstance(data, str | os.PathLike)
+    incoming = None if is_path else as_arrow(data)
+    path = _path(data) if isinstance(data, str | os.PathLike) else None
+    if table is not None and not (path and path.name.lower().endswith(_DUCKDB)):
+        raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
+    config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        with interruptible():
+            if path is None:
+                source, readable = _load_arrow(connection, incoming), None
+            else:
+                readable = _readable(path, scratch)
+                source = _load_file(connection, path, quote_text(readable), table)
+            _seal(connection, source, readable)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, source
+
+
+def _path(data: str | os.PathLike[str]) -> Path:
+    path = Path(data).expanduser().absolute()
+    if not path.is_file():
+        what = "is a directory, not a file" if path.is_dir() else "does not exist"
+        raise DataError(f"{path} {what}")
+    if not path.name.lower().endswith((*_CSV, *_PARQUET, *_DUCKDB)):
+        raise DataError(f"cannot tell what {path} is by its suffix; supported are {SUPPORTED}")
+    return path
+
+
+def _readable(path: Path, scratch: str) -> str:
+    """The path by which DuckDB finds the file, and nothing else.
+
+    To it a path is a pattern, in which a backslash separates folders: [x].parquet would be the file x.parquet, and
+    there is no way to write some names. Such a file, or one whose name is no text, is read through a link, together
+    with what DuckDB has written beside it.
+    """
+    if not re.search(r"[*?\[\\\ud800-\udfff]", path.as_posix()):
+        return str(path)
+    for ending in ("", ".wal"):
+        if (found := path.with_name(path.name + ending)).exists():
+            (Path(scratch) / f"data{ending}").symlink_to(found)
+    return str(Path(scratch) / "data")
+
+
+def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None) -> Source:
+    stamp, name = Stamp.of(path), path.name.lower()
+    failed = False
+    try:
+        if name.endswith(_DUCKDB):
+            source = _attach(connection, path, literal, table, stamp)
+        elif name.endswith(_PARQUET):
+            # or every question would read the end of the file again
+            connection.execute("SET GLOBAL parquet_metadata_cache = true")
+            check_names(_parquet_names(connection, literal), path)
+            relation = f"read_parquet({literal}, file_row_number = true)"
+            columns = _describe(connection, f"read_parquet({literal})")
+            connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
+            source = Source(
+                "data", "file_row_number", columns, stamp, largest_group=_largest_group(connection, literal)
+            )
+        else:
+            names, delimiter = read_header(path)
+            check_names(names, path)
+            load_csv(connection, path, literal, names, delimiter)
+            columns = _describe(connection, "data")
+            source = Source("data", "rowid", columns, stamp)
+    except duckdb.Error:
+        failed = True  # what DuckDB says quotes rows, so the error is raised without it
+    if failed:
+        raise DataError(f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says")
+    stamp.check()
+    return source
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None, stamp: Stamp) -> Source:
+    connection.execute(f"ATTACH {literal} AS source (READ_ONLY)")
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' ORDER BY ALL"
+    ).fetchall()
+    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+    if table is None and len(names) == 1:
+        table = next(iter(names))
+    if table not in names:
+        wanted = "" if table is None else f" none is named {table!r};"
+        listed = ", ".join(names) or "none"
+        raise DataError(f"{path} has {len(names)} tables;{wanted} choose one with table=: {listed}")
+    relation = ".".join(map(quote_name, ("source", *names[table])))
+    return Source(relation, "rowid", _describe(connection, relation), stamp)
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
+    return {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
+
+
+def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[str]:
+    """The real top-level column names; DuckDB renames duplicates silently."""
+    rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal})").fetchall()
+    names, inside = [], 0
+    for name, children in rows[1:]:
+        if inside:
+            inside += (children or 0) - 1
+        else:
+            names.append(name)
+            inside = children or 0
+    return names
+
+
+def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
+    """At 16 bytes a value, or more where its column is larger than that even when encoded."""
+    cells = "sum(greatest(total_uncompressed_size, 16 * row_group_num_rows)) AS bytes"
+    groups = f"SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id"
+    found = connection.execute(f"SELECT coalesce(max(bytes), 0) FROM ({groups})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _seal(connection: duckdb.DuckDBPyConnection, source: Source, readable: str | None) -> None:
+    """From here on SQL can reach nothing but the data, and cannot undo that."""
+    for name in source.columns:
+        if name.lower() == source.row:
+            raise DataError(f"a column named {name!r} hides the one that tells rows apart; rename it")
+    if readable is not None:
+        connection.execute(f"SET allowed_paths = [{quote_text(readable)}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _module(data: object, package: str, *names: str) -> bool:
+    """Whether data is an instance of one of a package's classes, without importing the package."""
+    module = sys.modules.get(package)
+    kinds = tuple(kind for name in names if (kind := getattr(module, name, None)) is not None)
+    return bool(kinds) and isinstance(data, kinds)
+
+
+def is_frame(data: object) -> bool:
+    """Whether data are rows in memory; a lazy frame may read a file."""
+    return (
+        _module(data, "pandas", "DataFrame")
+        or _module(data, "polars", "DataFrame")
+        or _module(data, "pyarrow", "Table", "RecordBatch")
+    )
+
+
+def as_arrow(data: object) -> Any:
+    """Any kind of frame as an Arrow table."""
+    frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")
+    ibis = _module(data, "ibis", "Table")
+    batches = _module(data, "pyarrow", "Table", "RecordBatch")
+    if not any((*frames, ibis, batches)):
+        raise DataError(f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}")
+    import pyarrow as pa  # on demand: it takes a while
+
+    frame: Any = data
+    if frames[0]:
+        series = {str(name): frame.iloc[:, i] for i, name in enumerate(_unique(frame.columns))}
+        return pa.table(
+            {name: _converted(name, partial(pa.array, one, from_pandas=True)) for name, one in series.items()}
+        )
+    if frames[1]:
+        return _from_polars(frame)
+    if ibis:
+        return _from_ibis(frame)
+    return pa.Table.from_batches([frame]) if _module(data, "pyarrow", "RecordBatch") else frame
+
+
+def _unique(names: Iterable[object]) -> list[str]:
+    listed = [str(name) for name in names]
+    check_names(listed, "the frame")
+    return listed
+
+
+# What libraries say about data they cannot convert quotes values, so the errors here carry nothing of it.
+
+
+def _converted(name: str, convert: Callable[[], Any]) -> Any:
+    """One column; one of mixed objects has no type."""
+    with contextlib.suppress(Exception):
+        return convert()
+    raise DataError(
+        f"the column {name!r} mixes values of several types, or has a type or values that cannot be stored, such as "
+        "whole numbers beyond 64 bits; give it one type before opening the data: float for numbers, else text"
+    )
+
+
+def _from_polars(frame: Any) -> Any:
+    if hasattr(frame, "collect"):
+        lazy, frame = frame, None
+        with contextlib.suppress(Exception):
+            frame = lazy.collect()
+        if frame is None:
+            raise DataError("the lazy frame cannot be evaluated; call its collect() to see why")
+    with contextlib.suppress(Exception):
+        return frame.to_arrow()
+    for name in frame.columns:
+        _converted(name, frame[name].to_arrow)  # says which column it was
+    raise DataError("the frame cannot be converted to an Arrow table; cast its columns to float or text")
+
+
+def _from_ibis(table: Any) -> Any:
+    with contextlib.suppress(Exception):
+        return table.to_pyarrow()
+    backend = "its backend"
+    with contextlib.suppress(Exception):  # a table of no backend, or of several
+        backend = table.get_backend().name
+    raise DataError(f"the rows of the Ibis table cannot be fetched from {backend}; call its to_pyarrow() to see why")
+
+
+def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
+    names = incoming.column_names
+    check_names(names, "the table")
+    if not names:
+        raise DataError("the table has no columns")
+    if (source := _held(connection, incoming)) is None:
+        bad = next((name for name in names if not _held(connection, incoming.select([name]))), None)
+        what = "the table" if bad is None else f"the column {bad!r} of Arrow type {incoming.schema.field(bad).type}"
+        raise DataError(f"{what} cannot be stored; cast numbers to float64 and anything else to text before opening it")
+    if source.held is None:
+        raise DataError("the data have no column a question could use")
+    return source
+
+
+def _held(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source | None:
+    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
+    with contextlib.suppress(duckdb.Error):
+        connection.register("incoming", incoming)
+        columns = _describe(connection, "incoming")
+        cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
+        if not cells:
+            return Source("data", "rowid", columns)
+        copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
+        kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
+        source = Source("data", "rowid", {**columns, **kinds}, held=_joined(copied.to_arrow_table(_BATCH)))
+        connection.unregister("incoming")
+        return source
+    return None
+
+
+def _joined(table: Any) -> Any:
+    """The same with each column in one piece, which reads faster; one by one, as both copies of it are in memory."""
+    for place, name in enumerate(table.column_names):
+        table = table.set_column(place, name, table.select([name]).combine_chunks().column(0))
+    return table

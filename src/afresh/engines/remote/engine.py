@@ -1,0 +1,99 @@
+"""What the engines over someone else's database have in common.
+
+A remote table can change at any time. Its number of rows and its schema are read when it is opened and looked at
+again before every question, before anything is charged; and the statement that answers a question counts the rows
+itself, so that a change in between is noticed too. Values that change while their number stays the same are not:
+who opens a table promises that it stays as it is. Opened again, a table with another content has another
+fingerprint, hence another budget.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from afresh.engines.identity import Identity, identify
+from afresh.engines.identity.cells import VERSION
+from afresh.engines.identity.statement import Hashing, sum_table
+from afresh.engines.sql.engine import SqlEngine
+from afresh.engines.sql.rendering import Dialect, Statement
+from afresh.errors import DataChanged
+from afresh.queries.tree import Type
+
+
+class RemoteDialect(Dialect, Protocol):
+    """What telling rows apart needs, besides questions."""
+
+    def opaque(self, name: str, physical: str) -> str:
+        """The text of a column no question can use."""
+        ...
+
+    def text(self, value: str, kind: Type | None) -> str:
+        """The text of a leaf's value, the same in every session and version; NULL for NULL."""
+        ...
+
+    def digest(self, text: str) -> str:
+        """A text's SHA-256 in hexadecimal."""
+        ...
+
+
+class RemoteEngine(SqlEngine):
+    """Rows in a table that is read where it is. Subclasses know how to reach it."""
+
+    dialect: RemoteDialect
+    hashing: Hashing
+
+    @abstractmethod
+    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+        """The one row that a stack of projections over the table, or some rows of it, gives.
+
+        Raises `EngineError` and `DataChanged` only.
+        """
+
+    def _identify(self) -> Identity:
+        """Computed where the rows are."""
+        sums = sum_table(self.hashing, self.dialect, self._columns, self._run)
+        self._check_count(sums.rows)
+        return identify(sums, VERSION)
+
+    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+        scan = [statement.scan()] if blocks is None else self._dealt(statement)
+        values = self._run([*scan, *statement.steps()])
+        self._check_count(values[0])
+        return values
+
+    def _dealt(self, statement: Statement) -> list[list[str]]:
+        """The statement's scan with a block for every row.
+
+        Nothing can be stored beside the table, so every question deals anew. Rows are ranked by content (equal rows
+        are interchangeable), and the ranks are shuffled by the seed alone.
+        """
+        names = statement.names
+        text = f"concat({self.dialect.quote_text(self._seed + ':')}, k)"
+        shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
+        return [
+            *self._hashed(statement.scan(), names),
+            [*names, "row_number() OVER (ORDER BY h) AS k"],
+            [*names, f"floor(({shuffled} - 1) / {self._rows // self._blocks:d}) AS block"],
+        ]
+
+    def _hashed(self, scan: Sequence[str] = (), names: Sequence[str] = ()) -> list[list[str]]:
+        """Projections that add the hash of every row, called h, to those of a scan that has these names."""
+        dialect, values, texts = self.dialect, [], []
+        for place, (name, physical) in enumerate(sorted(self._columns.items())):
+            kind = dialect.kind(physical)
+            values.append(f"{(dialect.leaf if kind else dialect.opaque)(name, physical)} AS v{place}")
+            texts.append(f"{dialect.text(f'v{place}', kind)} AS v{place}")
+        # every text with its length before it, so that no two rows run together to one
+        pieces = [f"coalesce(concat(octet_length(v{i}), ':', v{i}), 'N')" for i in range(len(texts))]
+        groups = [f"concat({', '.join(pieces[i : i + 50])})" for i in range(0, len(pieces), 50)]  # few take over 100
+        row = dialect.digest(f"concat({', '.join(groups)})")
+        return [[*scan, *values], [*names, *texts], [*names, f"{row} AS h"]]
+
+    def _check_columns(self, columns: Mapping[str, str]) -> None:
+        if list(columns.items()) != list(self._columns.items()):
+            raise DataChanged(
+                "the table has other columns or types than when it was opened; nothing was answered. Open it again: "
+                "other columns are other data, with a budget of their own"
+            )

@@ -1,0 +1,161 @@
+"""Rows in a Spark table or DataFrame, read where they are, by the session they belong to.
+
+Questions become projections of the DataFrame: no view is made and no setting changed. Nothing Spark says after the
+table was opened is passed on. Spark's own logs may quote values of rows: they belong to whoever runs Spark, not
+before the eyes of an analyst.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from afresh.engines.identity.spark import SparkHashing
+from afresh.engines.remote.engine import RemoteEngine
+from afresh.engines.sql.engine import failed
+from afresh.engines.sql.spark import SparkDialect
+from afresh.errors import AfreshError, DataChanged, DataError, EngineError, InvalidArgument
+
+T = TypeVar("T")
+
+OLDEST = 4
+
+
+class _Silence(logging.Filter):
+    """Drops what pyspark logs, with values of rows in it, about an error in a thread that answers a question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(self.here, "on", False)
+
+
+_silence = _Silence()
+
+
+def is_spark(data: object) -> bool:
+    """Whether data is a DataFrame or a session of Spark; false if pyspark was not imported, as then nothing is."""
+    module: Any = sys.modules.get("pyspark.sql")
+    return module is not None and isinstance(data, (module.DataFrame, module.SparkSession))
+
+
+class SparkEngine(RemoteEngine):
+    """A DataFrame, or a table of a session. A DataFrame must give the same rows whenever it is evaluated."""
+
+    dialect = SparkDialect()
+    hashing = SparkHashing()
+    at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
+    widest = 200
+
+    def __init__(self, data: Any, table: str | None = None, *, timeout: float = 3600.0) -> None:
+        """Open a DataFrame, or `table` of a session. What runs longer than `timeout` seconds fails."""
+        session = hasattr(data, "range")  # a DataFrame has none
+        if session and table is None:
+            raise InvalidArgument("a Spark session was given without table=, which names the table to open")
+        if not session and table is not None:
+            raise InvalidArgument(f"table = {table!r}, but a DataFrame is a table already; leave it out")
+        self._session: Any = data if session else data.sparkSession
+        self._timeout = timeout
+        self._frame: Any = None if session else data
+        self._table = table
+        if int(str(self._session.version).partition(".")[0]) < OLDEST:
+            raise DataError(f"Spark {self._session.version} is too old; it must be {OLDEST}.0 or newer")
+        found = self._look()
+        if found is None:
+            what = f"the session has no table {table!r} that can be read" if session else "the DataFrame fails"
+            raise DataError(f"{what}; counting its rows in Spark shows why")
+        self._opened(*found)
+
+    def check_unchanged(self) -> None:
+        """Raise `DataChanged` if the number of rows or the schema is not the one found at opening."""
+        found = self._look()
+        if found is None:
+            raise DataChanged("the table was removed or can no longer be read; nothing was answered")
+        self._check_columns(found[0])
+        self._check_count(found[1])
+
+    def close(self) -> None:
+        """Nothing is held: the session is the user's."""
+
+    def _look(self) -> tuple[dict[str, str], int] | None:
+        """Columns and number of rows, as they are now; None if they cannot be read."""
+        with contextlib.suppress(EngineError):
+            return self._guarded(lambda: (self._described(), int(self._source().count())))
+        return None
+
+    def _source(self) -> Any:
+        """The DataFrame; that of a table is looked up anew, as a table can be replaced."""
+        if self._frame is not None:
+            return self._frame
+        with contextlib.suppress(Exception):  # stale listings of files would hide a change, and fail on removed ones
+            self._session.catalog.refreshTable(self._table)
+        return self._session.table(self._table)
+
+    def _described(self) -> dict[str, str]:
+        fields = self._source().schema.fields
+        columns = {field.name: field.dataType.simpleString() for field in fields}
+        if len(columns) < len(fields):
+            raise DataError("the DataFrame has two columns of one name; rename one")
+        return columns
+
+    def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
+        def work() -> tuple[Any, ...]:
+            frame = self._source()
+            self._check_columns(self._described())
+            frame = (frame if limit is None else frame.limit(limit)).alias("d")
+            for step in steps:
+                frame = frame.selectExpr(*step)
+            return tuple(frame.collect()[0])
+
+        return self._guarded(work)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """What `work` gives; whatever goes wrong in Spark is the same error."""
+        problem: AfreshError
+        try:
+            with self._limited():
+                return work()
+        except AfreshError as error:
+            problem = error
+        except Exception:  # py4j's, pyspark's and grpc's errors have no base in common
+            problem = failed()
+        raise problem  # out here, so that it carries nothing of what Spark said
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Interrupt this thread's work in Spark when its time is over, and keep its errors out of Python's log."""
+        logging.getLogger("SQLQueryContextLogger").addFilter(_silence)  # adding it again does nothing
+        tag, over = f"afresh-{uuid.uuid4().hex}", threading.Event()
+        add, remove, cancel = self._tags()
+
+        def watch() -> None:
+            late = not over.wait(self._timeout)
+            while late:  # again and again: what is still being planned cannot be cancelled yet
+                with contextlib.suppress(Exception):
+                    cancel(tag)
+                late = not over.wait(1.0)
+
+        add(tag)
+        threading.Thread(target=watch, daemon=True).start()
+        _silence.here.on = True
+        try:
+            yield
+        finally:
+            _silence.here.on = False
+            over.set()
+            remove(tag)
+
+    def _tags(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
+        """Mark this thread's jobs, unmark them, cancel those with a mark. Spark Connect has no context to ask."""
+        try:
+            context = self._session.sparkContext
+        except Exception:
+            return self._session.addTag, self._session.removeTag, self._session.interruptTag
+        return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag

@@ -1,0 +1,129 @@
+"""What all engines that speak SQL have in common: the public facts of a table, and questions by the batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from afresh.engines.identity import Identity
+from afresh.engines.sql.rendering import Dialect, Statement
+from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
+from afresh.moments import Moments
+from afresh.queries.query import Query
+from afresh.queries.tree import Type
+
+
+class SqlEngine(ABC):
+    """Rows in a table. Subclasses know how to reach it, and call `_opened` when they do."""
+
+    dialect: Dialect
+    at_once: int  # queries in one statement; more make planning slow, not the scan
+    widest = 1500  # columns a projection of several queries may have; Postgres stops at 1664
+
+    def _opened(self, columns: Mapping[str, str], rows: int) -> None:
+        """Keep what was found when the table was opened, or refuse it."""
+        check_names(columns, "the table")
+        schema = {name: self.dialect.kind(physical) for name, physical in columns.items()}
+        if not any(schema.values()):
+            raise DataError("the data have no column a question could use")
+        if rows < 1:
+            raise DataError("the data have no rows")
+        self._columns, self._rows = dict(columns), rows
+        self._schema = MappingProxyType(schema)
+        self._identity: Identity | None = None
+        self._blocks, self._seed = 0, ""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, fixed when the data were opened."""
+        return self._rows
+
+    @property
+    def schema(self) -> Mapping[str, Type | None]:
+        """Column names and their types; None marks a column no question can use."""
+        return self._schema
+
+    def identity(self) -> Identity:
+        """What names the rows by their content, wherever and however they are stored."""
+        if self._identity is None:
+            self._identity = self._identify()
+        return self._identity
+
+    def deal(self, blocks: int, seed: str) -> None:
+        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
+        if not 1 <= blocks <= self._rows:
+            raise InvalidArgument(f"blocks = {blocks!r}, must be between 1 and the number of rows, {self._rows}")
+        self._blocks, self._seed = blocks, seed
+
+    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
+
+        Very many queries take one scan for every `at_once` of them.
+        """
+        if blocks is not None:
+            self._check_blocks(queries, blocks)
+        results: list[Moments] = []
+        for start in range(0, len(queries), self.at_once):
+            part = slice(start, start + self.at_once)
+            results += self._scan(queries[part], None if blocks is None else blocks[part])
+        return results
+
+    @abstractmethod
+    def check_unchanged(self) -> None:
+        """Raise `DataChanged` if the data are visibly not those that were opened."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the engine holds. Idempotent."""
+
+    @abstractmethod
+    def _identify(self) -> Identity:
+        """Compute the identity."""
+
+    @abstractmethod
+    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+        """The statement's outputs; raises `EngineError` and `DataChanged` only, which quote nothing."""
+
+    def _scan(self, queries: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
+        statement = Statement(self.dialect, self._columns)
+        places = [statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)]
+        if len(queries) > 1 and statement.width > self.widest:
+            half = len(queries) // 2
+            parts = (slice(half), slice(half, None))
+            return [found for p in parts for found in self._scan(queries[p], None if blocks is None else blocks[p])]
+        values = self._evaluate(statement, blocks)
+        size = self._rows if blocks is None else self._rows // self._blocks
+        found = [[float(value) for value in values[place]] for place in places]
+        return [Moments(size, sums[0], sums[-1]) for sums in found]  # a count is its own sum of squares
+
+    def _check_blocks(self, queries: Sequence[Query], blocks: Sequence[int]) -> None:
+        if len(blocks) != len(queries):
+            raise InvalidArgument(f"{len(blocks)} blocks for {len(queries)} queries; every query needs its own")
+        for block in blocks:
+            if not 0 <= block < self._blocks:
+                raise InvalidArgument(f"block = {block!r}, but {self._blocks} blocks were dealt; they count from 0")
+
+    def _check_count(self, count: int, expected: int | None = None) -> None:
+        if count != (self._rows if expected is None else expected):
+            raise DataChanged(
+                "the data have another number of rows than when they were opened; nothing was answered. Open them "
+                "again: other rows are other data, with a budget of their own"
+            )
+
+
+def check_names(names: Iterable[str], what: object) -> None:
+    """Refuse columns that a question could not tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"{what} has columns {seen[name.lower()]!r} and {name!r} that differ only in case; rename one"
+            )
+        seen[name.lower()] = name
+
+
+def failed() -> EngineError:
+    """The one error of a statement that failed, whatever the reason: what an engine says may quote rows."""
+    return EngineError("the engine failed to read the data; the question was not answered")

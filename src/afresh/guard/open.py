@@ -1,0 +1,221 @@
+"""`afresh.open`: data, a plan and a ledger put together into a guard."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from afresh import checks
+from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMismatch
+from afresh.guard import noise
+from afresh.guard.guard import Guard
+from afresh.ledger.known import plain
+from afresh.mechanisms.registry import MECHANISMS
+from afresh.planning.plan import FEWEST_ROWS, Plan, plan
+from afresh.planning.request import Wishes, check_wishes
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.ledger import Ledger, Terms
+
+DEFAULT_QUESTIONS = 100
+DEFAULT_CONFIDENCE = 0.95
+_LARGEST_SEED = 2**128
+WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
+
+
+def open(  # the name a newcomer expects: afresh.open
+    data: Any,
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    *,
+    answers: int | None = None,
+    table: str | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    allow_wide: bool = False,
+    new_rows: str | None = None,
+    simulation_seed: int | None = None,
+    made_up: bool = False,
+    _check: Callable[[Engine], object] | None = None,
+) -> Guard:
+    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
+
+    Tables of Postgres ("postgresql://user@host/database" and `table`) and of Spark (a DataFrame, or a session and
+    `table`) are read where they are, and may not change while they are open.
+
+    The plan is `questions` (default 100), `confidence` (default 0.95), `method` (default: the narrowest) and `answers`,
+    how many answers there may be if some are asked with a coarser `precision` (default: as many as questions). Until
+    the first answer the plan can be changed by opening the data again; the first answer fixes it for good. Later
+    openings of the same content, under whatever name or encoding, find it in the ledger: they may leave these arguments
+    out, and are refused if they say otherwise. A plan whose intervals would be wider than ±0.25 is refused unless
+    `allow_wide`.
+
+    The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
+    void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
+
+    `ledger` is the path of a file, or a postgresql:// address for several machines on one budget. `table` names the
+    table of a DuckDB file that holds several, or of a database. `analyst` says who asks, for the record and for shares
+    of a divided budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never
+    opened before, instead of fixing a plan for them.
+
+    Data that share a telling column with data this ledger knows are refused, because they look like the same rows,
+    edited: a column renamed, added, dropped or cast, a few cells changed. If they are other rows, `new_rows` says in
+    words what makes them so; the words are recorded and shown in receipts.
+
+    `simulation_seed` makes the noise predictable: the answers promise nothing and say so, and no ledger is kept. So
+    it needs rows that guard no secret: data in memory that you say are `made_up`, never a file or a database's table.
+    """
+    from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
+
+    wanted = check_wishes(questions, confidence, method, answers, MECHANISMS)
+    who = _check_analyst(analyst)
+    if new_rows is not None:
+        checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
+    seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
+    check_made_up(data, seed, made_up)
+    engine = open_engine(data, table)
+    try:
+        if engine.rows < FEWEST_ROWS:
+            raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
+        if _check is not None:
+            _check(engine)
+        book = _open_book(ledger, must_exist, seed)
+        terms = _settle(
+            engine,
+            book,
+            wanted,
+            must_exist=must_exist,
+            allow_wide=allow_wide,
+            new_rows=new_rows,
+            simulated=seed is not None,
+            analyst=who,
+        )
+        stored = Plan.thaw(terms.limits.plan)
+        if stored.mechanism.dealt:
+            # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
+            engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
+        draw = noise.from_entropy if seed is None else noise.from_seed(seed)
+        return Guard(engine, stored, book, terms, draw, analyst=who, owns_ledger=book is not ledger)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _check_seed(seed: int, ledger: object) -> int:
+    seed = checks.whole("simulation_seed", seed, -_LARGEST_SEED, _LARGEST_SEED)
+    if ledger is not None:
+        raise InvalidArgument("a simulation keeps no ledger; leave out ledger= or simulation_seed=.")
+    return seed
+
+
+def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
+    """Refuse to simulate on rows that somebody may guard: a simulation gives their exact means away."""
+    if not isinstance(made_up, bool):
+        raise checks.wrong("made_up", made_up, "True or False")
+    if seed is None:
+        if made_up:
+            raise InvalidArgument("made_up == True, but only a simulation needs that; give simulation_seed= as well.")
+        return
+    from afresh.engines.embedded.sources import is_frame
+
+    if not is_frame(data):
+        raise InvalidArgument(
+            "a simulation reveals the rows, so it cannot run on a file or on a table of a database; make rows up in "
+            "memory (a pandas or Polars frame, an Arrow table) and say made_up=True."
+        )
+    if not made_up:
+        raise InvalidArgument(
+            "a simulation reveals the rows; if these were made up for it, say made_up=True. For real rows leave out "
+            "simulation_seed=."
+        )
+
+
+def _check_analyst(analyst: str | None) -> str:
+    if analyst is None:
+        analyst = os.environ.get("AFRESH_ANALYST")
+    if analyst is None:
+        try:
+            return getpass.getuser()
+        except (OSError, KeyError):  # no such user, as in some containers
+            return "unknown"
+    return checks.text("analyst", analyst, "a name")
+
+
+def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool, seed: int | None) -> Ledger:
+    from afresh.ledger import default_place, is_server, open_ledger
+
+    if seed is not None:
+        return open_ledger(":memory:")
+    where = default_place() if ledger is None else ledger
+    if must_exist and isinstance(where, str | os.PathLike):
+        place = os.path.expanduser(os.fspath(where))
+        if not is_server(place) and not os.path.exists(place):
+            raise DataError(f"there is no ledger at {place}, so these data were never opened with it.")
+    return open_ledger(where)
+
+
+def _settle(
+    engine: Engine,
+    book: Ledger,
+    wanted: Wishes,
+    *,
+    must_exist: bool,
+    allow_wide: bool,
+    new_rows: str | None,
+    simulated: bool,
+    analyst: str,
+) -> Terms:
+    """The terms in force: those the ledger knows, or new ones from what is wanted."""
+    # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
+    identity = plain("simulation", engine.rows) if simulated else engine.identity()
+    terms = book.find(identity)
+    if terms is None and must_exist:
+        raise DataError("these data were never opened with this ledger; ask a first question of them.")
+    if terms is None or (wanted.given and not terms.fixed):
+        before = None if terms is None else Plan.thaw(terms.limits.plan)
+        made = _plan(engine.rows, wanted, before)
+        if not (allow_wide or simulated):
+            _refuse_wide(made, wanted.method)
+        terms = book.open(identity, made.limits, new_rows=new_rows, simulated=simulated, analyst=analyst)
+    if differing := wanted.differing(Plan.thaw(terms.limits.plan)):
+        raise PlanMismatch(
+            f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
+            "released. Leave these arguments out to go on with the plan in force."
+        )
+    return terms
+
+
+def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
+    """The plan that is wanted; what is left out is as before, or as usual."""
+    questions = DEFAULT_QUESTIONS if before is None else before.questions
+    confidence = DEFAULT_CONFIDENCE if before is None else before.confidence
+    return plan(
+        rows,
+        questions if wanted.questions is None else wanted.questions,
+        confidence if wanted.confidence is None else wanted.confidence,
+        answers=wanted.answers,
+        method=wanted.method,
+    )
+
+
+def _refuse_wide(made: Plan, method: str | None) -> None:
+    """Refuse a plan of which nothing can be learnt, and say what would work."""
+    if (width := made.half_width(0.5)) <= WIDEST:
+        return
+    instead = []
+    with suppress(ImpossibleWidth):
+        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method)
+        instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
+    with suppress(ImpossibleWidth):
+        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method)
+        instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
+    raise InvalidArgument(
+        f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "
+        f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
+    )

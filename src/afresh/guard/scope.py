@@ -1,0 +1,58 @@
+"""What the answers of a guard speak of: the population, or these rows' features where the analyst holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from afresh.guard.evaluate import AnyQuery
+
+Features = Literal["public", "hidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a holdout declared about the features of a guard's rows. A guard without a holdout has nothing declared."""
+
+    features: Features | None = None
+    label: str | None = None
+    """With public features, the one column that the analyst does not hold."""
+
+    def words(self, rows: int, dealt: bool) -> str:
+        """What a truth is a mean over."""
+        if self.features != "public":
+            return f"in the population the {rows:,} rows were drawn from"
+        which = "some of these rows, dealt at random" if dealt else f"these {rows:,} rows"
+        return f"on the features of {which}, if their labels were drawn anew (new rows may differ)"
+
+    def check(self, queries: Iterable[AnyQuery]) -> None:
+        """Refuse a question about features that the analyst holds: its truth is known, and no population's."""
+        from afresh.queries.query import Query
+        from afresh.queries.tree import columns
+
+        if self.features != "public":
+            return
+        for query in queries:
+            if not isinstance(query, Query):
+                continue
+            read = columns(query.expression) | (set() if query.group is None else columns(query.group))
+            if self.label not in read:
+                raise InvalidArgument(
+                    f"{query.text} does not read the label {self.label!r}, and you hold all other columns of this "
+                    'holdout: compute it from them. With afresh.holdout(..., features="hidden") it can be asked.'
+                )
+
+    def joined(self, other: Scope) -> Scope:
+        """The scope of a guard with one more holdout, which must not give away what another keeps."""
+        if self.features is None or self == other:
+            return other
+        raise InvalidArgument(
+            f"this guard has a holdout with features={self.features!r}"
+            + (f" and the label {self.label!r}" if self.label is not None else "")
+            + "; a further one must declare the same, or it would give away what that one keeps. Several labels of one "
+            'guard need features="hidden".'
+        )

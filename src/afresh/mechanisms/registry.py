@@ -1,0 +1,25 @@
+"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from afresh.mechanisms.base import Mechanism
+from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
+from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.split import Split, plan_split
+from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+
+Planner = Callable[[int, int, float, int | None], Mechanism | None]
+"""From rows, questions, failure probability and answers to constants; None where the method is not available."""
+
+_OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
+    (Stabilized, plan_stabilized),
+    (Calibrated, plan_calibrated),
+    (Split, plan_split),
+    (GuessAndCheck, plan_guess_and_check),
+)
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind, _ in _OFFERED}
+PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
+# Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
+PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name, kind in MECHANISMS.items() if kind.promised}

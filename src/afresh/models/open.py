@@ -1,0 +1,217 @@
+"""`afresh.holdout`: features, labels and a guard put together into a holdout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from afresh import checks
+from afresh.errors import DataChanged, DataError, InvalidArgument
+from afresh.guard.guard import Guard
+from afresh.models.holdout import Holdout, Recipe
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.guard.scope import Features
+    from afresh.ledger import Ledger
+    from afresh.losses import Loss
+    from afresh.queries.tree import Type
+
+
+def holdout(
+    data: Any,
+    y: Any = None,
+    *,
+    label: str = "label",
+    loss: Any = "zero-one",
+    classes: Sequence[Any] | None = None,
+    features: Features = "public",
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    answers: int | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    allow_wide: bool = False,
+    new_rows: str | None = None,
+    simulation_seed: int | None = None,
+    made_up: bool = False,
+) -> Holdout:
+    """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
+
+    X is an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever `afresh.open`
+    takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the guard's, and
+    `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as a score.
+
+    `features` says who knows the rows' features. "public" (default): the analyst may. Every answer then speaks of
+    *these rows' features*, whatever predictions are made from them: the mean loss if the labels of these rows were
+    drawn anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
+    nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is charged
+    even if it predicts what another does, and no error tells of a row. Answers speak of the population.
+
+    `loss` is what scores average, see `afresh.losses`. `classes` says which classes there are; left out, they are the
+    different labels, which become public by that: leave it out only where they are no secret.
+
+    One process hides nothing from the code it runs: a model's `predict` can find the labels in the frames of its
+    callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
+    """
+    from afresh.engines.embedded.rowwise import read_no_rows
+    from afresh.guard.open import check_made_up
+    from afresh.guard.open import open as open_guard
+    from afresh.losses import make_loss
+    from afresh.models.labels import Labels, check_classes
+
+    checks.text("label", label, "the name of a column")
+    if not isinstance(features, str) or features not in ("public", "hidden"):
+        raise checks.wrong("features", features, "'public' or 'hidden'; the table itself comes first")
+    made, declared = make_loss(loss), check_classes(classes)
+    opening = {
+        "questions": questions,
+        "confidence": confidence,
+        "method": method,
+        "answers": answers,
+        "analyst": analyst,
+        "must_exist": must_exist,
+        "allow_wide": allow_wide,
+        "new_rows": new_rows,
+        "simulation_seed": simulation_seed,
+        "made_up": made_up,
+    }
+    if isinstance(data, Guard):
+        if (
+            y is not None
+            or ledger is not None
+            or any(value is not None and value is not False for value in opening.values())
+        ):
+            raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
+        return _hold(data, label, declared, made, features)
+    if y is not None and isinstance(data, str | os.PathLike):
+        raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
+    if y is None and isinstance(data, np.ndarray | list | tuple):
+        raise InvalidArgument(
+            f"data of type {type(data).__name__} have no columns; pass the labels as well: holdout(X, y)."
+        )
+    if isinstance(y, str):
+        raise checks.wrong("y", y, f"the labels, one for each row; a column is named with label={checks.shown(y)}")
+    if y is not None and hasattr(type(data), "columns"):  # it is a table in memory from here on
+        check_made_up(data, simulation_seed, made_up)
+    given, table = (None, data) if y is None else (data, _with_label(data, y, label))
+
+    def check(engine: Engine) -> None:
+        """A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data."""
+        Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
+
+    guard = open_guard(table, ledger=ledger, _check=check, **opening)  # type: ignore[arg-type]
+    try:
+        recipe = None
+        if (place := _place(ledger)) and simulation_seed is None:
+            told = {"label": label, "loss": made, "classes": declared, "features": features, "analyst": guard.analyst}
+            # Another process may be in another directory.
+            found = os.path.abspath(os.path.expanduser(data)) if isinstance(data, str | os.PathLike) else data
+            recipe = Recipe(reopen, {"data": found, "y": y, "ledger": place, **told})
+        return _hold(guard, label, declared, made, features, given, recipe)
+    except BaseException:
+        guard.close()
+        raise
+
+
+def _hold(
+    guard: Guard,
+    label: str,
+    declared: tuple[Any, ...] | None,
+    loss: Loss,
+    features: Features,
+    given: Any = None,
+    recipe: Recipe | None = None,
+) -> Holdout:
+    from afresh.engines.embedded.rowwise import order_of, read_column
+    from afresh.guard.scope import Scope
+    from afresh.losses import settle
+    from afresh.models.hidden import is_table
+    from afresh.models.labels import Labels
+
+    column = _column(label, guard._engine.schema)
+    scope = guard._scope.joined(Scope(features, column if features == "public" else None))
+    labels = Labels(read_column(guard._engine, column), declared)
+    settle(loss, labels)
+    if features == "hidden" and not is_table(given):
+        given = None  # a frame of pandas is read from the guard
+    found = Holdout(guard, column, labels, loss, order_of(guard._engine), features, given, recipe)
+    guard._scope = scope
+    return found
+
+
+def _column(label: str, schema: Mapping[str, Type | None]) -> str:
+    """The column that is meant, whatever its case; data are known by the columns that questions can use."""
+    names = {name.lower(): name for name, type in schema.items() if type is not None}
+    if label.lower() not in names:
+        listed = ", ".join(names.values())
+        raise InvalidArgument(f"label == {label!r}, must be one of the columns {listed}, which questions can use.")
+    return names[label.lower()]
+
+
+_REOPENED: dict[tuple[str, ...], Holdout] = {}  # in another process, for as long as it lives
+
+
+def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -> Holdout:
+    """The holdout of another process, on the same ledger; its plan is the one in force."""
+    told = (arguments[name] for name in ("ledger", "label", "classes", "features", "analyst"))
+    key = (fingerprint, order, loss, *map(repr, told))
+    if key not in _REOPENED or _REOPENED[key].guard._closed:
+        opened = holdout(**arguments, must_exist=True)
+        if (opened.guard._terms.data, opened._order) != (fingerprint, order):
+            opened.close()
+            raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
+        _REOPENED[key] = opened
+    return _REOPENED[key]
+
+
+def _place(ledger: Any) -> str | None:
+    """Where another process finds the ledger; None if it cannot."""
+    from afresh.ledger import default_place, is_server
+
+    if not isinstance(ledger, str | os.PathLike | None):
+        return None
+    place = default_place() if ledger is None else os.fspath(ledger)
+    if place == ":memory:" or is_server(place):
+        return None if place == ":memory:" else place
+    return os.path.abspath(os.path.expanduser(place))
+
+
+def _with_label(features: Any, y: Any, label: str) -> Any:
+    """Features and labels as one Arrow table."""
+    import pyarrow as pa  # on demand: `import afresh` stays fast
+
+    from afresh.engines.embedded.sources import as_arrow
+
+    if hasattr(features, "toarray"):
+        raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
+    if hasattr(type(features), "columns"):  # a frame of whatever kind
+        table = as_arrow(features)
+    else:
+        array = _as_array(features)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise DataError(
+                f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
+                "or an array of numbers with a row a case."
+            )
+        table = pa.table({f"x{i}": np.asanyarray(array[:, i], order="C") for i in range(array.shape[1])})
+    values = _as_array(y)
+    if values.ndim != 1 or len(values) != table.num_rows:
+        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; a row needs one.")
+    if label.lower() in (name.lower() for name in table.column_names):
+        raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
+    try:
+        return table.append_column(label, pa.array(values, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError):
+        pass  # what pyarrow says would quote labels
+    raise DataError("the labels mix values of several types; give them one type before opening them.")
+
+
+def _as_array(values: Any) -> Any:
+    """What is masked stays so: it is missing."""
+    return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)

@@ -1,0 +1,245 @@
+"""Is B better than A? Two models on the same rows, and many in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from afresh.escaping import visible
+from afresh.results import show
+from afresh.results.answer import Answer, Interval, Released, cost_line, simulation_mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Released):
+    """The mean loss of A minus that of B, with its simultaneous interval: above 0, B is better."""
+
+    a: str
+    b: str
+    loss: str
+    rows: int
+    smallest_difference: float
+    """About the smallest that would show between models that disagree as often as these."""
+
+    @property
+    def better(self) -> str | None:
+        """'A', 'B', or None where the interval leaves it open."""
+        if self.low > 0:
+            return "B"
+        return "A" if self.high < 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return "cannot tell" if self.better is None else f"{self.better} is better"
+
+    @property
+    def rows_needed(self) -> int | None:
+        """About how many rows would tell a difference as large as `value`, with as many questions.
+
+        Half-widths fall with the square root of the rows; no data are looked at. None where `value` is 0.
+        """
+        if self.better is not None:
+            return self.rows
+        reach = self.value - self.low if self.value > 0 else self.high - self.value
+        needed = math.inf if self.value == 0 else self.rows * (reach / self.value) ** 2
+        if needed > 1e15:
+            return None
+        step: int = 10 ** max(len(str(math.floor(needed))) - 2, 0)
+        return math.ceil(needed / step) * step  # two digits, rounded up: never fewer than there are
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "loss": self.loss,
+            "verdict": self.verdict,
+            "better": self.better,
+            **Released.to_dict(self),
+            "rows": self.rows,
+            "rows_needed": self.rows_needed,
+            "smallest_difference": self.smallest_difference,
+        }
+
+    def __repr__(self) -> str:
+        """One line."""
+        return self._one_line(f"{self.verdict}: ")
+
+    def _blocks(self) -> list[show.Block]:
+        models = show.Facts({"A": self.a, "B": self.b})
+        title = f"{self.verdict}: {self.loss}, A minus B"
+        return self._lines(title, models, show.Line(self._takes()), show.Line(self.covers))
+
+    def _takes(self) -> str:
+        smallest = show.width(self.smallest_difference)
+        said = f"Differences of about ±{smallest} or more show, if models disagree as often as these."
+        if self.better is None:
+            needed = self.rows_needed
+            few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
+            said += f" To tell one of {abs(self.value):.2g} would take {few}, instead of {self.rows:,}."
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Identical(show.Told):
+    """Two models that make the same predictions for all rows, whose features are public: nothing was asked.
+
+    This is a fact about these rows' features, not an estimate: there is no interval and no confidence. On other rows
+    the two may differ.
+    """
+
+    a: str
+    b: str
+    loss: str
+    rows: int
+    left: int
+    simulated: bool = False
+
+    verdict: ClassVar[str] = "identical on these rows"
+    better: ClassVar[None] = None
+    interval: ClassVar[None] = None
+    low: ClassVar[None] = None
+    high: ClassVar[None] = None
+    confidence: ClassVar[None] = None
+    value: ClassVar[float] = 0.0
+    charged: ClassVar[int] = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with the keys that every comparison has."""
+        names = ("a", "b", "loss", "verdict", "better", "value", "low", "high", "confidence", "rows", "charged", "left")
+        return {name: getattr(self, name) for name in (*names, "simulated")}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Identical({self.a!r} and {self.b!r} on these {self.rows:,} rows)"
+
+    def _blocks(self) -> list[show.Block]:
+        said = (
+            f"Both make the same predictions for all {self.rows:,} rows. On rows with other features they may differ."
+        )
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(f"{self.verdict}: {self.loss}"),
+            show.Facts({"A": self.a, "B": self.b}),
+            show.Line(said),
+            cost_line(self.charged, self.left),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One model of a ranking."""
+
+    name: str
+    score: Answer
+    to_leader: Interval | None
+    """Its mean loss minus the leader's; None of the leader, of what is identical to it, and where the budget ended."""
+    places: tuple[int, int]
+    """The best and the worst place it may have, as far as the intervals tell."""
+    leads: bool = False
+    """Whether it is the leader, or makes the leader's predictions for all rows (with public features)."""
+
+    @property
+    def place(self) -> str:
+        """In words: 2, or 2-4 where it may tie."""
+        first, last = self.places
+        return f"{first}" if first == last else f"{first}-{last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(show.Told):
+    """Models in order of their mean loss, tied where the data cannot separate them. All at one confidence."""
+
+    models: tuple[Ranked, ...]
+    loss: str
+    confidence: float
+    charged: int
+    left: int
+    simulated: bool = False
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of all models that may be the best."""
+        return tuple(model.name for model in self.models if model.places[0] == 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "loss": self.loss,
+            "confidence": self.confidence,
+            "best": list(self.best),
+            "models": [
+                {
+                    "name": model.name,
+                    "places": list(model.places),
+                    "value": model.score.value,
+                    "low": model.score.low,
+                    "high": model.score.high,
+                    "leads": model.leads,
+                    "to_leader": None if model.to_leader is None else [model.to_leader.low, model.to_leader.high],
+                }
+                for model in self.models
+            ],
+            "charged": self.charged,
+            "left": self.left,
+            "simulated": self.simulated,
+        }
+
+    @property
+    def _verdict(self) -> str:
+        best = self.best
+        return f"{visible(best[0])} is the best" if len(best) == 1 else f"{len(best)} may be the best"
+
+    def __repr__(self) -> str:
+        """One line."""
+        mark = ", simulated" if self.simulated else ""
+        return f"Ranking({self._verdict} of {len(self.models)} at {show.percent(self.confidence)}{mark})"
+
+    def _blocks(self) -> list[show.Block]:
+        rows = []
+        for model in self.models:
+            value, low, high = show.with_interval(model.score.value, model.score.low, model.score.high)
+            behind = "-" if model.leads else "" if model.to_leader is None else _behind(model.to_leader)
+            rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(f"{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
+            show.Table(["place", "model", "loss", "interval", "behind the first"], rows),
+            show.Line("Places such as 2-4 are a tie: the data cannot tell which of them a model has."),
+            cost_line(self.charged, self.left),
+        ]
+
+
+def _behind(interval: Interval) -> str:
+    _, low, high = show.with_interval(0.0, interval.low, interval.high)
+    return f"[{low}, {high}]"
+
+
+def rank(
+    names: Sequence[str],
+    scores: Sequence[Answer],
+    to_leader: Sequence[Interval | None],
+    leader: int | None = None,
+    same: Sequence[bool] = (),
+) -> list[Ranked]:
+    """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart.
+
+    `leader` is where the leader is, and `same` says which make its predictions: they are 0 behind it by definition.
+    """
+    leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
+    behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
+
+    def ahead(i: int, j: int) -> bool:
+        mine, other = behind[i], behind[j]
+        apart = mine is not None and other is not None and mine.high < other.low
+        return apart or scores[i].high < scores[j].low
+
+    count = range(len(names))
+    found = []
+    for i in count:
+        better, worse = sum(ahead(j, i) for j in count), sum(ahead(i, j) for j in count)
+        found.append(Ranked(names[i], scores[i], to_leader[i], (1 + better, len(names) - worse), leads[i]))
+    return sorted(found, key=lambda model: (model.places, model.score.value))

@@ -1,0 +1,30 @@
+"""An earlier study over some of the same rows: what it revealed, from its receipt."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from afresh import checks
+from afresh.errors import InvalidArgument
+from afresh.receipts.format import loads
+from afresh.receipts.verify import verify
+
+
+def spent_by(study: object) -> tuple[str, float]:
+    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file."""
+    if isinstance(study, str | os.PathLike):
+        try:
+            study = loads(Path(study).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise checks.wrong("study", study, "the receipt of a guard, or its file") from None
+    outcome = verify(study)
+    assert isinstance(study, dict)
+    if not outcome.passed:
+        raise InvalidArgument("the receipt of the study does not verify; see `afresh verify`.")
+    if study["plan"]["information"] is None:
+        raise InvalidArgument(
+            f"the study was answered by method={study['plan']['method']!r}, whose answers bound no information about "
+            "all rows; it cannot be charged."
+        )
+    return outcome.head, float(study["spent"]["information"])

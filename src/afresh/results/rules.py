@@ -1,0 +1,279 @@
+"""The rules by which numbers follow from answers: pure functions of recorded numbers, public constants and parameters.
+
+A rule is named in the record of every number that it made, so that whoever holds the records can apply it again. Its
+interval holds whenever those of its parts do, with the rounding of its own arithmetic added outward. A rule that has
+been published keeps its name and its meaning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from afresh.errors import InvalidArgument
+from afresh.results.answer import Interval
+from afresh.results.reading import Number, Reading, rescaled
+
+if TYPE_CHECKING:
+    from afresh.planning.plan import Plan
+
+Bounds = tuple[float, float]
+Parameters = Mapping[str, Any]
+Rule = Callable[[Sequence[Reading], Parameters, "Plan"], Number]
+
+OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
+_SQUARES = 1e-14  # and of a dozen
+_NEARLY_ALL = 0.95  # of the bounds
+
+
+def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: Bounds, plan: Plan) -> Number:
+    """The number that a rule makes of its parts, cut to the bounds it is known to have."""
+    if rule not in RULES:
+        raise InvalidArgument(f"there is no rule {rule!r}; it may be one of a newer afresh")
+    value, low, high = RULES[rule](parts, parameters, plan)
+    low, high = (min(max(end, bounds[0]), bounds[1]) for end in (low, high))
+    return Number(min(max(value, low), high), low, high)
+
+
+def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
+    """Whether a number that a rule made says anything, by its interval alone.
+
+    Not if this is (nearly) all that was possible: then there may be no rows at all in the group it is about, and a
+    value would only mislead. Differences of models are read by their sign, and are not of a group.
+    """
+    return rule in (None, "difference") or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
+
+
+def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
+    """The parts on their own scales; in pairs where they are means within a group."""
+    if parameters.get("grouped"):
+        return [within(pair, parameters) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return [part.own for part in parts]
+
+
+def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | None = None) -> Number:  # noqa: B006 - read only
+    """Section 12: E[A | B] from A 1_B and (1 - A) 1_B. 0/0 says nothing: [0, 1]."""
+    (entry, v1, n1), (_, v0, n0) = parts
+    found = within_ends(n1, n0)
+    value = v1 / (v1 + v0) if v1 + v0 > 0 else (found.low + found.high) / 2
+    interval = found.rescaled(entry.bounds)
+    return Number(rescaled(value, entry.bounds, interval), interval.low, interval.high)
+
+
+def within_ends(n1: Interval, n0: Interval) -> Interval:
+    """The interval of E[A | B], on [0, 1]."""
+    low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0
+    high = n1.high / (n1.high + n0.low) if n1.high + n0.low > 0 else 1.0
+    return Interval(low, high)
+
+
+def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """The mean of a difference in [-1, 1] from two answers (see `afresh.models.paired`), in units of the loss."""
+    from afresh.models.paired import read_difference
+
+    value, interval = read_difference(plan, *parts)
+    scale, sign = float(parameters["scale"]), int(parameters.get("sign", 1))  # a pair may be asked in either order
+    low, high = sorted((sign * interval.low * scale, sign * interval.high * scale))
+    for _ in range(2):  # a difference and a product: two roundings
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return Number(sign * value * scale, low, high)
+
+
+def _bin(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """One bin of a histogram: no share can be more than the others leave."""
+    found = _numbers(parts, parameters)
+    own = found[int(parameters["bin"])]
+    others = math.fsum(each.low for each in found) - own.low
+    high = min(own.high, max(1 - others + OUTWARD, own.low))
+    return Number(min(own.value, high), own.low, high)
+
+
+def _quantile(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    low, high = parameters["bounds"]
+    search = QuantileSearch(low, high, parameters["level"])
+    for point, share in zip(parameters["points"], _numbers(parts, parameters), strict=True):
+        search.note(point, share)
+    return search.number
+
+
+@dataclass
+class QuantileSearch:
+    """The quantile is above `low` (or at the lower bound) and at most `high`; undecided points lie between."""
+
+    low: float
+    high: float
+    level: float
+    undecided: list[float] = field(default_factory=list)
+    shares: dict[float, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """At the upper bound the share is 1."""
+        self.shares = {self.high: 1.0}
+        self.bottom = self.low
+
+    def next(self, step: int) -> float | None:
+        """The middle of the gap to be halved: points until one is undecided, from there the two ends in turns."""
+        if not self.undecided:
+            a, b = self.low, self.high
+        elif step % 2:
+            a, b = self.low, min(self.undecided)
+        else:
+            a, b = max(self.undecided), self.high
+        point = a / 2 + b / 2  # a + b may be infinite
+        return point if a < point < b else None
+
+    def note(self, point: float, share: Number) -> None:
+        """Conclude from one answer what it proves."""
+        self.shares[point] = share.value
+        if share.high < self.level:
+            self.low = max(self.low, point)
+        elif share.low >= self.level:
+            self.high = min(self.high, point)
+        else:
+            self.undecided.append(point)
+        self.undecided = [each for each in self.undecided if self.low < each < self.high]
+
+    @property
+    def number(self) -> Number:
+        """Between the points whose released shares lie around the level, by a straight line."""
+        level = self.level
+        below = max((point for point, share in self.shares.items() if share < level), default=self.bottom)
+        above = min((point for point, share in self.shares.items() if share >= level and point > below), default=None)
+        value = below
+        if above is not None:
+            start, end = self.shares.get(below, 0.0), self.shares[above]
+            line = below + (above - below) * (level - start) / (end - start) if end > start else below / 2 + above / 2
+            value = line
+        return Number(min(max(value, self.low), self.high), self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Centre:
+    """What is known of the mean of a bounded number: x - v is small where the variance is."""
+
+    bounds: Bounds
+    mean: Number
+
+    @property
+    def error(self) -> float:
+        """How far the mean may be from what was released."""
+        return max(self.mean.high - self.mean.value, self.mean.value - self.mean.low)
+
+    @property
+    def reach(self) -> float:
+        """The largest |x - v|."""
+        return max(self.bounds[1] - self.mean.value, self.mean.value - self.bounds[0])
+
+    def variance(self, square: Number) -> Interval:
+        """Var x = E (x - v)^2 - (E x - v)^2, from the answer of E (x - v)^2."""
+        most, slack = ((self.bounds[1] - self.bounds[0]) / 2) ** 2, _SQUARES * self.reach**2
+        return Interval(min(max(square.low - self.error**2 - slack, 0.0), most), min(square.high + slack, most))
+
+
+def _variance(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    mean, square = _numbers(parts, parameters)
+    interval = Centre(tuple(parameters["bounds"]), mean).variance(square)
+    return Number(square.value, interval.low, interval.high)
+
+
+def _deviation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    value, low, high = _variance(parts, parameters, plan)
+    value = min(max(value, low), high)
+    outward = 1 + 1e-15
+    return Number(math.sqrt(value), math.sqrt(low) / outward, math.sqrt(high) * outward)
+
+
+def _covariance(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    first, second, positive, negative = _numbers(parts, parameters)[:4]
+    x, y = Centre(tuple(parameters["x"]), first), Centre(tuple(parameters["y"]), second)
+    # Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w), the product in its positive and its negative part.
+    slack = x.error * y.error + _SQUARES * x.reach * y.reach
+    low, high = positive.low - negative.high - slack, positive.high - negative.low + slack
+    return Number(positive.value - negative.value, low, high)
+
+
+def _correlation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    value, low, high = _covariance(parts, parameters, plan)
+    first, second, _, _, *squares = _numbers(parts, parameters)
+    a = Centre(tuple(parameters["x"]), first).variance(squares[0])
+    b = Centre(tuple(parameters["y"]), second).variance(squares[1])
+    roots = [math.sqrt(a.low) * math.sqrt(b.low), math.sqrt(a.high) * math.sqrt(b.high)]
+    if roots[0] == 0:  # no spread at all is possible: then nothing is said
+        low, high = -1.0, 1.0
+    else:
+        ratios = [
+            math.copysign(1.0, end) if abs(end) >= root else end / root
+            for end, root in itertools.product((low, high), roots)
+        ]
+        low, high = min(ratios) - _SQUARES, max(ratios) + _SQUARES
+    middle = math.sqrt(squares[0].value) * math.sqrt(squares[1].value)
+    return Number(value / middle if middle > 0 else 0.0, low, high)
+
+
+def _share(part: Number, rest: Number, weight: float = 1.0) -> Number:
+    """a/(a + w b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
+
+    def ratio(a: float, b: float, otherwise: float) -> float:
+        return a / (a + weight * b) if a + weight * b > 0 else otherwise
+
+    low, high = ratio(part.low, rest.high, 0.0), ratio(part.high, rest.low, 1.0)
+    value = ratio(part.value, rest.value, (low + high) / 2)
+    return Number(value, max(low - _SQUARES, 0.0), min(high + _SQUARES, 1.0))
+
+
+def _ratio(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    part, rest = _numbers(parts, parameters)
+    return _share(part, rest, float(parameters.get("weight", 1.0)))
+
+
+def _calibration(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """The sum over bins of what y (1 - p) and (1 - y) p differ in."""
+    found = _numbers(parts, parameters)
+    value = low = high = 0.0
+    for over, under in zip(found[::2], found[1::2], strict=True):
+        ends = over.low - under.high, over.high - under.low
+        value += abs(over.value - under.value)
+        low += 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
+        high += max(map(abs, ends))
+    return Number(value, low - OUTWARD, high + OUTWARD)
+
+
+def _area(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """Of the ROC curve: the value by trapezoids, the interval by staircases.
+
+    Rates fall from threshold to threshold, so a bound on one is a bound on its neighbours: running extremes.
+    """
+    found = _numbers(parts, parameters)
+    pairs = [_share(part, rest) for part, rest in zip(found[::2], found[1::2], strict=True)]
+    true, false = pairs[::2], pairs[1::2]
+
+    def ends(rates: Sequence[Number]) -> tuple[list[float], list[float]]:
+        low = list(itertools.accumulate((rate.low for rate in reversed(rates)), max))[::-1]
+        high = list(itertools.accumulate((rate.high for rate in rates), min))
+        return [1.0, *low, 0.0], [1.0, *high, 0.0]
+
+    (r_low, r_high), (f_low, f_high) = ends(true), ends(false)
+    low = sum((f - g) * r for (f, g), r in zip(itertools.pairwise(f_high), r_low[1:], strict=True))
+    high = sum((f - g) * r for (f, g), r in zip(itertools.pairwise(f_low), r_high[:-1], strict=True))
+    rates = [1.0, *(rate.value for rate in true), 0.0]
+    steps = itertools.pairwise([1.0, *(rate.value for rate in false), 0.0])
+    value = sum((f - g) * (r + s) / 2 for (f, g), (r, s) in zip(steps, itertools.pairwise(rates), strict=True))
+    return Number(value, low - OUTWARD, high + OUTWARD)
+
+
+RULES: Mapping[str, Rule] = {
+    "within": within,
+    "difference": _difference,
+    "bin": _bin,
+    "quantile": _quantile,
+    "variance": _variance,
+    "standard deviation": _deviation,
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "ratio": _ratio,
+    "calibration error": _calibration,
+    "area": _area,
+}

@@ -1,0 +1,160 @@
+"""Everything a guard has released: the analysts' own questions in order, each with the answers it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from afresh.results import show
+from afresh.results.answer import TOO_FEW, answers_in_words, simulation_mark
+from afresh.results.reading import read
+from afresh.results.rules import tells
+
+if TYPE_CHECKING:
+    from afresh.ledger import Entry
+    from afresh.ledger.records import Stated
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One released number, on the scale of its question."""
+
+    number: int
+    """1, 2, ... in order of payment; of a number that follows from several answers, that of the last one."""
+    question: str
+    bounds: tuple[float, float]
+    value: float | None
+    low: float | None
+    high: float | None
+    charge: float
+    """Nats: of a number that follows from several answers, of all of these."""
+    coarseness: float
+    """How many times the plan's noise it has; of several answers, the most."""
+    analyst: str
+    asked_at: str
+    answered_at: str | None
+    digest: str | None
+    """The name of the question: a hash of its canonical form, keyed where it is about predictions."""
+    rule: str | None = None
+    """The name of the rule by which it follows from its parts."""
+    parts: tuple[Record, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        return {**told, "bounds": list(self.bounds), "parts": [part.to_dict() for part in self.parts]}
+
+    @property
+    def numbers(self) -> str:
+        """The answers it was made of: 3, or 3+4, or 3+4+… of many."""
+        if len(self.parts) > 3:
+            return f"{self.parts[0].number}+{self.parts[1].number}+…"
+        return "+".join(str(part.number) for part in self.parts) or str(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript(show.Shown):
+    """Everything a guard has released, in order. A value of None was paid for and not yet released."""
+
+    records: tuple[Record, ...]
+    """The analysts' own questions; `parts` has the answers that one was made of."""
+    confidence: float
+    simulated: bool = False
+
+    def __len__(self) -> int:
+        """How many questions were asked."""
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        """The questions in order."""
+        return iter(self.records)
+
+    @property
+    def answers(self) -> tuple[Record, ...]:
+        """Every answer that was paid for, by number, whatever it was a part of."""
+        found = {each.number: each for record in self.records for each in record.parts or (record,)}
+        return tuple(found[number] for number in sorted(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        questions = [record.to_dict() for record in self.records]
+        return {"confidence": self.confidence, "simulated": self.simulated, "questions": questions}
+
+    def with_parts(self) -> str:
+        """As text, with the answers that every question was made of under it."""
+        return show.as_text(self._blocks(parts=True))
+
+    def _blocks(self, *, parts: bool = False) -> list[show.Block]:
+        if not self.records:
+            return [show.Title("Nothing has been asked yet.")]
+        rows = []
+        for record in self.records:
+            rows.append(_row(record, record.numbers, record.question))
+            if parts:
+                rows += [_row(part, f"{part.number}", f"  · {part.question}") for part in record.parts]
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(
+                f"{answers_in_words(len(self.answers))} to {len(self.records):,} "
+                f"question{'' if len(self.records) == 1 else 's'}, all intervals hold at once at "
+                f"{show.percent(self.confidence)}"
+            ),
+            show.Table(["#", "value", "low", "high", "asked at (UTC)", "analyst", "question"], rows),
+        ]
+
+
+def transcribed(entries: Sequence[Entry], stated: Sequence[Stated]) -> tuple[Record, ...]:
+    """The questions that analysts asked, from what was paid for and what follows from it."""
+    single = {entry.number: _single(entry) for entry in entries}
+    derived = [_derived(each, tuple(single[part] for part in each.parts)) for each in stated]
+    covered = {part.number for record in derived for part in record.parts}
+    # A part of something that was never stated, because the search for it broke off, is shown by itself.
+    alone = [single[entry.number] for entry in entries if entry.own or entry.number not in covered]
+    return tuple(sorted([*alone, *derived], key=lambda record: record.number))
+
+
+def _single(entry: Entry) -> Record:
+    value, low, high = (None, None, None) if entry.outcome is None else read(entry).own
+    return Record(
+        number=entry.number,
+        question=entry.text,
+        bounds=entry.bounds,
+        value=value,
+        low=low,
+        high=high,
+        charge=entry.charge,
+        coarseness=entry.coarseness,
+        analyst=entry.analyst,
+        asked_at=entry.reserved_at.isoformat(),
+        answered_at=None if entry.answered_at is None else entry.answered_at.isoformat(),
+        digest=entry.digest,
+    )
+
+
+def _derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
+    return Record(
+        number=max(stated.parts),
+        question=stated.text,
+        bounds=stated.bounds,
+        value=stated.value,
+        low=stated.low,
+        high=stated.high,
+        charge=sum(part.charge for part in parts),
+        coarseness=max(part.coarseness for part in parts),
+        analyst=stated.analyst,
+        asked_at=min(part.asked_at for part in parts),
+        answered_at=stated.at.isoformat(),
+        digest=None,
+        rule=stated.rule,
+        parts=parts,
+    )
+
+
+def _row(record: Record, numbers: str, question: str) -> list[str]:
+    cells = ["-", "-", "-"]
+    if record.value is not None and record.low is not None and record.high is not None:
+        cells = list(show.with_interval(record.value, record.low, record.high))
+        if not tells(record.rule, record.low, record.high, record.bounds):
+            cells[0] = TOO_FEW
+    return [numbers, *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]

@@ -1,0 +1,120 @@
+"""Guess and check as a guard's method: state in the ledger, guesses of the analyst's own, many processes at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import afresh
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.receipts import verify
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame({"x": rng.integers(0, 100, 20_000), "y": rng.random(20_000)})
+
+
+@pytest.fixture
+def guard(frame: pd.DataFrame) -> Iterator[afresh.Guard]:
+    with afresh.open(frame, 60, method="guess-and-check") as guard:
+        yield guard
+
+
+def released(guard: afresh.Guard) -> list[dict[str, float]]:
+    records = [json.loads(text) for text in guard.receipt()["chain"]["records"]]
+    return [record["released"] for record in records if record["kind"] == "answered"]
+
+
+def test_a_guess_that_is_right_is_the_answer(guard: afresh.Guard) -> None:
+    answer = guard.ask("x < 30", guess=(0.3, 0.04))
+    assert (answer.value, answer.low, answer.high) == pytest.approx((0.3, 0.26, 0.34))
+    scaled = guard.ask("y", bounds=(-1, 3), missing=0, guess=(0.5, 0.2))
+    assert (scaled.value, scaled.low, scaled.high) == pytest.approx((0.5, 0.3, 0.7))
+
+
+def test_a_guess_that_is_wrong_costs_width_and_still_holds(guard: afresh.Guard) -> None:
+    wrong = guard.ask("x < 30", guess=(0.6, 0.02))
+    assert 0.3 in wrong.interval
+    assert not 0.58 < wrong.value < 0.62
+    before = guard.ask("x < 50")
+    for i in range(6):
+        guard.ask(f"x < {i + 20}", guess=(0.9, 0.02))
+    after = guard.ask("x < 51")
+    assert after.interval.half_width > before.interval.half_width
+    history = [(r["asked"], r["failures"]) for r in released(guard)]
+    assert [asked for asked, _ in history] == list(range(len(history)))
+    assert history[-1][1] >= 7
+
+
+def test_another_guess_is_another_question_and_the_same_is_free(guard: afresh.Guard) -> None:
+    assert guard.ask("x < 30", guess=(0.3, 0.05)).charged == 1
+    assert guard.ask("x < 30", guess=(0.3, 0.05)).charged == 0
+    assert guard.ask("x < 30", guess=(0.3, 0.06)).charged == 1
+    assert guard.ask("x < 30").charged == 1
+    assert guard.budget.spent == 3
+
+
+@pytest.mark.parametrize(
+    "guess", [(2, 0.1), (0.5, 0), (0.5, -1), (0.5,), "x", (float("nan"), 0.1), (0.5, float("inf"))]
+)
+def test_bad_guesses_are_free(guard: afresh.Guard, guess: object) -> None:
+    with pytest.raises(InvalidArgument, match="guess ="):
+        guard.ask("x < 30", guess=guess)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="is made of two"):
+        guard.ask("x < 30", where="y < 1", guess=(0.5, 0.1))
+    with pytest.raises(InvalidArgument, match="precision cannot be chosen"):
+        guard.ask("x < 30", precision=0.2)
+    assert guard.budget.spent == 0
+
+
+def test_other_methods_check_no_guesses(frame: pd.DataFrame) -> None:
+    with (
+        afresh.open(frame, 60) as guard,
+        pytest.raises(InvalidArgument, match="method='guess-and-check' only"),
+    ):
+        guard.ask("x < 30", guess=(0.3, 0.1))
+
+
+def test_several_guards_share_one_history(frame: pd.DataFrame, private_ledger: Path) -> None:
+    """Answers are settled in the order of the records, whoever asks."""
+    with (
+        afresh.open(frame, 60, method="guess-and-check") as one,
+        afresh.open(frame, analyst="two") as two,
+    ):
+        for i in range(10):
+            (one if i % 2 else two).ask(f"x < {5 * i}", guess=(0.9, 0.01) if i % 3 else None)
+        one.ask_many([f"x > {i}" for i in range(5)])
+        assert [r["asked"] for r in released(two)] == list(range(15))
+        assert verify(two.receipt()).passed
+    with afresh.open(frame) as later:
+        assert later.budget.spent == 15
+        with pytest.raises(BudgetExhausted):
+            later.ask_many([f"y < {i / 100}" for i in range(46)])
+
+
+def test_a_forged_history_is_found(guard: afresh.Guard) -> None:
+    from receipts.test_receipts import edited
+
+    for i in range(3):
+        guard.ask(f"x < {i}", guess=(0.9, 0.01))
+    receipt = guard.receipt()
+    assert verify(receipt).passed
+    place = next(i for i, text in enumerate(receipt["chain"]["records"]) if '"answered"' in text)
+    honest = json.loads(receipt["chain"]["records"][place])["released"]
+    for lie in ({"failures": 5.0}, {"asked": 7.0}, {"bin": 1e9}, {"low": 0.95}):
+        assert not verify(edited(receipt, place, released={**honest, **lie})).passed
+
+
+def test_the_plan_says_what_is_not_promised() -> None:
+    method = afresh.plan(100_000, 1000).methods["guess-and-check"]
+    assert method.certified
+    assert not method.promised
+    assert "width not promised" in str(afresh.plan(100_000, 1000))
+    assert afresh.plan(100_000, 1000, method="guess-and-check").information is None
