@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test lint types benchmarks pins clean
+.PHONY: help install demo test quick lint types benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on data it makes"
 	@echo "make test        lint, types, tests, examples of README and docs"
+	@echo "make quick       lint, types and the fast tests; make quick AREA=ledger for one area"
 	@echo "make benchmarks  speed, as ratios measured side by side"
 	@echo "make pins        renew the hashed requirements (needs uv)"
 
@@ -35,12 +36,16 @@ types: install
 test: lint types
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# Everything but servers, Spark, kills, the lab, docs and thorough fuzzing (tests/conftest.py says what is which).
+quick: lint types
+	$(BIN)/pytest -n 2 --dist worksteal -q -m "not thorough" tests/$(AREA)
+
 benchmarks: install
 	$(BIN)/python -m benchmarks
 
 pins:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
-	  --upgrade --extra all --group dev pyproject.toml --output-file requirements/dev.txt
+	  --upgrade --extra all --extra spark --group dev pyproject.toml --output-file requirements/dev.txt
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

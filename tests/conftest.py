@@ -11,6 +11,26 @@ settings.register_profile("afresh", deadline=None, derandomize=True, suppress_he
 settings.load_profile("afresh")
 
 
+# Servers, Spark, kills, simulations, docs, thorough fuzzing: what `make quick` leaves out.
+THOROUGH = (
+    *("engines/test_postgres", "engines/test_spark", "engines/test_ibis_backends", "engines/test_paths"),
+    *("ledger/test_postgres", "ledger/test_analysts", "ledger/test_processes", "ledger/test_fork", "ledger/test_flips"),
+    *("ledger/test_conformance.py::TestPostgres", "queries/test_fuzz", "queries/test_linear", "engines/test_like"),
+    *("lab/", "oracle/", "test_examples", "test_demo", "test_benchmarks", "guard/test_attack", "guard/test_processors"),
+    *("guard/test_interrupt", "models/test_true_answers", "mechanisms/test_extreme_confidence", "theory/attack"),
+    *("integrations/", "test_checks"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that take long."""
+    here = Path(__file__).parent
+    for item in items:
+        name = item.path.relative_to(here).as_posix() + item.nodeid.partition(".py")[2]
+        if name.startswith(THOROUGH):
+            item.add_marker("thorough")
+
+
 @pytest.fixture(autouse=True)
 def private_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test touches the ledger of whoever runs it."""
