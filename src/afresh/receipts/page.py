@@ -10,7 +10,7 @@ from afresh.results import show
 from afresh.results.answer import TOO_FEW
 from afresh.results.rules import tells
 
-_ROW, _LEFT, _WIDTH, _PLOT = 24, 430, 1000, 380
+_ROW, _NAME, _LEFT, _WIDTH, _PLOT = 24, 76, 440, 1000, 340
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64em; margin: 2em auto; padding: 0 1em; color: #1c2430 }
 table { border-collapse: collapse; font-size: 15px } td { padding: .15em 1.2em .15em 0; vertical-align: top }
@@ -209,7 +209,7 @@ def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
         parts.append(
             f"<g><title>{full}</title>"
             f'<text x="0" y="{y + 5}">{_numbers(answer)}</text>'
-            f'<text x="44" y="{y + 5}">{escaping.as_html(words)}</text>'
+            f'<text x="{_NAME}" y="{y + 5}">{escaping.as_html(words)}</text>'
             f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
             'stroke-width="3" stroke-linecap="round"/>'
             f'{dot}<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{_interval(answer)}</text></g>'
