@@ -252,7 +252,7 @@ class Guard(show.Shown):
     def _covers(self, asked: AnyAsked) -> str:
         return coverage(
             self._terms.simulated,
-            f"It covers {asked.about_value}, {self._target}. All answers of this guard, up to "
+            f"Estimates {asked.about_value}, {self._target}. All answers of this guard, up to "
             f"{self.plan.answers:,}, hold at once with probability at least "
             f"{show.percent(self.plan.confidence)}, however the questions were chosen.",
         )

@@ -47,7 +47,7 @@ class Asked:
     @property
     def about_value(self) -> str:
         """What the interval is about."""
-        kind = "the share of rows that satisfy this" if self._condition else "the mean of this"
+        kind = "the share of rows where this is true" if self._condition else "the mean of this"
         return kind + (" within the group" if self.where else "") + (", where it has a value" if self.skips else "")
 
     @property

@@ -165,7 +165,7 @@ class Answer(Released):
 
 def coverage(simulated: bool, said: str) -> str:
     """What an interval covers: as is said, or nothing."""
-    return "It covers nothing: the noise came from a seed, so that anyone could subtract it." if simulated else said
+    return "Promises nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
 
 
 def cost_line(charged: int, left: int) -> show.Line:

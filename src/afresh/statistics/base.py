@@ -196,7 +196,7 @@ class Asker:
         plan, simulated = self.guard.plan, self.guard._terms.simulated
         (stated,) = self.guard._record([self.guard._stated(question, rule, parameters, self.parts, bounds)])
         covers = (
-            f"It covers this, {self.guard._target}: it follows from "
+            f"Estimates this, {self.guard._target}: it follows from "
             f"{answers_in_words(len(self.parts))}, which hold at once with all others of this guard, with probability "
             f"at least {show.percent(plan.confidence)}, however the questions were chosen."
         )
