@@ -114,6 +114,7 @@ class RecordingTests(StorageTests):
             ledger.state(terms, [first])
         ledger.record_many(terms, [(a, result(0.5)), (b, result(0.5))])
         assert ledger.state(terms, [first], "ada") == [first]
+        assert ledger.state(terms, []) == []
         assert ledger.state(terms, [replace(first, value=0.3)], "eve") == [first]  # what was told stays
         other = replace(first, text="b over a", parts=(2, 1))
         assert connect().state(terms, [other, first]) == [other, first]
