@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+import contextlib
+import dis
+import itertools
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
 
 from afresh.engines.embedded.watchdog import Watchdog
 
@@ -21,11 +29,10 @@ def test_what_ends_in_time_is_left_alone() -> None:
     for _ in range(3):
         with dog.limit(lambda: told.append(1)):
             pass
-    thread = dog._thread
-    assert thread is not None
-    assert thread.is_alive()
+    while not dog._alive.locked():  # it has been started, but it starts when it likes
+        time.sleep(0.001)
     dog.stop()
-    assert not thread.is_alive()
+    assert not dog._alive.locked()
     assert told == []
 
 
@@ -37,3 +44,46 @@ engine = EmbeddedEngine(pa.table({"a": [1.0]}))
 engine.identity()
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def interrupt_at(place: int, work: Callable[[], object]) -> bool:
+    """Run it with KeyboardInterrupt at the `place`-th point where CPython looks for signals; false if it had fewer."""
+    seen, last = itertools.count(), dict[FrameType, str]()
+
+    def trace(frame: FrameType, kind: str, _: object) -> Any:
+        frame.f_trace_opcodes = True
+        if kind == "opcode":
+            looked = last.get(frame, "").startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
+            last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if looked and next(seen) == place:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_an_interrupt_anywhere_leaves_nothing_locked() -> None:
+    def use(dog: Watchdog) -> None:
+        with dog.limit(int):
+            pass
+
+    for place in itertools.count():
+        dog = Watchdog(3600)
+        interrupted = interrupt_at(place, partial(use, dog))
+        with contextlib.suppress(KeyboardInterrupt):  # the thread's own start may have been cut short
+            use(dog)
+        ending = threading.Thread(target=dog.stop, daemon=True)
+        ending.start()
+        ending.join(30)
+        assert not ending.is_alive(), f"interrupted at {place}"
+        assert not dog._alive.locked()
+        if not interrupted:
+            break
+    assert place > 10  # it was interrupted everywhere, not nowhere
