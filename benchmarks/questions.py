@@ -79,7 +79,7 @@ QUESTIONS = [
 
 
 def _row(question: Question, guard: afresh.Guard, source: str, database: Any, frame: pl.LazyFrame, rounds: int) -> str:
-    engine, fresh = guard._engine, itertools.count(1)
+    engine, fresh = guard.desk.engine, itertools.count(1)
     query = make_query(question.text, engine.schema, question.bounds)
 
     def ask() -> object:  # a new question every time: the condition is true and costs nothing to test

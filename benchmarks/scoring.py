@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import afresh
 from afresh.losses import Absolute, Brier, Log, Loss, Pinball, Squared, ZeroOne
+from afresh.models.score import loss_question
 from benchmarks.timing import side_by_side
 
 Ways = dict[str, Callable[[], object]]
@@ -42,17 +43,17 @@ def main(rows: int = 1_000_000, rounds: int = 60) -> None:
 
 def ways(holdout: afresh.Holdout, loss: Loss, predictions: object) -> Ways:
     """Numpy's mean and variance, those with the losses, and a score."""
-    (checked,) = holdout._predict([predictions], None, loss)
+    (checked,) = holdout.labelled.predict([predictions], None, loss)
 
     def numpy_losses() -> NDArray[np.float64]:
-        return np.asarray(loss.rows(checked.values, holdout._labels, slice(None)), dtype=np.float64)
+        return np.asarray(loss.rows(checked.values, holdout.labelled.labels, slice(None)), dtype=np.float64)
 
     def mean_and_variance(losses: NDArray[np.float64]) -> object:
         return losses.mean(), losses.var()
 
     def score() -> object:
-        (predicted,) = holdout._predict([predictions], None, loss)
-        return holdout._loss_query(predicted, loss).moments(holdout.rows)
+        (predicted,) = holdout.labelled.predict([predictions], None, loss)
+        return loss_question(holdout.labelled, predicted, loss).moments(holdout.rows)
 
     there = numpy_losses()
     return {

@@ -375,17 +375,17 @@ def test_a_failing_engine_keeps_the_reservation_and_asking_again_completes_it(
     frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with afresh.open(frame, questions=5) as guard:
-        real = guard._engine.moments
+        real = guard.desk.engine.moments
 
         def fail(*_: Any) -> Any:
             raise EngineError("the engine failed")
 
-        monkeypatch.setattr(guard._engine, "moments", fail)
+        monkeypatch.setattr(guard.desk.engine, "moments", fail)
         with pytest.raises(EngineError):
             guard.ask("churned")
         assert guard.budget.spent == 1
         assert guard.transcript.records[0].value is None
-        monkeypatch.setattr(guard._engine, "moments", real)
+        monkeypatch.setattr(guard.desk.engine, "moments", real)
         answer = guard.ask("churned")
         assert (answer.charged, answer.left) == (0, 4)
 
@@ -655,7 +655,7 @@ def test_a_price_of_what_cannot_be_asked_is_refused(frame: pd.DataFrame, bad: di
 
 def test_a_price_touches_no_row(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     with afresh.open(frame, questions=5) as guard:
-        monkeypatch.setattr(guard._engine, "moments", None)
+        monkeypatch.setattr(guard.desk.engine, "moments", None)
         assert guard.price("churned").answers == 1
         assert guard.price(afresh.statistics.Variance("amount", (0, 5))).answers == 4
         assert len(guard.transcript) == 0

@@ -77,7 +77,7 @@ class TestStabilized:
         m, sd = rows or N, 0.4
         with opened(frame, "stabilized", answers=40) as guard:
             budget = guard.charge("a mean", noise_sd=sd, rows=rows, count=2)
-            row = [guard._ledger.spent(guard._terms).row_left, guard._terms.limits.row_share]
+            row = [guard.desk.ledger.spent(guard.desk.terms).row_left, guard.desk.terms.limits.row_share]
         growth = 1 / (1 - 4 / (m - 1))
         charge = growth * m / (8 * (m - 1) ** 2 * sd**2)
         assert budget.outside_information == pytest.approx(2 * charge, rel=1e-12)
@@ -187,7 +187,7 @@ class TestAny:
             with pytest.raises((InvalidArgument, BudgetExhausted), match=words):
                 guard.charge(**{"revealed": "a mean", **wrong})
             assert guard.budget.spent_information == 0
-            assert len(guard._ledger.chain(guard._terms)) == 2
+            assert len(guard.desk.ledger.chain(guard.desk.terms)) == 2
 
     def test_a_closed_guard_says_so(self, frame: pd.DataFrame, method: str) -> None:
         with opened(frame, method) as guard:

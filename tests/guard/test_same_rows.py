@@ -135,7 +135,7 @@ def test_a_published_name_does_not_tell_the_rows(frame: pd.DataFrame, tmp_path: 
         with afresh.open(frame, questions=9, ledger=tmp_path / place) as guard:
             names.append(guard.receipt()["data"]["name"])
             text = str(guard.receipt())
-            identity = guard._engine.identity()
+            identity = guard.desk.engine.identity()
             digests = [identity.fingerprint, *(each.unordered for each in identity.columns if each.unordered)]
             assert not any(digest.rpartition(":")[2] in text for digest in digests)
     assert names[0] != names[1]

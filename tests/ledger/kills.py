@@ -65,11 +65,11 @@ def die(*arguments: object, **options: object) -> NoReturn:
 
 def arm(guard: Any, step: str) -> None:
     """Make the next question end this process at a step."""
-    ledger = guard._ledger
+    ledger = guard.desk.ledger
     if step == "before reserve":
         ledger.reserve = die
     elif step == "between reserve and evaluate":
-        guard._engine.moments = die
+        guard.desk.engine.moments = die
     elif step == "between noise and record":
         ledger.record_many = die
     elif step == "between record and release":
@@ -96,7 +96,7 @@ def asker(data: str, place: str, first: int, step: str | None, say: Callable[[ob
         size = chance.randint(1, 3) if step is None else 3  # a step needs all done that the one before left undone
         for _ in range(BATCHES):
             batch = [f"x < {i}" for i in range(first, first + size)]
-            digests = [make_asked(text, guard._engine.schema).queries[0].digest for text in batch]
+            digests = [make_asked(text, guard.desk.engine.schema).queries[0].digest for text in batch]
             for digest, answer in zip(digests, guard.ask_many(batch), strict=True):
                 say([digest, answer.value])
             first, size = first + size, chance.randint(1, 3)
@@ -162,7 +162,7 @@ class Harness:
             answers = guard.ask_many(texts)
             assert [answer.charged for answer in answers] == [0] * len(texts)
             assert guard.budget.spent == spent == len(texts)
-            digests = [make_asked(text, guard._engine.schema).queries[0].digest for text in texts]
+            digests = [make_asked(text, guard.desk.engine.schema).queries[0].digest for text in texts]
         for digest, answer in zip(digests, answers, strict=True):
             assert self.released.setdefault(digest, answer.value) == answer.value
         self._look()

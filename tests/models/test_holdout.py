@@ -118,7 +118,7 @@ def test_labels_and_losses_never_make_the_digest() -> None:
         holdout.score(GUESS)
         digest = holdout.guard.transcript.records[0].digest
         text = json.dumps(holdout.guard.receipt())
-        assert holdout.guard._terms.seed not in text
+        assert holdout.guard.desk.terms.seed not in text
     for array in (GUESS != Y, Y, GUESS, (GUESS != Y).astype(float)):
         assert hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() != digest
 
@@ -294,10 +294,10 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     orders = []
     for data in (frame, tmp_path / "data.parquet"):
         with afresh.holdout(data, questions=3, method=method) as holdout:
-            assert (holdout._labels.codes == frame.label).all()
-            engine = holdout.guard._engine
+            assert (holdout.labelled.labels.codes == frame.label).all()
+            engine = holdout.guard.desk.engine
             assert (read_features(engine, "label")["x"] == frame.x).all()
-            orders.append(holdout._order)
+            orders.append(holdout.labelled.order)
             if method == "split":
                 blocks = [rows_of_block(engine, block) for block in range(3)]
                 assert sorted(np.concatenate(blocks)) == list(range(n))
@@ -308,13 +308,13 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     swapped = frame.copy()
     swapped.loc[[0, 1], "label"] = frame.label[[1, 0]].to_numpy()
     with afresh.holdout(swapped.assign(label=swapped.label), questions=3, simulation_seed=1, made_up=True) as holdout:
-        assert (holdout._order == orders[0]) == (frame.label[0] == frame.label[1])
+        assert (holdout.labelled.order == orders[0]) == (frame.label[0] == frame.label[1])
 
 
 def _mean_of_x(holdout: afresh.Holdout, n: int) -> Any:
     from afresh.queries.query import make_query
 
-    return make_query("x", holdout.guard._engine.schema, bounds=(0, n))
+    return make_query("x", holdout.guard.desk.engine.schema, bounds=(0, n))
 
 
 def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
@@ -340,8 +340,8 @@ def test_a_copy_is_of_the_same_rows_by_the_same_analyst(tmp_path: Path, monkeypa
         for holdout in (one, other):
             for _ in range(2):  # also after a copy was closed
                 with pickle.loads(pickle.dumps(holdout)) as copy:
-                    assert (copy._order, copy.guard.analyst) == (holdout._order, holdout.guard.analyst)
-                    assert copy._labels.codes.tolist() == holdout._labels.codes.tolist()
+                    assert (copy.labelled.order, copy.guard.analyst) == (holdout.labelled.order, holdout.guard.analyst)
+                    assert copy.labelled.labels.codes.tolist() == holdout.labelled.labels.codes.tolist()
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"x": X[:, 0], "label": Y}).to_parquet("data.parquet")
     with afresh.holdout("data.parquet", questions=9, ledger="other.sqlite") as holdout:
@@ -355,7 +355,7 @@ def test_a_copy_of_data_that_were_changed_is_refused(tmp_path: Path) -> None:
     features, labels = X.copy(), Y.copy()
     with afresh.holdout(features, labels, questions=9, ledger=tmp_path / "ledger.sqlite") as holdout:
         features[:], labels[:] = X[::-1], Y[::-1]
-        assert holdout._labels.codes.tolist() == Y.tolist()  # it has its own
+        assert holdout.labelled.labels.codes.tolist() == Y.tolist()  # it has its own
         with pytest.raises(DataChanged, match="in place"):
             pickle.loads(pickle.dumps(holdout))
 

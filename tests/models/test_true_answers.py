@@ -17,13 +17,14 @@ from sklearn import metrics
 
 import afresh
 from afresh import statistics as s
-from afresh.guard.desk import Wanted
-from afresh.guard.evaluate import evaluate
+from afresh.guard.desk import Reply, moments_of
 from afresh.ledger import Entry
 from afresh.ledger.base import outcome
 from afresh.models.verdicts import Comparison
+from afresh.queries.asked import Asked
+from afresh.queries.base import RowQuestion
 from afresh.results.answer import Answer
-from afresh.results.reading import Reading, read
+from afresh.results.reading import Number, Reading, read
 
 COPIES, MODEL_COPIES = 20, 150
 BOUNDS = [(-2.0, 3.0), (-7, 7), (-0.5, 0.5), (0, 1)]
@@ -31,20 +32,29 @@ NOW = datetime(2025, 1, 1)
 
 
 def beset(guard: afresh.Guard, rng: Any) -> None:
-    """Put an adversary in place of `Guard._release`; what follows from its answers is recorded nowhere."""
+    """Put an adversary in place of `Desk.answer`; what follows from its answers is recorded nowhere."""
     width, side = 10 ** rng.uniform(-8, 0), rng.choice([0.0, 1.0, rng.random()])
-    numbers = itertools.count(1)
+    numbers, desk = itertools.count(1), guard.desk
 
-    def release(wanted: Sequence[Wanted]) -> Iterator[Reading]:
-        for one, moments in zip(wanted, evaluate(guard._engine, [one.query for one in wanted]), strict=True):
-            reach = width * rng.uniform(0, 2)
-            low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
-            value = float(rng.choice([low, high, rng.uniform(low, high)]))
-            found = outcome(value, value, float(low), float(high))
-            yield read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=one.query.bounds))
+    def release(query: RowQuestion) -> Reading:
+        (moments,) = moments_of(desk.engine, [query])
+        reach = width * rng.uniform(0, 2)
+        low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
+        value = float(rng.choice([low, high, rng.uniform(low, high)]))
+        found = outcome(value, value, float(low), float(high))
+        return read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=query.bounds))
 
-    guard._release = lambda wanted, *_: list(release(wanted))  # type: ignore[method-assign]
-    guard._record = lambda statements: list(statements)  # type: ignore[method-assign]
+    def number(one: Asked, parts: Sequence[Reading]) -> Number:
+        stated = desk.derived(one, parts)
+        return Number(stated.value, stated.low, stated.high)
+
+    def answer(asked: Sequence[Asked], *_: object) -> Iterator[Reply]:
+        for one in asked:
+            parts = tuple(map(release, one.queries))
+            yield Reply(one, parts[0].own if one.rule is None else number(one, parts), parts, (), 0)
+
+    desk.answer = lambda *asked: list(answer(*asked))  # type: ignore[method-assign]
+    desk.state = lambda asked, parts, *_: [number(one, parts) for one in asked]  # type: ignore[method-assign]
 
 
 def holds(found: Any, truth: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -26,6 +26,10 @@ from afresh.cli.options import (
     show,
 )
 from afresh.escaping import visible
+from afresh.mechanisms.registry import MECHANISMS
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
 
 app = typer.Typer(
     name="afresh",
@@ -203,24 +207,25 @@ def ask(
 
     Example: afresh ask holdout.parquet amount --bounds 0 500 --where "country = 'CH'"
     """
+    from afresh.queries.asked import Asked
     from afresh.queries.asked import ask as check
 
-    def checked(engine: Any) -> None:  # a mistake must not fix a plan
-        check(expression, engine.schema, bounds, where, missing, precision, guess)
+    asked: list[Asked] = []
 
-    if guess is not None and method not in (None, "guess-and-check"):
+    def checked(engine: Engine) -> None:  # a mistake must not fix a plan
+        asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess))
+
+    if guess is not None and method in MECHANISMS and not MECHANISMS[method].checks_guesses:
         raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
-    options: dict[str, Any] = {
-        "answers": answers,
-        "table": table,
-        "analyst": analyst,
-        "_check": checked,
-    }
-    options |= {"allow_wide": allow_wide, "new_rows": new_rows}
+    options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
-    with opened(data, questions, confidence, ledger, method, **options) as guard:
-        asked = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
-        show(guard.price(expression, **asked) if dry_run else guard.ask(expression, **asked), as_json)
+    with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
+        if dry_run:
+            from afresh.guard.pricing import price_of_question
+
+            show(price_of_question(guard.desk, guard.analyst, asked[0]), as_json)
+        else:
+            show(guard.ask_checked(asked)[0], as_json)
 
 
 @app.command(epilog=EPILOG)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from afresh import errors
 from afresh.escaping import visible
 from afresh.mechanisms.registry import MECHANISMS
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.guard.guard import Guard
 
 EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
 EXIT_CODES = {
@@ -54,16 +58,26 @@ Method = Annotated[
 
 
 @contextmanager
-def opened(data: str, *arguments: Any, **options: Any) -> Iterator[Any]:
-    """Open the data, telling a waiting person so, and close them."""
+def opened(
+    data: str,
+    *arguments: Any,
+    table: str | None = None,
+    check: Callable[[Engine], None] = lambda engine: None,
+    **options: Any,
+) -> Iterator[Guard]:
+    """Open the data, telling a waiting person so, and close them. What `check` refuses fixes no plan."""
     from rich.console import Console
     from rich.markup import escape
 
-    from afresh.guard.open import open as open_guard
+    from afresh.guard.guard import Guard
+    from afresh.guard.open import check_opening, open_desk, opened_engine
 
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
     with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
-        guard = open_guard(data, *arguments, **options)
+        opening = check_opening(data, *arguments, **options)
+        with opened_engine(data, table) as engine:
+            check(engine)
+            guard = Guard(open_desk(engine, opening), opening.analyst)
     with guard:
         yield guard
 

@@ -1,121 +1,274 @@
-"""The path of every answer: reserve, evaluate in one scan, add noise, record; only what is recorded can be read."""
+"""The desk: the one path from a question to a recorded answer.
+
+Reserve, evaluate in one scan, add noise, record; only what is recorded is read. Whoever has a question for the rows,
+be it a guard, a holdout, a statistic or a command, asks it here, and says in whose name.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from afresh.errors import GuardClosed, InvalidArgument
+from afresh.guard.scope import Scope
 from afresh.ledger.base import Outcome, Question, Statement, outcome
+from afresh.mechanisms.base import coarseness_for
 from afresh.moments import sum_moments
-from afresh.results.reading import Reading, read
+from afresh.results import show
+from afresh.results.answer import Answer, Interval, coverage
+from afresh.results.reading import Number, Reading, read
+from afresh.results.rules import derive, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
-    from afresh.guard.evaluate import AnyQuery
     from afresh.guard.noise import Noise
-    from afresh.ledger import Entry, Ledger, Terms
+    from afresh.ledger import Entry, Ledger, Spent, Terms
     from afresh.ledger.ledger import Settle
     from afresh.ledger.records import Released
     from afresh.mechanisms.base import Mechanism
+    from afresh.moments import Moments
     from afresh.planning.plan import Plan
+    from afresh.queries.asked import Asked
+    from afresh.queries.base import RowQuestion
 
 
-class Wanted(NamedTuple):
-    """A query, how many times the plan's noise is enough, and a guess of the analyst's own."""
+class Reply(NamedTuple):
+    """What the desk says to a question."""
 
-    query: AnyQuery
-    coarseness: float = 1.0
-    guess: tuple[float, float] | None = None
-    own: bool = True
-    """Whether it is asked for itself, and not as a part of a statement."""
+    asked: Asked
+    number: Number
+    """On the question's own scale."""
+    parts: tuple[Reading, ...]
+    """What was released for each of its queries."""
+    charged: tuple[Entry, ...]
+    """Those of them that were paid for just now; the first of two equal questions pays."""
+    left: int
+    """How many answers at full price this analyst has left."""
 
 
-Derive = Callable[[Sequence[Reading]], Sequence[Statement]]
+class Desk:
+    """One opened dataset with its plan, its ledger and its noise, for any number of analysts and threads."""
 
+    def __init__(
+        self, engine: Engine, plan: Plan, ledger: Ledger, terms: Terms, draw: Noise, *, owns_ledger: bool
+    ) -> None:
+        """The parts; `afresh.open` puts them together."""
+        self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
+        self.scope = Scope()  # a holdout declares more
+        self.closed = False
+        self._draw, self._owns_ledger = draw, owns_ledger
 
-@dataclass(frozen=True)
-class Release:
-    """What the steps need. No step reaches back."""
+    def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0) -> list[Reply]:
+        """What was released for every question, now or earlier: all are paid for, or none.
 
-    engine: Engine
-    plan: Plan
-    ledger: Ledger
-    terms: Terms
-    draw: Noise
-
-    def __call__(
-        self, wanted: Sequence[Wanted], analyst: str, later: int = 0, derive: Derive | None = None
-    ) -> list[Reading]:
-        """What was released for every query, now or earlier; refused if as many `later` ones could not be paid.
-
-        What `derive` makes of all of it is recorded together with it.
+        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
         """
+        self.check_open()
+        self.scope.check(query for one in asked for query in one.queries)
+        queries = [query for one in asked for query in one.queries]
         self.engine.check_unchanged()
-        questions = [self.question(one) for one in wanted]
-        entries = self.ledger.reserve(self.terms, questions, analyst, later=later)
-        asked = {entry.number: one for entry, one in zip(entries, wanted, strict=True)}
-        if pending := {entry.number: entry for entry in entries if entry.outcome is None}:
+        entries = self.ledger.reserve(self.terms, self.questions(asked), analyst, later=later)
+        spent, by_number = entries.spent, {entry.number: entry for entry in entries}
 
-            def derived(stored: Mapping[int, Entry]) -> Sequence[Statement]:
-                return [] if derive is None else derive([read(stored.get(entry.number, entry)) for entry in entries])
+        def state(stored: Mapping[int, Entry]) -> list[Statement]:
+            found = _dealt(asked, [read(stored.get(entry.number, entry)) for entry in entries])
+            return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
 
+        if pending := [entry for entry in by_number.values() if entry.outcome is None]:
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
-            outcomes = self._outcomes(list(pending.values()), asked)
-            recorded = {
-                entry.number: entry for entry in self.ledger.record_many(self.terms, outcomes, derived, analyst)
-            }
-            entries = [replace(recorded.get(entry.number, entry), new=entry.new) for entry in entries]
-        return [read(entry) for entry in entries]
+            asked_as = {entry.number: query for entry, query in zip(entries, queries, strict=True)}
+            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending])
+            recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
+            by_number |= {entry.number: entry for entry in recorded}
+            statements, spent = recorded.statements, recorded.spent
+        else:
+            statements = self.ledger.state(self.terms, state({}), analyst)
+        readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
+        return list(self._replies(asked, readings, statements, self._left(spent)))
 
-    def question(self, wanted: Wanted) -> Question:
+    def _replies(
+        self, asked: Sequence[Asked], readings: Sequence[Reading], statements: list[Statement], left: int
+    ) -> Iterator[Reply]:
+        stated, owed = iter(statements), {reading.entry.number for reading in readings if reading.entry.new}
+        for one, parts in _dealt(asked, readings):
+            charged = []
+            for entry in (part.entry for part in parts):
+                if entry.number in owed:
+                    owed.remove(entry.number)
+                    charged.append(entry)
+            if one.rule is None:
+                number = parts[0].own
+            else:
+                found = next(stated) if one.own else self.derived(one, parts)
+                number = Number(found.value, found.low, found.high)
+            yield Reply(one, number, tuple(parts), tuple(charged), left)
+
+    def questions(self, asked: Iterable[Asked]) -> list[Question]:
         """What the ledger is asked to reserve."""
-        query, mechanism = wanted.query, self.plan.at(wanted.coarseness)
-        digest = query.digest
-        if wanted.guess is not None:  # another guess is another question
-            digest = hashlib.sha256(f"{digest} {wanted.guess!r}".encode()).hexdigest()
+        return [
+            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and len(one.queries) == 1)
+            for one in asked
+            for query in one.queries
+        ]
+
+    def _question(
+        self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
+    ) -> Question:
+        mechanism, digest = self.plan.at(coarseness), query.digest
+        if guess is not None:  # another guess is another question
+            digest = hashlib.sha256(f"{digest} {guess!r}".encode()).hexdigest()
         return Question(
             digest,
             query.text,
             mechanism.charge,
             mechanism.row_charge,
-            wanted.coarseness,
+            coarseness,
             query.bounds,
             query.binary,
-            wanted.own,
-            wanted.guess,
+            own,
+            guess,
         )
 
-    def _outcomes(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[tuple[Entry, Outcome | Settle]]:
+    def coarseness(self, precision: float | None) -> float:
+        """How many times the plan's noise is still enough for a half-width on [0, 1]."""
+        return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
+
+    def _guess(self, asked: Asked) -> tuple[float, float] | None:
+        if asked.guess is not None and not self.plan.mechanism.checks_guesses:
+            raise InvalidArgument(
+                f"a guess can be checked with method='guess-and-check' only, and these data were opened with "
+                f"{self.plan.method!r}; leave it out."
+            )
+        return asked.guess
+
+    def _outcomes(
+        self, pending: Sequence[Entry], queries: Sequence[RowQuestion]
+    ) -> list[tuple[Entry, Outcome | Settle]]:
         """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released."""
         found: list[tuple[Entry, Outcome | Settle]] = []
-        for entry, moments in zip(pending, self._moments(pending, asked), strict=True):
-            mechanism, guess = self.plan.at(entry.coarseness), asked[entry.number].guess
-            options = {} if guess is None else {"guess": guess}
+        for entry, moments in zip(pending, self._moments(pending, queries), strict=True):
+            mechanism = self.plan.at(entry.coarseness)
+            options = {} if entry.guess is None else {"guess": entry.guess}
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
-                released = mechanism.release(moments, self.draw(entry.number), **options)
+                released = mechanism.release(moments, self._draw(entry.number), **options)
             settle = partial(_settle, mechanism, entry.binary, released)
             found.append((entry, settle if callable(released) else settle(())))
         return found
 
-    def _moments(self, pending: list[Entry], asked: Mapping[int, Wanted]) -> list[Any]:
+    def _moments(self, pending: Sequence[Entry], queries: Sequence[RowQuestion]) -> list[Any]:
         """Of every entry the moments of all rows, or of each group of blocks its mechanism wants."""
-        from afresh.guard.evaluate import evaluate  # on demand: `import afresh` stays fast
-
-        queries = [asked[entry.number].query for entry in pending]
         groups = [self.plan.mechanism.blocks(entry.number) for entry in pending]
         if not any(groups):
-            return list(evaluate(self.engine, queries))
+            return list(moments_of(self.engine, queries))
         wanted = [
             (query, block) for query, parts in zip(queries, groups, strict=True) for part in parts for block in part
         ]
-        found = iter(evaluate(self.engine, [query for query, _ in wanted], [block for _, block in wanted]))
+        found = iter(moments_of(self.engine, [query for query, _ in wanted], [block for _, block in wanted]))
         summed = [[sum_moments([next(found) for _ in part]) for part in parts] for parts in groups]
         return [parts[0] if len(parts) == 1 else tuple(parts) for parts in summed]
+
+    def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
+        """What follows by its rule from what was released for a question."""
+        assert asked.rule is not None
+        numbers = tuple(part.entry.number for part in parts)
+        found = derive(asked.rule, parts, asked.parameters, asked.bounds, self.plan)
+        return Statement(asked.text, asked.rule, asked.parameters, numbers, asked.bounds, *found)
+
+    def state(self, asked: Sequence[Asked], parts: Sequence[Reading], analyst: str) -> list[Number]:
+        """Record what follows from parts that were released before; what is returned is what may be told."""
+        stated = self.ledger.state(self.terms, [self.derived(one, parts) for one in asked], analyst)
+        return [Number(each.value, each.low, each.high) for each in stated]
+
+    def tell(self, reply: Reply) -> Answer:
+        """A reply as people get it."""
+        asked, (value, low, high) = reply.asked, reply.number
+        return Answer(
+            question=asked.question,
+            where=asked.where,
+            bounds=asked.bounds,
+            value=value,
+            interval=Interval(low, high),
+            confidence=self.plan.confidence,
+            covers=self._covers(asked, len(reply.parts)),
+            missing=asked.about_missing,
+            method=self.plan.method,
+            charged=len(reply.charged),
+            charged_information=sum(entry.charge for entry in reply.charged),
+            left=reply.left,
+            simulated=self.terms.simulated,
+            told=tells(asked.rule, low, high, asked.bounds),
+            confirmed=self._confirmed(reply.parts),
+            fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+        )
+
+    def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
+        """Whether the checks of guesses passed; None where nothing is guessed."""
+        outcomes = [part.entry.outcome for part in parts]
+        found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
+        return None if None in found else all(found)
+
+    def _covers(self, asked: Asked, parts: int) -> str:
+        about = f"Estimates {asked.about_value}, {self.target}"
+        if asked.queries:
+            said = f"{about}. All answers of this guard, up to {self.plan.answers:,}, hold at once {self.odds}"
+        else:  # it is made of what was asked in several steps
+            answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
+            said = f"{about}: it follows from {answers}, which hold at once with all others of this guard, {self.odds}"
+        return self.covers(f"{said}, however the questions were chosen.")
+
+    def covers(self, said: str) -> str:
+        """What an interval covers: as is said, or nothing in a simulation."""
+        return coverage(self.terms.simulated, said)
+
+    @property
+    def odds(self) -> str:
+        """How sure it is, in words."""
+        return f"with probability at least {show.percent(self.plan.confidence)}"
+
+    @property
+    def target(self) -> str:
+        """What the truths of its answers are means over, in words."""
+        return self.scope.words(self.engine.rows, dealt=self.plan.mechanism.dealt > 0)
+
+    def spent(self, analyst: str) -> Spent:
+        """What this analyst has spent, and the caps."""
+        return self.ledger.spent(self.terms, analyst)
+
+    def left(self, analyst: str) -> int:
+        """How many answers at full price are left for this analyst."""
+        return self._left(self.spent(analyst))
+
+    def _left(self, spent: Spent) -> int:
+        return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
+
+    def check_open(self) -> None:
+        """Refuse to go on once it is closed."""
+        if self.closed:
+            raise GuardClosed("this guard is closed; open the data again, nothing is lost.")
+
+    def close(self) -> None:
+        """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost."""
+        self.closed = True
+        self.engine.close()
+        if self._owns_ledger:
+            self.ledger.close()
+
+
+def moments_of(engine: Engine, queries: Sequence[RowQuestion], blocks: Sequence[int] | None = None) -> list[Moments]:
+    """The moments of every query, of its own block of rows if `blocks` says so; those of one kind together."""
+    kinds: dict[type, list[int]] = {}
+    for place, query in enumerate(queries):
+        kinds.setdefault(type(query), []).append(place)
+    found: dict[int, Moments] = {}
+    for places in kinds.values():
+        alike, own = [queries[place] for place in places], None if blocks is None else [blocks[i] for i in places]
+        found |= zip(places, alike[0].moments_of(engine, alike, own), strict=True)
+    return [found[place] for place in range(len(queries))]
 
 
 def _settle(mechanism: Mechanism, binary: bool, released: Any, earlier: Sequence[Released]) -> Outcome:
@@ -123,3 +276,10 @@ def _settle(mechanism: Mechanism, binary: bool, released: Any, earlier: Sequence
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
         return outcome(made, mechanism.value(made), *mechanism.interval(made, binary=binary))
+
+
+def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:
+    """Every question with what was released for it."""
+    rest = iter(readings)
+    for one in asked:
+        yield one, [next(rest) for _ in one.queries]

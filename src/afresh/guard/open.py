@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from afresh import checks
 from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMismatch
 from afresh.guard import noise
+from afresh.guard.desk import Desk
 from afresh.guard.guard import Guard
 from afresh.ledger.known import plain
 from afresh.mechanisms.registry import MECHANISMS
@@ -42,7 +44,6 @@ def open(  # the name a newcomer expects: afresh.open
     new_rows: str | None = None,
     simulation_seed: int | None = None,
     made_up: bool = False,
-    _check: Callable[[Engine], object] | None = None,
 ) -> Guard:
     """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
 
@@ -71,40 +72,86 @@ def open(  # the name a newcomer expects: afresh.open
     `simulation_seed` makes the noise predictable: the answers promise nothing and say so, and no ledger is kept. So
     it needs rows that guard no secret: data in memory that you say are `made_up`, never a file or a database's table.
     """
-    from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
+    opening = check_opening(
+        data,
+        questions,
+        confidence,
+        ledger,
+        method,
+        answers=answers,
+        analyst=analyst,
+        must_exist=must_exist,
+        allow_wide=allow_wide,
+        new_rows=new_rows,
+        simulation_seed=simulation_seed,
+        made_up=made_up,
+    )
+    with opened_engine(data, table) as engine:
+        return Guard(open_desk(engine, opening), opening.analyst)
 
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a caller wants of the desk, checked before any data are read."""
+
+    wanted: Wishes
+    ledger: str | os.PathLike[str] | Ledger | None
+    analyst: str
+    must_exist: bool
+    allow_wide: bool
+    new_rows: str | None
+    seed: int | None
+
+
+def check_opening(
+    data: Any,
+    questions: int | None = None,
+    confidence: float | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    method: str | None = None,
+    *,
+    answers: int | None = None,
+    analyst: str | None = None,
+    must_exist: bool = False,
+    allow_wide: bool = False,
+    new_rows: str | None = None,
+    simulation_seed: int | None = None,
+    made_up: bool = False,
+) -> Opening:
+    """What `open` was called with, or an error."""
     wanted = check_wishes(questions, confidence, method, answers, MECHANISMS)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     check_made_up(data, seed, made_up)
+    return Opening(wanted, ledger, who, must_exist, allow_wide, new_rows, seed)
+
+
+@contextmanager
+def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
+    """An engine over data, closed if the body fails: until there is a desk, nobody else would."""
+    from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
+
     engine = open_engine(data, table)
     try:
         if engine.rows < FEWEST_ROWS:
             raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
-        if _check is not None:
-            _check(engine)
-        book = _open_book(ledger, must_exist, seed)
-        terms = _settle(
-            engine,
-            book,
-            wanted,
-            must_exist=must_exist,
-            allow_wide=allow_wide,
-            new_rows=new_rows,
-            simulated=seed is not None,
-            analyst=who,
-        )
-        stored = Plan.thaw(terms.limits.plan)
-        if stored.mechanism.dealt:
-            # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-            engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
-        draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-        return Guard(engine, stored, book, terms, draw, analyst=who, owns_ledger=book is not ledger)
+        yield engine
     except BaseException:
         engine.close()
         raise
+
+
+def open_desk(engine: Engine, opening: Opening) -> Desk:
+    """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
+    seed, book = opening.seed, _open_book(opening)
+    terms, stored = _settle(engine, book, opening)
+    if stored.mechanism.dealt:
+        # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
+        engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
+    draw = noise.from_entropy if seed is None else noise.from_seed(seed)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=book is not opening.ledger)
 
 
 def _check_seed(seed: int, ledger: object) -> int:
@@ -147,48 +194,43 @@ def _check_analyst(analyst: str | None) -> str:
     return checks.text("analyst", analyst, "a name")
 
 
-def _open_book(ledger: str | os.PathLike[str] | Ledger | None, must_exist: bool, seed: int | None) -> Ledger:
+def _open_book(opening: Opening) -> Ledger:
     from afresh.ledger import default_place, is_server, open_ledger
 
-    if seed is not None:
+    if opening.seed is not None:
         return open_ledger(":memory:")
-    where = default_place() if ledger is None else ledger
-    if must_exist and isinstance(where, str | os.PathLike):
+    where = default_place() if opening.ledger is None else opening.ledger
+    if opening.must_exist and isinstance(where, str | os.PathLike):
         place = os.path.expanduser(os.fspath(where))
         if not is_server(place) and not os.path.exists(place):
             raise DataError(f"there is no ledger at {place}, so these data were never opened with it.")
     return open_ledger(where)
 
 
-def _settle(
-    engine: Engine,
-    book: Ledger,
-    wanted: Wishes,
-    *,
-    must_exist: bool,
-    allow_wide: bool,
-    new_rows: str | None,
-    simulated: bool,
-    analyst: str,
-) -> Terms:
-    """The terms in force: those the ledger knows, or new ones from what is wanted."""
+def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan]:
+    """The terms in force, those the ledger knows or new ones from what is wanted, and their plan."""
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
+    simulated, wanted = opening.seed is not None, opening.wanted
     identity = plain("simulation", engine.rows) if simulated else engine.identity()
     terms = book.find(identity)
-    if terms is None and must_exist:
+    if terms is None and opening.must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
+    stored = None if terms is None else Plan.thaw(terms.limits.plan)
     if terms is None or (wanted.given and not terms.fixed):
-        before = None if terms is None else Plan.thaw(terms.limits.plan)
-        made = _plan(engine.rows, wanted, before)
-        if not (allow_wide or simulated):
+        made = _plan(engine.rows, wanted, stored)
+        if not (opening.allow_wide or simulated):
             _refuse_wide(made, wanted.method)
-        terms = book.open(identity, made.limits, new_rows=new_rows, simulated=simulated, analyst=analyst)
-    if differing := wanted.differing(Plan.thaw(terms.limits.plan)):
+        terms = book.open(
+            identity, made.limits, new_rows=opening.new_rows, simulated=simulated, analyst=opening.analyst
+        )
+        stored = made if terms.limits == made.limits else Plan.thaw(terms.limits.plan)
+    assert stored is not None
+    if differing := wanted.differing(stored):
         raise PlanMismatch(
             f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
             "released. Leave these arguments out to go on with the plan in force."
         )
-    return terms
+    return terms, stored
 
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:

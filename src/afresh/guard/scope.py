@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from afresh.guard.evaluate import AnyQuery
+    from afresh.queries.base import RowQuestion
 
 Features = Literal["public", "hidden"]
 
@@ -29,18 +29,12 @@ class Scope:
         which = "some of these rows, dealt at random" if dealt else f"these {rows:,} rows"
         return f"on the features of {which}, if their labels were drawn anew (new rows may differ)"
 
-    def check(self, queries: Iterable[AnyQuery]) -> None:
+    def check(self, queries: Iterable[RowQuestion]) -> None:
         """Refuse a question about features that the analyst holds: its truth is known, and no population's."""
-        from afresh.queries.query import Query
-        from afresh.queries.tree import columns
-
         if self.features != "public":
             return
         for query in queries:
-            if not isinstance(query, Query):
-                continue
-            read = columns(query.expression) | (set() if query.group is None else columns(query.group))
-            if self.label not in read:
+            if query.columns is not None and self.label not in query.columns:
                 raise InvalidArgument(
                     f"{query.text} does not read the label {self.label!r}, and you hold all other columns of this "
                     'holdout: compute it from them. With afresh.holdout(..., features="hidden") it can be asked.'

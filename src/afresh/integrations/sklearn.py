@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from afresh.errors import InvalidArgument, MissingExtra
 from afresh.losses import make_loss
 from afresh.models.holdout import check_holdout
+from afresh.models.score import score
 
 try:
     import sklearn  # noqa: F401
@@ -50,7 +51,7 @@ def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> Gu
     """
     if check_holdout(holdout).visibility == "hidden":
         raise InvalidArgument("a search would hold the hidden features; use GuardedSearchCV(..., holdout=holdout).")
-    holdout._loss(loss)  # or it would be found wanting in the middle of a search
+    holdout.settled(loss)  # or it would be found wanting in the middle of a search
     return GuardedScorer(holdout, holdout.loss if loss is None else make_loss(loss), intervals)
 
 
@@ -69,10 +70,10 @@ class GuardedScorer:
                 "`with_holdout` make X, y and cv. A search must not score training rows (return_train_score=False, "
                 "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
             )
-        loss = self.holdout._loss(self.loss)
-        (answer,) = self.holdout._scores(self.holdout._predict([estimator], None, loss, features=X), loss)
-        score, low, high = as_score(answer, self.loss)
-        return {"score": score, "low": low, "high": high} if self.intervals else score
+        rows, loss = self.holdout.labelled, self.holdout.settled(self.loss)
+        (answer,) = score(rows, rows.predict([estimator], None, loss, features=X), loss, self.holdout.guard.analyst)
+        value, low, high = as_score(answer, self.loss)
+        return {"score": value, "low": low, "high": high} if self.intervals else value
 
     def __deepcopy__(self, memo: object) -> Self:
         """A clone of a search spends from the same guard."""

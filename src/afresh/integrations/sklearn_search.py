@@ -98,7 +98,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         elif self.questions is not None or self.ledger is not None:
             raise InvalidArgument("a holdout has its plan and its ledger already; leave out questions= and ledger=.")
         try:
-            loss = check_holdout(holdout)._loss(None if own else self.loss)
+            loss = check_holdout(holdout).settled(None if own else self.loss)
             models = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit)(clone(self.estimator), params, X, y, fit_params) for params in candidates
             )

@@ -27,6 +27,7 @@ from afresh.ledger.base import (
     Statement,
     Terms,
     check_count,
+    check_question,
     check_text,
 )
 from afresh.ledger.records import (
@@ -142,7 +143,8 @@ class Account:
             raise BrokenChain(f"record {self.length + 1} has number {record.number}, not {len(self.entries) + 1}")
         if self.stored(record.digest, record.coarseness) is not None:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
-        self.check_budget([_question(record)], record.analyst)
+        check_question(record)
+        self.check_budget([record], record.analyst)
         entry = entry_of(record)
         self.entries.append(entry)
         self.finest[record.digest] = entry
@@ -210,7 +212,7 @@ class Account:
             None if row_cap is None else float(Fraction(row_cap) * SLACK - _row(self.total)),
         )
 
-    def check_budget(self, new: Sequence[Question], analyst: str) -> None:
+    def check_budget(self, new: Sequence[Question | Reserved], analyst: str) -> None:
         """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share."""
         asked = _Sum()
         for question in new:
@@ -300,7 +302,9 @@ def _row(amount: _Sum) -> Fraction:
     return amount.row_charge or Fraction(0)
 
 
-def _refusal(used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question], whose: str | None) -> BudgetExhausted:
+def _refusal(
+    used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
+) -> BudgetExhausted:
     affordable = caps.answers - used.answers
     if dearest := Fraction(max(question.charge for question in new)):
         # The caller reads "n more are affordable", which must hold at the price it asked for.
@@ -343,17 +347,3 @@ def statement_of(record: Stated) -> Statement:
     """The statement that was recorded."""
     numbers = record.value, record.low, record.high
     return Statement(record.text, record.rule, record.parameters, record.parts, record.bounds, *numbers)
-
-
-def _question(record: Reserved) -> Question:
-    return Question(
-        record.digest,
-        record.text,
-        record.charge,
-        record.row_charge,
-        record.coarseness,
-        record.bounds,
-        record.binary,
-        record.own,
-        record.guess,
-    )

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from afresh.errors import InvalidArgument
-from afresh.ledger.records import Released
+from afresh.ledger.records import Released, Reserved
 
 # k charges of I/k must fit a cap of I exactly k times, though I/k is rounded.
 SLACK = 1 + Fraction(1, 10**9)
@@ -45,15 +45,7 @@ class Question:
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
-        check_amount("charge", self.charge)
-        check_amount("row_charge", self.row_charge)
-        check_text("digest", self.digest)
-        check_text("text", self.text)
-        check_bounds(self.bounds)
-        if not self.digest:
-            raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
-        if not 1 <= self.coarseness < math.inf:
-            raise InvalidArgument(f"coarseness == {self.coarseness}, must be finite and >= 1")
+        check_question(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +220,19 @@ class Spent:
         if row_charge > 0 and self.row_left is not None:
             left = min(left, math.floor(Fraction(self.row_left) / Fraction(row_charge)))
         return max(left, 0)
+
+
+def check_question(asked: Question | Reserved) -> None:
+    """Refuse what no ledger could store exactly, before it is written and when it is read."""
+    check_amount("charge", asked.charge)
+    check_amount("row_charge", asked.row_charge)
+    check_text("digest", asked.digest)
+    check_text("text", asked.text)
+    check_bounds(asked.bounds)
+    if not asked.digest:
+        raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
+    if not 1 <= asked.coarseness < math.inf:
+        raise InvalidArgument(f"coarseness == {asked.coarseness}, must be finite and >= 1")
 
 
 def check_amount(name: str, value: float) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, LedgerError, PlanMismatch, SameRows
@@ -51,6 +52,16 @@ Settle = Callable[[Sequence[Released]], Outcome]
 """Makes what is released from all that was released before, for mechanisms with a memory."""
 Derive = Callable[[Mapping[int, Entry]], Sequence[Statement]]
 """What follows from answered entries, by their numbers."""
+
+
+class Entries(list[Entry]):
+    """Entries in the order in which they were asked for."""
+
+    def __init__(self, entries: Iterable[Entry], spent: Spent, statements: Sequence[Statement] = ()) -> None:
+        """With what the analyst had spent when this was written, and what was stated of them."""
+        super().__init__(entries)
+        self.spent, self.statements = spent, list(statements)
+
 
 # Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
 TOLERANCE = timedelta(minutes=5)
@@ -133,7 +144,7 @@ class Ledger:
         _, account = self._books.verify(transaction, chain)
         return account.terms(chain.id, chain.seed)
 
-    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "", *, later: int = 0) -> list[Entry]:
+    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "", *, later: int = 0) -> Entries:
         """Pay for the questions, all or none, and return their entries in the same order.
 
         A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
@@ -176,7 +187,8 @@ class Ledger:
                 ]
                 write(reserved)
                 found.update((record.digest, replace(entry_of(record), new=True)) for record in reserved)
-        return [found[question.digest] for question in questions]
+            spent = account.spent(analyst)
+        return Entries((found[question.digest] for question in questions), spent)
 
     @contextmanager
     def _writing(self, terms: Terms, analyst: str) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
@@ -203,13 +215,14 @@ class Ledger:
         outcomes: Sequence[tuple[Entry, Outcome | Settle]],
         derive: Derive | None = None,
         analyst: str = "",
-    ) -> list[Entry]:
+    ) -> Entries:
         """Like `record` for many entries, all or none, and with them what follows from them (see `state`).
 
         In place of an outcome there may be a function that makes it from all that was released before, in the order of
         the records. `derive` gets the entries as they are stored, by number.
         """
         stored: dict[int, Entry] = {}
+        statements: list[Statement] = []
         with self._books.writing(terms) as (account, write):
             now, earlier = self._now(account), list(account.released)
             records: list[Record] = []
@@ -228,10 +241,13 @@ class Ledger:
                     kept = replace(kept, outcome=made, answered_at=now)
                 stored.setdefault(entry.number, kept)
             if derive is not None:
-                new = {each.question: each for each in derive(stored) if each.question not in account.stated}
+                made_of = list(derive(stored))
+                new = {each.question: each for each in made_of if each.question not in account.stated}
                 records += [_stated(now, analyst, statement) for statement in new.values()]
+                statements = _told(account, made_of, new)
             write(records)
-        return [stored[entry.number] for entry, _ in outcomes]
+            spent = account.spent(analyst)
+        return Entries((stored[entry.number] for entry, _ in outcomes), spent, statements)
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
         """Record numbers that follow from answers; return what is stored, the only thing to release.
@@ -242,16 +258,14 @@ class Ledger:
         if not statements:  # as most questions have: no transaction for nothing
             return []
         with self._books.reading(terms) as account:
-            known = _known(account, statements)
-        if None in known:
-            with self._books.writing(terms) as (account, write):
-                new = {each.question: each for each in statements if each.question not in account.stated}
-                for statement in new.values():
-                    account.check_statement(statement)
-                write([_stated(self._now(account), analyst, statement) for statement in new.values()])
-                stored = _known(account, statements)
-                known = [new.get(each.question) or kept for each, kept in zip(statements, stored, strict=True)]
-        return [each for each in known if each is not None]
+            if all(each.question in account.stated for each in statements):
+                return _told(account, statements, {})
+        with self._books.writing(terms) as (account, write):
+            new = {each.question: each for each in statements if each.question not in account.stated}
+            for statement in new.values():
+                account.check_statement(statement)
+            write([_stated(self._now(account), analyst, statement) for statement in new.values()])
+            return _told(account, statements, new)
 
     def stated(self, terms: Terms) -> list[Stated]:
         """Everything that was derived from answers, in order."""
@@ -419,9 +433,9 @@ def _stated(now: datetime, analyst: str, statement: Statement) -> Stated:
     )
 
 
-def _known(account: Account, statements: Sequence[Statement]) -> list[Statement | None]:
-    found = [account.stated.get(statement.question) for statement in statements]
-    return [None if stated is None else statement_of(stated) for stated in found]
+def _told(account: Account, statements: Sequence[Statement], new: Mapping[Any, Statement]) -> list[Statement]:
+    """What may be told: a number that was stated before as it was."""
+    return [new.get(each.question) or statement_of(account.stated[each.question]) for each in statements]
 
 
 def _same_rows(opened: Opened, found: Match) -> SameRows:

@@ -48,6 +48,8 @@ class Mechanism(Protocol):
     """Why there may be no plan for some rows and questions, in place of that line."""
     promised: ClassVar[bool]
     """Whether widths are promised in advance."""
+    checks_guesses: ClassVar[bool]
+    """Whether an analyst may pass a guess of their own."""
     squares: ClassVar[bool]
     """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants

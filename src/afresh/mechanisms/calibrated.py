@@ -44,6 +44,7 @@ class Calibrated(FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
     about: ClassVar[str] = "noise calibrated to the variance (the paper's mechanism)"
     unavailable: ClassVar[str] = "not available"
     promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
     squares: ClassVar[bool] = True
 
     rows: int

@@ -44,6 +44,7 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     about: ClassVar[str] = "guesses from some rows, checked on the others; these widths if checks pass"
     unavailable: ClassVar[str] = "more answers than questions"
     promised: ClassVar[bool] = False
+    checks_guesses: ClassVar[bool] = True
     dealt: ClassVar[int] = 5
     """Rows are dealt into five blocks: three guess, two check."""
 

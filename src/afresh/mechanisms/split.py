@@ -24,6 +24,7 @@ class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfPar
     about: ClassVar[str] = "fresh rows for each question"
     unavailable: ClassVar[str] = "fewer rows than questions, or more answers than questions"
     promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
 
     rows: int
     questions: int

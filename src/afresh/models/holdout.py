@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,14 +9,16 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.escaping import visible
 from afresh.guard.guard import Guard
-from afresh.models.predictions import is_model
+from afresh.losses import make_loss
+from afresh.models.compare import best_of, coarseness_of, compare
+from afresh.models.paired import resolution
+from afresh.models.score import score
 from afresh.results import show
 
 if TYPE_CHECKING:
     from afresh.guard.scope import Features
     from afresh.losses import Loss
-    from afresh.models.predictions import Predicted
-    from afresh.models.vectors import VectorQuery
+    from afresh.models.labelled import LabelledRows
     from afresh.models.verdicts import Comparison, Identical, Ranking
     from afresh.results.answer import Answer, Budget
     from afresh.statistics.scores import ModelStatistic
@@ -38,25 +39,11 @@ def check_holdout(holdout: object) -> Holdout:
 
 
 class Holdout(show.Shown):
-    """Scores and compares models on guarded rows. Make one with `afresh.holdout`.
+    """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 
-    `visibility` says whether their features are "public" or "hidden".
-    """
-
-    def __init__(
-        self,
-        guard: Guard,
-        label: str,
-        labels: Any,
-        loss: Loss,
-        order: str,
-        visibility: Features,
-        features: Any,
-        recipe: Recipe | None,
-    ) -> None:
+    def __init__(self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None) -> None:
         """Not for users: `afresh.holdout` puts the parts together."""
-        self.guard, self.label, self.loss, self.visibility = guard, label, loss, visibility
-        self._labels, self._order, self._features, self._recipe = labels, order, features, recipe
+        self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
 
     @property
     def rows(self) -> int:
@@ -64,10 +51,24 @@ class Holdout(show.Shown):
         return self.guard.rows
 
     @property
+    def label(self) -> str:
+        """The column that holds the labels."""
+        return self.labelled.label
+
+    @property
+    def visibility(self) -> Features:
+        """Whether features are "public" or "hidden"."""
+        return self.labelled.visibility
+
+    @property
     def classes(self) -> tuple[Any, ...] | None:
         """The classes, which are public; None for labels that are numbers."""
-        found: tuple[Any, ...] | None = None if self.loss.kind == "numbers" else self._labels.classes
-        return found
+        return None if self.loss.kind == "numbers" else self.labelled.labels.classes
+
+    @property
+    def features(self) -> Any:
+        """What models predict from: the features as they were passed, or the columns other than the label's."""
+        return self.labelled.features
 
     @property
     def budget(self) -> Budget:
@@ -96,20 +97,8 @@ class Holdout(show.Shown):
         precision: float | None = None,
     ) -> list[Answer]:
         """The mean losses of several models, 1 answer each. All are charged, or none."""
-        used = self._loss(loss)
-        return self._scores(self._predict(models, names, used), used, precision)
-
-    def _scores(self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None) -> list[Answer]:
-        from afresh.guard.evaluate import VectorAsked
-
-        low, high = loss.bounds
-        enough = None if precision is None else checks.precision(precision) / (high - low)
-        about = f"the mean {loss.words} of the model, the smaller the better"
-        which = "without a label or a valid prediction" if self.visibility == "hidden" else "whose label is missing"
-        missing = f"A row {which} has the largest loss."
-        return self.guard._answer_all(
-            [VectorAsked((self._loss_query(each, loss),), about, missing, enough) for each in predicted]
-        )
+        used = self.settled(loss)
+        return score(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst, precision)
 
     def compare(
         self,
@@ -129,138 +118,44 @@ class Holdout(show.Shown):
         difference, in units of the loss, that is enough, at a lower charge: promised for models that disagree on every
         row, as the charge must not depend on how often they do; `resolution` tells what it means for others.
         """
-        from afresh.models.compare import compare
-
-        return compare(self, a, b, names, self._loss(loss), precision)
+        used = self.settled(loss)
+        first, second = self.labelled.predict([a, b], names, used)
+        return compare(self.labelled, first, second, used, self.guard.analyst, precision)
 
     def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
         """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
 
         One answer a model is its score; two more compare it with the one that scores best.
         """
-        from afresh.models.compare import best_of
-
-        return best_of(self, models, names, self._loss(loss))
+        used = self.settled(loss)
+        return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers."""
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
             raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
-        return statistic.measure_model(self, model, name)
+        return statistic.measure_model(self.labelled, model, name, self.guard.analyst)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
         """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free."""
-        from afresh.models.compare import coarseness_of
-        from afresh.models.paired import resolution
-
         disagreement = checks.share("disagreement", disagreement, ", a share of rows")
         low, high = self.loss.bounds
-        coarseness = coarseness_of(self, self.loss, precision)
+        coarseness = coarseness_of(self.guard.desk, self.loss, precision)
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)
 
-    def _loss(self, loss: Any) -> Loss:
-        """The loss that is meant, as it is now; found wanting before anything is paid."""
-        from afresh.losses import make_loss, settle
+    def settled(self, loss: Any = None) -> Loss:
+        """The loss that is meant, the holdout's own unless it is given, as it is now.
 
-        return settle(self.loss if loss is None else make_loss(loss), self._labels)
+        Args:
+            loss: A loss of `afresh.losses`, its name, or a function.
 
-    def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
-        from afresh.losses import Custom
+        Returns:
+            A loss that suits the labels.
 
-        labels = self._labels
-        return self._query(
-            f"{loss.words} of {predicted.name}",
-            ["loss", loss.words, predicted.digest],
-            lambda rows: predicted.losses(loss, labels, rows),
-            one_thread=isinstance(loss, Custom),
-            binary=loss.binary,
-            bounds=loss.bounds,
-        )
-
-    def _words(self, text: str) -> str:
-        """What is asked, and over what it is a mean."""
-        return text + (" on these rows' features" if self.visibility == "public" else "")
-
-    def _query(self, text: str, parts: Sequence[Any], values: Any, **more: Any) -> VectorQuery:
-        from afresh.models.vectors import VectorQuery
-
-        text = self._words(text)
-        return VectorQuery(self._digest(*parts), text, values, **more)
-
-    def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:
-        from afresh.models.vectors import keyed_digest
-
-        return keyed_digest(self.guard._terms.seed, parts, arrays)
-
-    def _predict(
-        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
-    ) -> list[Predicted]:
-        """The predictions of models. What is wrong with them is told before anything is charged."""
-        from afresh.models.predictions import listed
-
-        self.guard._check_open()
-        models, names = listed(models, names)
-        given = [None] * len(models) if names is None else names
-        if self.visibility == "hidden":
-            return [self._submit(model, name, loss) for model, name in zip(models, given, strict=True)]
-        found = self.features if features is None and any(map(is_model, models)) else features
-        return [self._given(model, name, loss, found) for model, name in zip(models, given, strict=True)]
-
-    def _given(self, model: Any, name: str | None, loss: Loss, features: Any) -> Predicted:
-        """Public features: a model is the predictions it makes, and an error may quote them."""
-        from afresh.models.labels import check_predictions
-        from afresh.models.predictions import Predicted, run
-
-        kind, predictions = "predictions", model
-        if is_model(model):
-            kind, predictions = run(model, loss, self._classes(loss), features)
-        values = check_predictions(predictions, loss.kind, self._labels)
-        if predictions is not model:
-            values = values.copy()  # the next model may write into the array that this one returned
-        digest = self._digest("predictions", *self._public(loss), self._order, arrays=[values])
-        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: (values, None))
-
-    def _submit(self, model: Any, name: str | None, loss: Loss) -> Predicted:
-        """Hidden features: a model is its name and what it says of made-up rows. It is run when it was paid for.
-
-        Were it known by its predictions, a free repeat would tell that two models agree on all rows.
+        Raises:
+            InvalidArgument: It does not; nothing was paid.
         """
-        from afresh.models import hidden
-        from afresh.models.predictions import Predicted
-
-        if not is_model(model) or isinstance(model, type):
-            raise InvalidArgument(
-                "the features are hidden, so nobody can have made predictions for them; pass a fitted model, or a "
-                "function of the features, for the guard to run."
-            )
-        classes, features = self._classes(loss), self._held()
-        said = hidden.try_out(model, loss, classes, features)
-        nonce = [] if name is not None else [secrets.token_hex(16)]
-        digest = self._digest("model", *self._public(loss), name, *nonce, said)
-        kind = getattr(model, "__name__", type(model).__name__)
-        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: hidden.predict(model, loss, classes, features))
-
-    def _classes(self, loss: Loss) -> tuple[Any, ...]:
-        return () if loss.kind == "numbers" else self._labels.classes
-
-    def _public(self, loss: Loss) -> list[Any]:
-        return [self.label, loss.kind, [repr(each) for each in self._classes(loss)]]
-
-    @property
-    def features(self) -> Any:
-        """What models predict from: the features as they were passed, or the columns other than the label's."""
-        if self.visibility == "hidden":
-            raise InvalidArgument(
-                "the features of this holdout are hidden; pass models, or functions of the features, to score."
-            )
-        return self._held()
-
-    def _held(self) -> Any:
-        from afresh.engines.embedded.rowwise import read_features
-
-        if self._features is None:
-            self._features = read_features(self.guard._engine, self.label)
-        return self._features
+        return self.labelled.settle(self.loss if loss is None else make_loss(loss))
 
     def close(self) -> None:
         """Close the guard."""
@@ -287,9 +182,9 @@ class Holdout(show.Shown):
             )
         return self._recipe.reopen, (
             self._recipe.arguments,
-            self.guard._terms.data,
-            self._order,
-            self._loss(None).words,
+            self.guard.desk.terms.data,
+            self.labelled.order,
+            self.settled().words,
         )
 
     def __deepcopy__(self, memo: object) -> Holdout:

@@ -12,9 +12,9 @@ from afresh import checks
 from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout, Recipe
+from afresh.models.labelled import LabelledRows
 
 if TYPE_CHECKING:
-    from afresh.engines.base import Engine
     from afresh.guard.scope import Features
     from afresh.ledger import Ledger
     from afresh.losses import Loss
@@ -60,8 +60,7 @@ def holdout(
     callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
     """
     from afresh.engines.embedded.rowwise import read_no_rows
-    from afresh.guard.open import check_made_up
-    from afresh.guard.open import open as open_guard
+    from afresh.guard.open import check_made_up, check_opening, open_desk, opened_engine
     from afresh.losses import make_loss
     from afresh.models.labels import Labels, check_classes
 
@@ -101,11 +100,11 @@ def holdout(
         check_made_up(data, simulation_seed, made_up)
     given, table = (None, data) if y is None else (data, _with_label(data, y, label))
 
-    def check(engine: Engine) -> None:
-        """A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data."""
+    wanted = check_opening(table, ledger=ledger, **opening)  # type: ignore[arg-type]
+    with opened_engine(table) as engine:
+        # A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data.
         Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
-
-    guard = open_guard(table, ledger=ledger, _check=check, **opening)  # type: ignore[arg-type]
+        guard = Guard(open_desk(engine, wanted), wanted.analyst)
     try:
         recipe = None
         if (place := _place(ledger)) and simulation_seed is None:
@@ -130,19 +129,19 @@ def _hold(
 ) -> Holdout:
     from afresh.engines.embedded.rowwise import order_of, read_column
     from afresh.guard.scope import Scope
-    from afresh.losses import settle
     from afresh.models.hidden import is_table
     from afresh.models.labels import Labels
 
-    column = _column(label, guard._engine.schema)
-    scope = guard._scope.joined(Scope(features, column if features == "public" else None))
-    labels = Labels(read_column(guard._engine, column), declared)
-    settle(loss, labels)
+    desk = guard.desk
+    engine, column = desk.engine, _column(label, desk.engine.schema)
+    scope = desk.scope.joined(Scope(features, column if features == "public" else None))
     if features == "hidden" and not is_table(given):
         given = None  # a frame of pandas is read from the guard
-    found = Holdout(guard, column, labels, loss, order_of(guard._engine), features, given, recipe)
-    guard._scope = scope
-    return found
+    labels = Labels(read_column(engine, column), declared)
+    labelled = LabelledRows(desk, column, labels, order_of(engine), features, given)
+    labelled.settle(loss)
+    desk.scope = scope
+    return Holdout(guard, labelled, loss, recipe)
 
 
 def _column(label: str, schema: Mapping[str, Type | None]) -> str:
@@ -161,9 +160,9 @@ def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -
     """The holdout of another process, on the same ledger; its plan is the one in force."""
     told = (arguments[name] for name in ("ledger", "label", "classes", "features", "analyst"))
     key = (fingerprint, order, loss, *map(repr, told))
-    if key not in _REOPENED or _REOPENED[key].guard._closed:
+    if key not in _REOPENED or _REOPENED[key].guard.desk.closed:
         opened = holdout(**arguments, must_exist=True)
-        if (opened.guard._terms.data, opened._order) != (fingerprint, order):
+        if (opened.guard.desk.terms.data, opened.labelled.order) != (fingerprint, order):
             opened.close()
             raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
         _REOPENED[key] = opened

@@ -5,9 +5,6 @@ the row's label. Nothing but the digest of a question reaches the ledger, and a 
 plain hash of per-row losses would be an oracle: whoever guesses the labels could hash the guess and compare. So a
 digest is a keyed hash (BLAKE3, the key is derived from the guard's secret seed) of what the analyst passed
 (predictions, the name and parameters of the loss), the label's column and the rows' order; never of losses or labels.
-
-Version 1 hashed with HMAC-SHA256, version 2 an array as a whole. Their digests stay in ledgers and receipts, which
-read them as names; the same predictions have another name now, so they are charged once more.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from blake3 import blake3
@@ -23,6 +20,9 @@ from numpy.typing import NDArray
 
 from afresh.models.threads import for_all, slices
 from afresh.moments import Moments, sum_moments
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
 
 VERSION = "afresh-vector-v3"  # part of every digest; changes when the meaning of a question does
 Rows = slice | NDArray[np.int64]
@@ -47,6 +47,20 @@ class VectorQuery:
     missing: float | None = None
     one_thread: bool = False
     """Whether `values` is somebody else's function, which may not expect threads."""
+
+    columns: ClassVar[None] = None
+
+    @staticmethod
+    def moments_of(engine: Engine, questions: Sequence[VectorQuery], blocks: Sequence[int] | None) -> list[Moments]:
+        """Those of several, one after the other."""
+        if blocks is None:
+            return [each.moments(engine.rows) for each in questions]
+        from afresh.engines.embedded.rowwise import rows_of_block
+
+        return [
+            each.moments(engine.rows, rows_of_block(engine, block))
+            for each, block in zip(questions, blocks, strict=True)
+        ]
 
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""

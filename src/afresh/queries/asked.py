@@ -4,68 +4,73 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
+from afresh.queries.base import RowQuestion
 from afresh.queries.query import Query, make_query, parse_group, present, split_by_group
 from afresh.queries.text import number, readable
 from afresh.queries.tree import Call, Op, Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question with its queries, and the words its answer needs."""
+    """A question with the words that its answer needs, and the row functions whose means answer it."""
 
-    queries: tuple[Query, ...]
+    queries: tuple[RowQuestion, ...]
     question: str
     """What is averaged: the expression, its bounds, and what missing values count as."""
-    where: str | None
-    skips: bool
-    """Whether rows without a value are left out."""
     bounds: tuple[float, float]
-    precision: float | None
+    about_value: str
+    """What the interval is about."""
+    about_missing: str
+    """What was done with rows that have no value."""
+    where: str | None = None
+    rule: str | None = None
+    """How the answer follows from those of its queries; None if it is the answer of one."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """What the rule must know."""
+    precision: float | None = None
     """A half-width that is enough, on [0, 1]."""
     guess: tuple[float, float] | None = None
     """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
-
-    @property
-    def rule(self) -> str | None:
-        """How the answer follows from those of its queries; None if it is the answer of one."""
-        return None if len(self.queries) == 1 else "within"
+    own: bool = True
+    """Whether it is asked for itself, and not as a part of something that will be stated."""
+    skips: bool = False
+    """Whether rows without a value are left out."""
 
     @property
     def text(self) -> str:
         """The whole question, readable."""
         return self.question + (f" where {self.where}" if self.where else "")
 
-    @property
-    def _condition(self) -> bool:
-        return self.queries[0].expression.type is Type.BOOLEAN
 
-    @property
-    def about_value(self) -> str:
-        """What the interval is about."""
-        kind = "the share of rows where this is true" if self._condition else "the mean of this"
-        return kind + (" within the group" if self.where else "") + (", where it has a value" if self.skips else "")
+def _about_value(query: Query, *, grouped: bool, skips: bool) -> str:
+    kind = "the share of rows where this is true" if _is_condition(query) else "the mean of this"
+    return kind + (" within the group" if grouped else "") + (", where it has a value" if skips else "")
 
-    @property
-    def about_missing(self) -> str:
-        """What was done with rows that have no value."""
-        missing = self.queries[0].missing or 0.0
-        if self.skips:
-            said = "Rows where this is NULL, NaN or infinite are left out"
-        elif not self.queries[0].may_be_missing:
-            said = "Every row has a value"
-        elif self._condition:
-            said = f"NULL counts as {'true' if missing else 'false'}"
-        else:
-            which = " (the lower bound)" if missing == self.bounds[0] else ""
-            said = f"NULL, NaN and infinite values count as {number(missing)}{which}"
-        if not self._condition:
-            said += f"; numbers are clipped to [{number(self.bounds[0])}, {number(self.bounds[1])}]"
-        return said + ("; rows whose group is NULL are left out." if self.where else ".")
+
+def _about_missing(query: Query, *, grouped: bool, skips: bool) -> str:
+    low, high = query.bounds
+    missing = query.missing or 0.0
+    if skips:
+        said = "Rows where this is NULL, NaN or infinite are left out"
+    elif not query.may_be_missing:
+        said = "Every row has a value"
+    elif _is_condition(query):
+        said = f"NULL counts as {'true' if missing else 'false'}"
+    else:
+        which = " (the lower bound)" if missing == low else ""
+        said = f"NULL, NaN and infinite values count as {number(missing)}{which}"
+    if not _is_condition(query):
+        said += f"; numbers are clipped to [{number(low)}, {number(high)}]"
+    return said + ("; rows whose group is NULL are left out." if grouped else ".")
+
+
+def _is_condition(query: Query) -> bool:
+    return query.expression.type is Type.BOOLEAN
 
 
 def ask(
@@ -101,7 +106,18 @@ def ask(
                 + ("where" if where is not None else f"the guess, or say missing={number(low)} to count all rows")
             )
         guess = _check_guess(guess, low, high)
-    return Asked(queries, queries[0].words, words, skips, query.bounds, precision, guess)
+    return Asked(
+        queries=queries,
+        question=queries[0].words,
+        bounds=query.bounds,
+        about_value=_about_value(queries[0], grouped=words is not None, skips=skips),
+        about_missing=_about_missing(queries[0], grouped=words is not None, skips=skips),
+        where=words,
+        rule=None if len(queries) == 1 else "within",
+        precision=precision,
+        guess=guess,
+        skips=skips,
+    )
 
 
 def _check_guess(guess: tuple[float, float], low: float, high: float) -> tuple[float, float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
@@ -17,8 +17,12 @@ from afresh.queries.canonical import canonical
 from afresh.queries.parse import parse
 from afresh.queries.serialize import serialize
 from afresh.queries.text import number, readable
-from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.tree import Call, Literal, Node, Op, Type, columns
 from afresh.queries.typing import describe
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.moments import Moments
 
 VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of a tree does
 
@@ -136,6 +140,16 @@ class Query:
             self.complement,
         ]
         return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns it reads."""
+        return frozenset(columns(self.expression) | (set() if self.group is None else columns(self.group)))
+
+    @staticmethod
+    def moments_of(engine: Engine, questions: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
+        """Those of several, in one scan."""
+        return engine.moments(questions, blocks)
 
 
 def make_query(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from afresh import checks
-from afresh.queries.asked import ask, make_asked
+from afresh.guard.desk import Reply
+from afresh.queries.asked import Asked, ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
 from afresh.queries.tree import Type
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, answers_in_words, cost_line, coverage, simulation_mark
-from afresh.results.rules import tells
+from afresh.results.answer import Answer, cost_line, simulation_mark
 
 if TYPE_CHECKING:
-    from afresh.guard.evaluate import AnyAsked
-    from afresh.guard.guard import Guard
-    from afresh.results.reading import Reading
+    from afresh.guard.desk import Desk
+    from afresh.ledger import Entry
+    from afresh.results.reading import Number
 
 Schema = Mapping[str, Type | None]
 
@@ -153,16 +153,16 @@ def where_text(where: str | None, schema: Schema) -> str:
 
 @dataclass
 class Asker:
-    """Asks a guard for means and adds up what they cost."""
+    """Asks a desk for means, in an analyst's name, and adds up what they cost."""
 
-    guard: Guard
-    asked: list[Answer] = field(default_factory=list)
-    parts: list[Reading] = field(default_factory=list)
+    desk: Desk
+    analyst: str
+    replies: list[Reply] = field(default_factory=list)
 
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return self.guard._engine.schema
+        return self.desk.engine.schema
 
     def ask(
         self,
@@ -170,7 +170,7 @@ class Asker:
         *,
         where: str | None = None,
         later: Sequence[str] = (),
-    ) -> list[Answer]:
+    ) -> list[Number]:
         """Means of row expressions, given by `Guard.ask`'s arguments, all within one group.
 
         Expressions like the `later` ones will be asked when these are answered: nothing is paid unless all can be.
@@ -180,49 +180,45 @@ class Asker:
             for each in later
         ]
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return self.ask_prepared(asked, sum(len(one.queries) for one in after))
+        return self.ask_parts(asked, sum(len(one.queries) for one in after))
 
-    def ask_prepared(self, asked: Sequence[AnyAsked], later: int = 0, *, own: bool = False) -> list[Answer]:
-        """Means of questions that were checked; `own` if each is an answer by itself."""
-        found = self.guard._answered(asked, later, own=own)
-        self.asked += [answer for answer, _ in found]
-        self.parts += [part for _, parts in found for part in parts]
-        return [answer for answer, _ in found]
+    def ask_parts(self, asked: Sequence[Asked], later: int = 0) -> list[Number]:
+        """Means of questions that were checked, as parts of what will be stated."""
+        found = self.desk.answer([replace(one, own=False) for one in asked], self.analyst, later)
+        self.replies += found
+        return [reply.number for reply in found]
 
     def answer(
         self, question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
     ) -> Answer:
         """The answer of a statistic, which follows by a rule from all that was asked."""
-        plan, simulated = self.guard.plan, self.guard._terms.simulated
-        (stated,) = self.guard._record([self.guard._stated(question, rule, parameters, self.parts, bounds)])
-        covers = (
-            f"Estimates this, {self.guard._target}: it follows from "
-            f"{answers_in_words(len(self.parts))}, which hold at once with all others of this guard, with probability "
-            f"at least {show.percent(plan.confidence)}, however the questions were chosen."
-        )
-        return Answer(
-            question=question,
-            where=None,
-            bounds=bounds,
-            value=stated.value,
-            interval=Interval(stated.low, stated.high),
-            confidence=plan.confidence,
-            covers=coverage(simulated, covers),
-            missing=missing,
-            method=plan.method,
-            charged=sum(answer.charged for answer in self.asked),
-            charged_information=sum(answer.charged_information for answer in self.asked),
-            left=self.guard._left(),
-            simulated=simulated,
-            told=tells(rule, stated.low, stated.high, bounds),
-            confirmed=_all_confirmed(self.asked),
-            fixes=next((answer.fixes for answer in self.asked if answer.fixes), None),
-        )
+        asked = stated_as(question, rule, parameters, bounds, missing)
+        charged = tuple(entry for reply in self.replies for entry in reply.charged)
+        return self.answers([asked], [charged])[0]
+
+    def answers(self, asked: Sequence[Asked], charged: Sequence[tuple[Entry, ...]]) -> list[Answer]:
+        """Several of them, each with what it was charged."""
+        parts, left = tuple(part for reply in self.replies for part in reply.parts), self.replies[-1].left
+        numbers = self.desk.state(asked, parts, self.analyst)
+        return [
+            self.desk.tell(Reply(one, number, parts, paid, left))
+            for one, number, paid in zip(asked, numbers, charged, strict=True)
+        ]
 
 
-def _all_confirmed(answers: Sequence[Answer]) -> bool | None:
-    found = [answer.confirmed for answer in answers]
-    return None if None in found else all(found)
+def stated_as(
+    question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
+) -> Asked:
+    """A number that is not asked for but follows from what was."""
+    return Asked(
+        queries=(),
+        question=question,
+        bounds=bounds,
+        about_value="this",
+        about_missing=missing,
+        rule=rule,
+        parameters=parameters,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from afresh import checks
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
-from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_where, where_text
+from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_where, stated_as, where_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class GroupMeans:
 
     def measure(self, asker: Asker) -> Measures:
         """All in one scan, each an answer by itself."""
-        found = asker.ask_prepared(self._asked(asker.schema), own=True)
+        desk = asker.desk
+        found = [desk.tell(reply) for reply in desk.answer(self._asked(asker.schema), asker.analyst)]
         names = [str(category) for category in self.categories]
         return Measures(self.text(asker.schema), dict(zip(names, found, strict=True)))
 
@@ -121,19 +122,27 @@ class Histogram(OfRows):
         sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
         edges = self.edges
         x, last = self.expression, len(edges) - 2
-        found = asker.ask(
+        pairs = list(itertools.pairwise(edges))
+        asker.ask(
             [
                 {"expression": f"({x}) >= {a!r} AND ({x}) {'<=' if i == last else '<'} {b!r}"}
-                for i, (a, b) in enumerate(itertools.pairwise(edges))
+                for i, (a, b) in enumerate(pairs)
             ],
             where=sample.group,
         )
-        bins = {}
-        for i, answer in enumerate(found):
-            name = f"[{number(edges[i])}, {number(edges[i + 1])}{']' if i == last else ')'}"
-            words = f"share of rows with {readable(parse(x, asker.schema))} in {name}{of}"
-            told = asker.answer(words, "bin", {"bin": i, **sample.parameters}, (0.0, 1.0), _IN_NO_BIN)
-            bins[name] = replace(told, charged=answer.charged, charged_information=answer.charged_information)
+        words = readable(parse(x, asker.schema))
+        names = [f"[{number(a)}, {number(b)}{']' if i == last else ')'}" for i, (a, b) in enumerate(pairs)]
+        asked = [
+            stated_as(
+                f"share of rows with {words} in {name}{of}",
+                "bin",
+                {"bin": i, **sample.parameters},
+                (0.0, 1.0),
+                _IN_NO_BIN,
+            )
+            for i, name in enumerate(names)
+        ]
+        bins = dict(zip(names, asker.answers(asked, [reply.charged for reply in asker.replies]), strict=True))
         return Measures(self.text(asker.schema), bins)
 
 

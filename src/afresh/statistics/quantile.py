@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from afresh import checks
 from afresh.errors import BudgetExhausted
 from afresh.results.answer import Answer
-from afresh.results.reading import Number
 from afresh.results.rules import QuantileSearch
 from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, grouped, variable, where_text
 
@@ -71,6 +70,6 @@ class Quantile(OfRows):
                     raise
                 break
             points.append(point)
-            search.note(point, Number(share.value, share.low, share.high))
+            search.note(point, share)
         parameters = {"level": float(self.level), "bounds": list(x.bounds), "points": points, **sample.parameters}
         return asker.answer(text, "quantile", parameters, x.bounds, sample.about_missing)

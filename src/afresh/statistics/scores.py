@@ -19,11 +19,12 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.losses import Brier, ZeroOne
 from afresh.models.vectors import Rows, Values
+from afresh.queries.asked import Asked
 from afresh.results.answer import Answer
 from afresh.statistics.base import Asker
 
 if TYPE_CHECKING:
-    from afresh.models.holdout import Holdout
+    from afresh.models.labelled import LabelledRows
 
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
@@ -45,7 +46,7 @@ class ModelStatistic(Protocol):
         """The most answers it costs; what was asked before is free."""
         ...
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """Ask for its means and put them together."""
         ...
 
@@ -54,25 +55,26 @@ class ModelStatistic(Protocol):
 class _Cells:
     """Means over rows of a model's predictions and the labels' being positive."""
 
-    holdout: Holdout
+    rows: LabelledRows
     model: Any
     name: str | None
+    analyst: str
     positive: Any
     probabilities: bool = False
 
     def __post_init__(self) -> None:
-        classes = self.holdout._labels.classes
+        classes = self.rows.labels.classes
         if self.positive is None and len(classes) != 2:
             raise InvalidArgument(f"there are {len(classes)} classes; say which is positive with positive=.")
         self.code = 1 if self.positive is None else checks.place("positive", self.positive, classes)
         loss = Brier() if self.probabilities else ZeroOne()
         names = None if self.name is None else [self.name]
-        (self.predicted,) = self.holdout._predict([self.model], names, loss)
-        self.asker = Asker(self.holdout.guard)
+        (self.predicted,) = self.rows.predict([self.model], names, loss)
+        self.asker = Asker(self.rows.desk, self.analyst)
 
     @property
     def _missing(self) -> str:
-        return _INVALID if self.holdout.visibility == "hidden" else _MISSING
+        return _INVALID if self.rows.visibility == "hidden" else _MISSING
 
     def _values(self) -> NDArray[Any]:
         """Predicted classes, or probabilities of the positive one; not positive where there is no prediction."""
@@ -85,25 +87,34 @@ class _Cells:
             return values
         return np.where(invalid, values.dtype.type(0 if self.probabilities or self.code else 1), values)
 
-    def ask(self, cells: Sequence[_Cell], binary: bool) -> list[Answer]:
-        """The answers of named functions of (prediction, whether the label is positive), one answer each."""
-        from afresh.guard.evaluate import VectorAsked
-
-        code, codes, values = self.code, self.holdout._labels.codes, functools.cache(self._values)
+    def ask(self, cells: Sequence[_Cell], binary: bool) -> None:
+        """The means of named functions of (prediction, whether the label is positive), one answer each."""
+        code, codes, values = self.code, self.rows.labels.codes, functools.cache(self._values)
 
         def of(function: _Function) -> Callable[[Rows], Values]:
-            return lambda rows: function(values()[rows], codes[rows] == code)
+            return lambda part: function(values()[part], codes[part] == code)
 
         queries = [
-            self.holdout._query(
+            self.rows.question(
                 f"{words} of {self.predicted.name}", ["cell", words, code, self.predicted.digest], of(f), binary=binary
             )
             for words, f in cells
         ]
-        return self.asker.ask_prepared([VectorAsked((q,), "the mean of this", self._missing) for q in queries])
+        self.asker.ask_parts(
+            [
+                Asked(
+                    queries=(each,),
+                    question=each.text,
+                    bounds=each.bounds,
+                    about_value="the mean of this",
+                    about_missing=self._missing,
+                )
+                for each in queries
+            ]
+        )
 
     def answer(self, words: str, rule: str, parameters: dict[str, Any] | None = None) -> Answer:
-        name = self.holdout._words(f"{words} of {self.predicted.name}")
+        name = self.rows.words(f"{words} of {self.predicted.name}")
         return self.asker.answer(name, rule, parameters or {}, (0.0, 1.0), self._missing)
 
 
@@ -114,9 +125,9 @@ class Precision:
     positive: Any = None
     price = 2
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """True positives to false positives."""
-        cells = _Cells(holdout, model, name, self.positive)
+        cells = _Cells(rows, model, name, analyst, self.positive)
         cells.ask([_true_positives(cells.code), _false_positives(cells.code)], True)
         return cells.answer("precision", "ratio")
 
@@ -128,9 +139,9 @@ class Recall:
     positive: Any = None
     price = 2
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """True positives to false negatives."""
-        cells = _Cells(holdout, model, name, self.positive)
+        cells = _Cells(rows, model, name, analyst, self.positive)
         cells.ask([_true_positives(cells.code), _false_negatives(cells.code)], True)
         return cells.answer("recall", "ratio")
 
@@ -142,9 +153,9 @@ class F1:
     positive: Any = None
     price = 2
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """True positives, and all that is positive in one way but not in the other."""
-        cells = _Cells(holdout, model, name, self.positive)
+        cells = _Cells(rows, model, name, analyst, self.positive)
         code = cells.code
         wrong = ("positive in prediction or in truth, not both", lambda p, y: (p == code) != y)
         cells.ask([_true_positives(code), wrong], True)
@@ -183,9 +194,9 @@ class CalibrationError:
         """Two answers a bin."""
         return 2 * (len(self.edges) + 1)
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """Add up what every bin is off."""
-        cells = _Cells(holdout, model, name, self.positive, probabilities=True)
+        cells = _Cells(rows, model, name, analyst, self.positive, probabilities=True)
         bounds = [0.0, *self.edges, 1.0]
         wanted = []
         for i, (a, b) in enumerate(itertools.pairwise(bounds)):
@@ -224,9 +235,9 @@ class AUC:
         """Four answers a threshold."""
         return 4 * len(self.thresholds)
 
-    def measure_model(self, holdout: Holdout, model: Any, name: str | None = None) -> Answer:
+    def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
         """Rates, then the two staircases."""
-        cells = _Cells(holdout, model, name, self.positive, probabilities=True)
+        cells = _Cells(rows, model, name, analyst, self.positive, probabilities=True)
         wanted: list[Any] = []
         for cut in self.thresholds:
             wanted += [

@@ -64,10 +64,7 @@ def _ask_around_means(asker: Asker, sample: Sample, around: Callable[[list[_Colu
         where=sample.group,
         later=[question["expression"] for question in later],
     )
-    columns = [
-        _Column(x, Centre(x.bounds, Number(mean.value, mean.low, mean.high)))
-        for x, mean in zip(given, means, strict=True)
-    ]
+    columns = [_Column(x, Centre(x.bounds, mean)) for x, mean in zip(given, means, strict=True)]
     asker.ask(around(columns), where=sample.group)
 
 

@@ -1,0 +1,113 @@
+"""What a question would cost, found out without touching a row."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from afresh.errors import InvalidArgument
+from afresh.queries.text import number
+from afresh.results import show
+from afresh.results.answer import Interval, answers_in_words
+from afresh.results.price import Price
+from afresh.results.rules import within_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from afresh.guard.desk import Desk
+    from afresh.ledger.base import Question
+    from afresh.queries.asked import Asked
+    from afresh.statistics.base import Statistic
+
+
+def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0) -> Price:
+    """Of a question that was checked."""
+    desk.scope.check(asked.queries)
+    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    new, left = _new_questions(desk, asked), desk.left(analyst)
+    charge = sum(each.charge for each in new)
+    width = _expected_half_width(desk, asked, mean, share)
+    over = "" if len(asked.queries) == 1 else f", over {show.percent(share)} of the rows"
+    expected = f" Expect about ±{show.width(width)} at a mean of {mean:g}{over}." if new else ""
+    return Price(
+        question=asked.text,
+        answers=len(new),
+        charge=charge,
+        half_width=width,
+        mean=mean,
+        left=left,
+        words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
+    )
+
+
+def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
+    """Of a statistic; what was asked before is free, so it may cost less."""
+    schema, left = desk.engine.schema, desk.left(analyst)
+    answers = statistic.cost(schema)
+    charge = answers * desk.plan.charge
+    return Price(
+        question=statistic.text(schema),
+        answers=answers,
+        charge=charge,
+        half_width=None,
+        mean=None,
+        left=left,
+        words=_in_words(desk, answers, charge, left, "at most "),
+    )
+
+
+def _new_questions(desk: Desk, asked: Asked) -> list[Question]:
+    """Those of its queries that were not answered before, at least as precisely."""
+    paid: dict[str, float] = {}
+    for entry in desk.ledger.entries(desk.terms):
+        paid[entry.digest] = min(entry.coarseness, paid.get(entry.digest, math.inf))
+    return [each for each in desk.questions([asked]) if each.coarseness < paid.get(each.digest, math.inf)]
+
+
+def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> float:
+    """How many questions like these can still be paid."""
+    spent = desk.spent(analyst)
+    return min((spent.affordable(each.charge, each.row_charge) for each in questions), default=math.inf)
+
+
+def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float) -> float:
+    """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
+    mechanism = desk.plan.at(desk.coarseness(asked.precision))
+    released = desk.ledger.released(desk.terms)
+    low, high = asked.bounds
+
+    def around(unit: float) -> Interval:
+        reach = mechanism.present_half_width(unit, released)
+        return Interval(max(unit - reach, 0.0), min(unit + reach, 1.0))
+
+    unit = (mean - low) / (high - low)
+    if len(asked.queries) == 1:
+        return mechanism.present_half_width(unit, released) * (high - low)
+    return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
+
+
+def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
+    """A number within the bounds of a question; their middle if nobody says it."""
+    low, high = bounds
+    if mean is None:
+        return low / 2 + high / 2
+    if isinstance(mean, bool) or not (isinstance(mean, Real) and low <= float(mean) <= high):
+        raise InvalidArgument(f"mean = {mean!r}, must lie within the bounds ({number(low)}, {number(high)})")
+    return float(mean)
+
+
+def _check_share(share: float) -> float:
+    """A part of the rows."""
+    if isinstance(share, bool) or not (isinstance(share, Real) and 0 < float(share) <= 1):
+        raise InvalidArgument(f"share = {share!r}, must be the part of the rows to expect, above 0 and at most 1")
+    return float(share)
+
+
+def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = "", *, short: bool = False) -> str:
+    if not answers:
+        return "Free: it was asked before."
+    nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
+    enough = ", which is not enough" if short else ""
+    return f"Costs {most}{answers_in_words(answers)}{nats}; {left:,} left{enough}."

@@ -1,0 +1,122 @@
+"""The rows of a desk with a label: what a model says of them becomes questions."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from afresh.errors import InvalidArgument
+from afresh.losses import Custom, settle
+from afresh.models import hidden
+from afresh.models.labels import Labels, check_predictions
+from afresh.models.predictions import Predicted, is_model, listed, run
+from afresh.models.vectors import Rows, Values, VectorQuery, keyed_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from afresh.guard.desk import Desk
+    from afresh.guard.scope import Features
+    from afresh.losses import Loss
+
+
+class LabelledRows:
+    """Rows whose labels stay hidden, and their features too if `visibility` says so."""
+
+    def __init__(
+        self, desk: Desk, label: str, labels: Labels, order: str, visibility: Features, features: Any = None
+    ) -> None:
+        """`order` is a secret digest of the rows' order; features that are not given are read when they are needed."""
+        self.desk, self.label, self.labels, self.order, self.visibility = desk, label, labels, order, visibility
+        self._given = features
+
+    def settle(self, loss: Loss) -> Loss:
+        """The loss as it is now; found wanting before anything is paid."""
+        return settle(loss, self.labels)
+
+    def classes(self, loss: Loss) -> tuple[Any, ...]:
+        """Those that a loss of classes or probabilities is about."""
+        return () if loss.kind == "numbers" else self.labels.classes
+
+    @property
+    def features(self) -> Any:
+        """What models predict from, if it is public."""
+        if self.visibility == "hidden":
+            raise InvalidArgument(
+                "the features of this holdout are hidden; pass models, or functions of the features, to score."
+            )
+        return self._features
+
+    @cached_property
+    def _features(self) -> Any:
+        from afresh.engines.embedded.rowwise import read_features
+
+        return read_features(self.desk.engine, self.label) if self._given is None else self._given
+
+    def predict(
+        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+    ) -> list[Predicted]:
+        """The predictions of models. What is wrong with them is told before anything is charged."""
+        self.desk.check_open()
+        models, names = listed(models, names)
+        given = [None] * len(models) if names is None else names
+        if self.visibility == "hidden":
+            return [self._submit(model, name, loss) for model, name in zip(models, given, strict=True)]
+        found = self.features if features is None and any(map(is_model, models)) else features
+        return [self._predictions(model, name, loss, found) for model, name in zip(models, given, strict=True)]
+
+    def _predictions(self, model: Any, name: str | None, loss: Loss, features: Any) -> Predicted:
+        """Public features: a model is the predictions it makes, and an error may quote them."""
+        kind, predictions = "predictions", model
+        if is_model(model):
+            kind, predictions = run(model, loss, self.classes(loss), features)
+        values = check_predictions(predictions, loss.kind, self.labels)
+        if predictions is not model:
+            values = values.copy()  # the next model may write into the array that this one returned
+        digest = self._digest("predictions", *self._public(loss), self.order, arrays=[values])
+        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: (values, None))
+
+    def _submit(self, model: Any, name: str | None, loss: Loss) -> Predicted:
+        """Hidden features: a model is its name and what it says of made-up rows. It is run when it was paid for.
+
+        Were it known by its predictions, a free repeat would tell that two models agree on all rows.
+        """
+        if not is_model(model) or isinstance(model, type):
+            raise InvalidArgument(
+                "the features are hidden, so nobody can have made predictions for them; pass a fitted model, or a "
+                "function of the features, for the guard to run."
+            )
+        classes, features = self.classes(loss), self._features
+        said = hidden.try_out(model, loss, classes, features)
+        nonce = [] if name is not None else [secrets.token_hex(16)]
+        digest = self._digest("model", *self._public(loss), name, *nonce, said)
+        kind = getattr(model, "__name__", type(model).__name__)
+        return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: hidden.predict(model, loss, classes, features))
+
+    def _public(self, loss: Loss) -> list[Any]:
+        return [self.label, loss.kind, [repr(each) for each in self.classes(loss)]]
+
+    def words(self, text: str) -> str:
+        """What is asked, and over what it is a mean."""
+        return text + (" on these rows' features" if self.visibility == "public" else "")
+
+    def question(
+        self,
+        text: str,
+        parts: Sequence[Any],
+        values: Callable[[Rows], Values],
+        *,
+        binary: bool = False,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        loss: Loss | None = None,
+    ) -> VectorQuery:
+        """A question about one number a row, known by JSON-ready parts."""
+        alone = isinstance(loss, Custom)  # somebody else's function, which may not expect threads
+        return VectorQuery(
+            self._digest(*parts), self.words(text), values, binary=binary, bounds=bounds, one_thread=alone
+        )
+
+    def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:
+        return keyed_digest(self.desk.terms.seed, parts, arrays)

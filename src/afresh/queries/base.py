@@ -1,0 +1,49 @@
+"""What every kind of question is to the desk that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.moments import Moments
+
+
+class RowQuestion(Protocol):
+    """A row function psi into [0, 1] of guarantees.md, section 0: an SQL or Ibis expression, a model's losses, ..."""
+
+    @property
+    def digest(self) -> str:
+        """Its name: two questions with one digest are one question."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What it means, readable."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The scale on which its answer is told."""
+        ...
+
+    @property
+    def missing(self) -> float | None:
+        """What rows without a value count as."""
+        ...
+
+    @property
+    def binary(self) -> bool:
+        """Whether psi can only be 0 or 1."""
+        ...
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """The columns it reads; None if it is a function of the label and of predictions."""
+        ...
+
+    @staticmethod
+    def moments_of(engine: Engine, questions: Sequence[Any], blocks: Sequence[int] | None) -> list[Moments]:
+        """The moments of questions of this kind, each of its own block of rows if `blocks` says so."""
+        ...
