@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from afresh import errors
 from afresh.guard.guard import Guard
 from afresh.guard.open import open
-from afresh.models.holdout import Holdout
-from afresh.models.open import holdout
 from afresh.planning.plan import Plan, plan
 from afresh.results.answer import Answer, Budget, Interval
 from afresh.results.transcript import Transcript
@@ -18,7 +16,9 @@ from afresh.theory.information import correct_pvalue
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import losses, statistics
+    from afresh import integrations, lab, losses, receipts, statistics
+    from afresh.models.holdout import Holdout
+    from afresh.models.open import holdout
 
 __all__ = [
     "Answer",
@@ -32,17 +32,26 @@ __all__ = [
     "correct_pvalue",
     "errors",
     "holdout",
+    "integrations",
+    "lab",
     "losses",
     "open",
     "plan",
+    "receipts",
     "statistics",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`afresh.losses` and `afresh.statistics` are imported when they are used, as many never use them."""
-    if name in ("losses", "statistics"):
-        from importlib import import_module
+_ROOMS = ("integrations", "lab", "losses", "receipts", "statistics")
+_MODELS = {"Holdout": "afresh.models.holdout", "holdout": "afresh.models.open"}
 
+
+def __getattr__(name: str) -> Any:
+    """Rooms that many never enter are imported when they are used, so that `import afresh` is fast."""
+    from importlib import import_module
+
+    if name in _ROOMS:
         return import_module(f"afresh.{name}")
+    if name in _MODELS:
+        return getattr(import_module(_MODELS[name]), name)
     raise AttributeError(f"module 'afresh' has no attribute {name!r}")

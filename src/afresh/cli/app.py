@@ -215,7 +215,7 @@ def ask(
     def checked(engine: Engine) -> None:  # a mistake must not fix a plan
         asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess))
 
-    if guess is not None and method in MECHANISMS and not MECHANISMS[method].checks_guesses:
+    if guess and method and method in MECHANISMS and not MECHANISMS[method].checks_guesses:
         raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
