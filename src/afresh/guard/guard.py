@@ -72,23 +72,33 @@ class Guard(show.Shown):
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
     ) -> Answer:
-        """The mean of a row expression, in SQL or as an Ibis expression, with an interval that holds.
-
-        A condition gives the share of rows that satisfy it; a number is clipped to `bounds`, row by row, which may be
-        left out where they follow from the expression (CASE WHEN a THEN 5 ELSE 0 END). `where` asks for the mean within
-        the rows that satisfy it. A question asked before is free.
-
-        Rows where a number is NULL, NaN or infinite are left out, as by AVG in SQL or mean() in pandas; with `missing`
-        they count as that number. Of a condition NULL counts as false, with missing=1 as true.
+        """The mean of a row expression, with an interval that holds. A question asked before is free.
 
         A mean over some of the rows, because of `where` or of values that may be missing, is made of two answers, and
         both are charged; `missing` keeps it at one, as does a number that always has a value (coalesce(x, 0), CASE with
         an ELSE). `price` says it before.
 
-        `precision` is a half-width, in the answer's units, that is enough: the answer then has more noise and a lower
-        charge. Of a mean over some of the rows it is meant for the two charged answers, as parts of all rows. `guess`,
-        with method="guess-and-check" only, is a value and a half-width of your own, from training data for example: if
-        the rows that check agree, they are the answer, and if not you get a coarser one.
+        Args:
+            expression: In SQL, or an Ibis expression. A condition gives the share of rows that satisfy it.
+            bounds: What a number is clipped to, row by row; may be left out where it follows from the expression (CASE
+                WHEN a THEN 5 ELSE 0 END). Choose it without looking at the data.
+            where: Asks for the mean within the rows that satisfy this condition.
+            missing: What rows count as where a number is NULL, NaN or infinite; without it they are left out, as by AVG
+                in SQL or mean() in pandas. Of a condition NULL counts as false, with missing=1 as true.
+            precision: A half-width that is enough, in the answer's units, for more noise and a lower charge. Of a mean
+                over some of the rows it is meant for the two charged answers, as parts of all rows.
+            guess: A value and a half-width of your own, from training data for example, with a method that checks
+                guesses: if the rows that check agree, they are the answer, and if not you get a coarser one.
+
+        Returns:
+            The value, its interval, what it covers, and what it cost.
+
+        Raises:
+            QueryError: The question cannot be asked of these columns; nothing was charged.
+            InvalidArgument: Another argument is wrong; nothing was charged.
+            BudgetExhausted: It costs more than is left; nothing was charged.
+            DataChanged: The rows are no longer those that were opened; nothing was charged.
+            EngineError: The engine failed. It is paid for, and completed when it is asked again.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         return self.ask_many([{"expression": expression, **arguments}])[0]
@@ -107,8 +117,22 @@ class Guard(show.Shown):
     ) -> Price:
         """What `ask` would charge for the same arguments, and the half-width to expect. Free, and touches no row.
 
-        The half-width is that of an answer that reads `mean` (default: the middle of the bounds) and, of a mean over
-        some of the rows, where these are a `share` of all. It takes a statistic as well; these cost at most so much.
+        Args:
+            expression: As in `ask`; or a statistic, which costs at most so much.
+            bounds: As in `ask`.
+            where: As in `ask`.
+            missing: As in `ask`.
+            precision: As in `ask`.
+            guess: As in `ask`.
+            mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
+            share: Of a mean over some of the rows, what part of all rows these are expected to be.
+
+        Returns:
+            The price in answers and in nats, and the half-width to expect.
+
+        Raises:
+            QueryError: The question cannot be asked of these columns.
+            InvalidArgument: Another argument is wrong.
         """
         from afresh.guard.pricing import price_of_question, price_of_statistic
         from afresh.queries.asked import make_asked
@@ -121,7 +145,18 @@ class Guard(show.Shown):
         return price_of_question(self.desk, self.analyst, asked, mean, share)
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
-        """Answer a list in one scan: expressions, or mappings of `ask`'s arguments. All are charged, or none."""
+        """Answer a list of questions in one scan. All are charged, or none.
+
+        Args:
+            questions: Expressions, or mappings of `ask`'s arguments.
+
+        Returns:
+            Their answers, in the same order.
+
+        Raises:
+            QueryError: One of them cannot be asked; nothing was charged.
+            BudgetExhausted: Together they cost more than is left; nothing was charged.
+        """
         from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
 
         self.desk.check_open()
@@ -141,7 +176,18 @@ class Guard(show.Shown):
         return [self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst)]
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
-        """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers."""
+        """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
+
+        Args:
+            statistic: One of `afresh.statistics` that needs no model.
+
+        Returns:
+            Its answer, or several with names.
+
+        Raises:
+            QueryError: It cannot be measured of these columns; nothing was charged.
+            BudgetExhausted: It costs more than is left; nothing was charged.
+        """
         from afresh.statistics.base import Asker
 
         self.desk.check_open()
@@ -163,14 +209,25 @@ class Guard(show.Shown):
     ) -> Budget:
         """Record what was revealed about the rows outside of this guard, so that later intervals stay honest.
 
-        `revealed` says in words what it was. One of the others says how it was protected: `kl`, a KL stability
-        (nats, between datasets that differ in one row), `zcdp`, a rho of zero-concentrated differential privacy,
-        `pure_dp`, an epsilon of pure differential privacy, `noise_sd`, the standard deviation of Gaussian noise on a
-        published mean of values in [0, 1], `study`, the receipt of another guard over some of the rows that is finished
-        (a document or its file). `rows` says how many of the rows were used, if not all, and `count` how many such
-        releases there were. The same words and numbers again are not charged again.
+        One of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` says how it was protected; which of them a method admits,
+        its error says. The same words and numbers again are not charged again.
 
-        `calibrated` admits all of these, `stabilized` only noise_sd, the others none.
+        Args:
+            revealed: In words, what it was.
+            kl: A KL stability, in nats, between datasets that differ in one row.
+            zcdp: A rho of zero-concentrated differential privacy.
+            pure_dp: An epsilon of pure differential privacy.
+            noise_sd: The standard deviation of Gaussian noise on a published mean of values in [0, 1].
+            study: The receipt of another guard over some of the rows that is finished: a document or its file.
+            rows: How many of the rows were used, if not all.
+            count: How many such releases there were.
+
+        Returns:
+            What is left.
+
+        Raises:
+            InvalidArgument: The method admits no such charge, or a number is none.
+            BudgetExhausted: It costs more than is left; nothing was recorded.
         """
         self.desk.check_open()
         checks.text("revealed", revealed, "words that say what was revealed, for the record")
@@ -189,6 +246,15 @@ class Guard(show.Shown):
 
         A later division replaces it, within the whole and what everybody has spent. Names are taken on trust: whoever
         can write the ledger can ask under any name. The guarantee stays the whole's: all intervals hold at once.
+
+        Args:
+            shares: Names, and how many answers each may have.
+
+        Returns:
+            What is left.
+
+        Raises:
+            InvalidArgument: The shares add up to more than the whole, or to less than somebody has spent.
         """
         self.desk.check_open()
         if not isinstance(shares, Mapping):

@@ -45,32 +45,45 @@ def open(  # the name a newcomer expects: afresh.open
     simulation_seed: int | None = None,
     made_up: bool = False,
 ) -> Guard:
-    """Put a guard before a dataset: a Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table, a database.
+    """Put a guard before a dataset.
 
-    Tables of Postgres ("postgresql://user@host/database" and `table`) and of Spark (a DataFrame, or a session and
-    `table`) are read where they are, and may not change while they are open.
+    The guarantee needs rows that are independent draws from one population: duplicated or clustered rows void it. So
+    does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
 
-    The plan is `questions` (default 100), `confidence` (default 0.95), `method` (default: the narrowest) and `answers`,
-    how many answers there may be if some are asked with a coarser `precision` (default: as many as questions). Until
-    the first answer the plan can be changed by opening the data again; the first answer fixes it for good. Later
-    openings of the same content, under whatever name or encoding, find it in the ledger: they may leave these arguments
-    out, and are refused if they say otherwise. A plan whose intervals would be wider than ±0.25 is refused unless
-    `allow_wide`.
+    Until the first answer the plan (`questions`, `confidence`, `method`, `answers`) can be changed by opening the data
+    again; the first answer fixes it for good. Later openings of the same content, under whatever name or encoding, find
+    it in the ledger: they may leave these arguments out, and are refused if they say otherwise.
 
-    The guarantee needs rows that are independent draws from one population: duplicated or clustered rows
-    void it. So does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
+    Args:
+        data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
+            ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which is
+            read where it is and may not change while it is open.
+        questions: How many answers the data may ever give (default 100).
+        confidence: The probability with which all intervals hold at once (default 0.95).
+        ledger: The path of a file, or a postgresql:// address for several machines on one budget.
+        method: How answers are made (default: the narrowest promise).
+        answers: How many answers there may be if some are asked with a coarser `precision` (default: as many as
+            questions).
+        table: The table of a DuckDB file that holds several, or of a database.
+        analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
+            name).
+        must_exist: Refuses data that were never opened before, instead of making a plan for them.
+        allow_wide: Accepts a plan whose intervals would be wider than ±0.25.
+        new_rows: Words that say why rows that share a telling column with data this ledger knows are other rows. Without
+            them such data are refused, because they look like the same rows, edited: a column renamed, added, dropped
+            or cast, a few cells changed. The words are recorded and shown in receipts.
+        simulation_seed: Makes the noise predictable: the answers promise nothing and say so, and no ledger is kept.
+        made_up: Says that these rows, which are in memory, guard no secret, as a simulation needs.
 
-    `ledger` is the path of a file, or a postgresql:// address for several machines on one budget. `table` names the
-    table of a DuckDB file that holds several, or of a database. `analyst` says who asks, for the record and for shares
-    of a divided budget (default: $AFRESH_ANALYST, or this user's name). `must_exist` refuses data that were never
-    opened before, instead of fixing a plan for them.
+    Returns:
+        A guard. It is a context manager; closing it loses nothing.
 
-    Data that share a telling column with data this ledger knows are refused, because they look like the same rows,
-    edited: a column renamed, added, dropped or cast, a few cells changed. If they are other rows, `new_rows` says in
-    words what makes them so; the words are recorded and shown in receipts.
-
-    `simulation_seed` makes the noise predictable: the answers promise nothing and say so, and no ledger is kept. So
-    it needs rows that guard no secret: data in memory that you say are `made_up`, never a file or a database's table.
+    Raises:
+        DataError: The data cannot be read or have too few rows.
+        InvalidArgument: An argument is wrong, or the plan would be too wide to learn anything from.
+        PlanMismatch: Another plan is in force for these rows.
+        SameRows: They look like rows that this ledger knows.
+        LedgerError: The ledger cannot be used.
     """
     opening = check_opening(
         data,

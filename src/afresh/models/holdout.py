@@ -78,13 +78,23 @@ class Holdout(show.Shown):
     def score(self, model: Any, *, name: str | None = None, loss: Any = None, precision: float | None = None) -> Answer:
         """The mean loss of a model, or of predictions, with an interval that holds: 1 answer, free if asked before.
 
-        A model has `predict` (or `predict_proba`, for losses of probabilities), or is a function of the features.
-        Predictions are one for each row, in the rows' order. `name` is what to call it in the record. `precision` is a
-        half-width that is enough, in units of the loss; the answer then costs less (see `Guard.ask`).
-
         With public features the same predictions are the same question. With hidden ones only models are taken, and
         one is known by its `name` and what it says of made-up rows, never by its predictions: without a name every
         call is charged; one name, one model. A row on which it fails has the largest loss.
+
+        Args:
+            model: Something with `predict` (or `predict_proba`, for losses of probabilities), a function of the
+                features, or predictions, one for each row in the rows' order.
+            name: What to call it in the record.
+            loss: What to average instead of the holdout's own loss.
+            precision: A half-width that is enough, in units of the loss; the answer then costs less.
+
+        Returns:
+            The mean loss and its interval; the smaller the better.
+
+        Raises:
+            InvalidArgument: The predictions do not suit the loss; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
         """
         return self.score_many([model], names=None if name is None else [name], loss=loss, precision=precision)[0]
 
@@ -96,7 +106,21 @@ class Holdout(show.Shown):
         loss: Any = None,
         precision: float | None = None,
     ) -> list[Answer]:
-        """The mean losses of several models, 1 answer each. All are charged, or none."""
+        """The mean losses of several models, 1 answer each. All are charged, or none.
+
+        Args:
+            models: As in `score`, one after the other.
+            names: What to call them in the record.
+            loss: What to average instead of the holdout's own loss.
+            precision: A half-width that is enough, in units of the loss; answers then cost less.
+
+        Returns:
+            Their answers, in the same order.
+
+        Raises:
+            InvalidArgument: Some predictions do not suit the loss; nothing was charged.
+            BudgetExhausted: Together they cost more than is left; nothing was charged.
+        """
         used = self.settled(loss)
         return score(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst, precision)
 
@@ -114,9 +138,23 @@ class Holdout(show.Shown):
         With public features, two models that make the same predictions are said to be identical on these rows: no
         interval and no charge. With hidden ones nothing says so; they are compared like any others.
 
-        Models that seldom disagree are told apart much better than by two scores. `precision` is a half-width of the
-        difference, in units of the loss, that is enough, at a lower charge: promised for models that disagree on every
-        row, as the charge must not depend on how often they do; `resolution` tells what it means for others.
+        Models that seldom disagree are told apart much better than by two scores.
+
+        Args:
+            a: A model or predictions, as in `score`.
+            b: Another.
+            names: What to call them in the record.
+            loss: What to average instead of the holdout's own loss.
+            precision: A half-width of the difference that is enough, in units of the loss, at a lower charge: promised
+                for models that disagree on every row, as the charge must not depend on how often they do; `resolution`
+                tells what it means for others.
+
+        Returns:
+            The difference of their mean losses, A minus B, with its interval and a verdict.
+
+        Raises:
+            InvalidArgument: Some predictions do not suit the loss; nothing was charged.
+            BudgetExhausted: It costs more than is left; nothing was charged.
         """
         used = self.settled(loss)
         first, second = self.labelled.predict([a, b], names, used)
@@ -126,18 +164,51 @@ class Holdout(show.Shown):
         """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
 
         One answer a model is its score; two more compare it with the one that scores best.
+
+        Args:
+            models: As in `score`, at least two.
+            names: What to call them in the record.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            The models in order, each with the best and the worst place it may have.
+
+        Raises:
+            InvalidArgument: There are fewer than two, or two of one name; nothing was charged.
+            BudgetExhausted: Their scores cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
         return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
-        """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers."""
+        """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers.
+
+        Args:
+            statistic: One of `afresh.statistics` that needs a model.
+            model: As in `score`.
+            name: What to call it in the record.
+
+        Returns:
+            Its value and interval.
+
+        Raises:
+            InvalidArgument: The statistic does not suit the labels; nothing was charged.
+            BudgetExhausted: It costs more than is left; nothing was charged.
+        """
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
             raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
         return statistic.measure_model(self.labelled, model, name, self.guard.analyst)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
-        """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free."""
+        """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free.
+
+        Args:
+            disagreement: A share of rows.
+            precision: As in `compare`.
+
+        Returns:
+            A half-width, in units of the loss.
+        """
         disagreement = checks.share("disagreement", disagreement, ", a share of rows")
         low, high = self.loss.bounds
         coarseness = coarseness_of(self.guard.desk, self.loss, precision)

@@ -43,21 +43,44 @@ def holdout(
 ) -> Holdout:
     """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
 
-    X is an array with a row a case (its columns are called x0, x1, ...) or a frame; data are whatever `afresh.open`
-    takes. The arguments from `questions` on are those of `afresh.open`: plan, ledger and budget are the guard's, and
-    `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as a score.
-
-    `features` says who knows the rows' features. "public" (default): the analyst may. Every answer then speaks of
-    *these rows' features*, whatever predictions are made from them: the mean loss if the labels of these rows were
-    drawn anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
-    nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is charged
-    even if it predicts what another does, and no error tells of a row. Answers speak of the population.
-
-    `loss` is what scores average, see `afresh.losses`. `classes` says which classes there are; left out, they are the
-    different labels, which become public by that: leave it out only where they are no secret.
+    Plan, ledger and budget are the guard's: `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as
+    a score.
 
     One process hides nothing from the code it runs: a model's `predict` can find the labels in the frames of its
     callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
+
+    Args:
+        data: X, an array with a row a case (its columns are called x0, x1, ...) or a frame; or whatever `afresh.open`
+            takes, with a column of labels; or a guard.
+        y: The labels of X.
+        label: The column of labels.
+        loss: What scores average, see `afresh.losses`.
+        classes: Which classes there are; left out, they are the different labels, which become public by that: leave it
+            out only where they are no secret.
+        features: Who knows the rows' features. "public": the analyst may. Every answer then speaks of *these rows'
+            features*, whatever predictions are made from them: the mean loss if the labels of these rows were drawn
+            anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
+            nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is
+            charged even if it predicts what another does, and no error tells of a row. Answers speak of the population.
+        questions: As in `afresh.open`, like all that follow.
+        confidence: As in `afresh.open`.
+        ledger: As in `afresh.open`.
+        method: As in `afresh.open`.
+        answers: As in `afresh.open`.
+        analyst: As in `afresh.open`.
+        must_exist: As in `afresh.open`.
+        allow_wide: As in `afresh.open`.
+        new_rows: As in `afresh.open`.
+        simulation_seed: As in `afresh.open`.
+        made_up: As in `afresh.open`.
+
+    Returns:
+        A holdout. It is a context manager; closing it loses nothing.
+
+    Raises:
+        InvalidArgument: An argument is wrong, or the loss does not suit the labels; no plan was fixed.
+        DataError: The data cannot be read, or their rows have no order.
+        PlanMismatch: Another plan is in force for these rows.
     """
     from afresh.engines.embedded.rowwise import read_no_rows
     from afresh.guard.open import check_made_up, check_opening, open_desk, opened_engine
