@@ -56,8 +56,8 @@ def open(  # the name a newcomer expects: afresh.open
 
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
-            ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which is
-            read where it is and may not change while it is open.
+            ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
+            is read where it is and may not change while it is open.
         questions: How many answers the data may ever give (default 100).
         confidence: The probability with which all intervals hold at once (default 0.95).
         ledger: The path of a file, or a postgresql:// address for several machines on one budget.
@@ -69,9 +69,9 @@ def open(  # the name a newcomer expects: afresh.open
             name).
         must_exist: Refuses data that were never opened before, instead of making a plan for them.
         allow_wide: Accepts a plan whose intervals would be wider than ±0.25.
-        new_rows: Words that say why rows that share a telling column with data this ledger knows are other rows. Without
-            them such data are refused, because they look like the same rows, edited: a column renamed, added, dropped
-            or cast, a few cells changed. The words are recorded and shown in receipts.
+        new_rows: Words that say why rows that share a telling column with data this ledger knows are other rows.
+            Without them such data are refused, because they look like the same rows, edited: a column renamed, added,
+            dropped or cast, a few cells changed. The words are recorded and shown in receipts.
         simulation_seed: Makes the noise predictable: the answers promise nothing and say so, and no ledger is kept.
         made_up: Says that these rows, which are in memory, guard no secret, as a simulation needs.
 
