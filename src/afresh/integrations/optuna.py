@@ -52,7 +52,14 @@ class GuardedObjective:
         loss: Any = None,
         precision: float | None = None,
     ) -> None:
-        """`loss` and `precision` are those of `Holdout.score`."""
+        """Check what was passed.
+
+        Args:
+            holdout: What `afresh.holdout` makes.
+            build: A function of a trial, as above.
+            loss: As in `Holdout.score`.
+            precision: As in `Holdout.score`.
+        """
         if not callable(build):
             raise InvalidArgument(f"build == {build!r}, must be a function of a trial.")
         self.holdout, self.build = check_holdout(holdout), build
@@ -99,16 +106,39 @@ class GuardedObjective:
 
     @staticmethod
     def cannot_be_better(study: optuna.Study, answer: Answer) -> bool:
-        """Whether the interval of an answer lies above that of some complete trial."""
+        """Whether the interval of an answer lies above that of some complete trial.
+
+        Args:
+            study: The study so far.
+            answer: What was released of a model.
+
+        Returns:
+            True if that model is worse, as surely as all intervals hold.
+        """
         return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        """A callback: stop once nothing is left, before another model is built for nothing."""
+        """A callback: stop once nothing is left, before another model is built for nothing.
+
+        Args:
+            study: Which to stop.
+            trial: The one that just ended; not looked at.
+        """
         if self.holdout.budget.left == 0:
             study.stop()
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
-        """Value, interval, parameters and number of the best trial, and which trials may be as good."""
+        """Value, interval, parameters and number of the best trial, and which trials may be as good.
+
+        Args:
+            study: A study that was run with this objective.
+
+        Returns:
+            `number`, `params`, `value`, `low`, `high`, `confidence`, and `not_worse`, numbers of trials.
+
+        Raises:
+            InvalidArgument: No trial was scored yet.
+        """
         scored = _scored(study)
         if not scored:
             raise InvalidArgument("no trial of this study was scored on a guarded holdout yet.")

@@ -43,11 +43,22 @@ __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
 def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> GuardedScorer:
     """A scorer for scikit-learn: greater is better, which is the accuracy for zero-one loss, else minus the loss.
 
-    With `intervals` it gives the keys score, low and high, which a search takes for three metrics. It can be pickled if
-    the holdout was made of data and its ledger is a file or a server: with n_jobs, processes share one budget.
+    It can be pickled if the holdout was made of data and its ledger is a file or a server: with n_jobs, processes share
+    one budget.
 
     A search holds the rows it scores on, so the holdout's features are public; for hidden ones there is
     GuardedSearchCV(holdout=...).
+
+    Args:
+        holdout: What `afresh.holdout` makes.
+        loss: What to average instead of the holdout's own loss.
+        intervals: Gives the keys score, low and high, which a search takes for three metrics.
+
+    Returns:
+        What a search takes as scoring=.
+
+    Raises:
+        InvalidArgument: The features are hidden, or the loss does not suit the labels.
     """
     if check_holdout(holdout).visibility == "hidden":
         raise InvalidArgument("a search would hold the hidden features; use GuardedSearchCV(..., holdout=holdout).")
@@ -59,7 +70,13 @@ class GuardedScorer:
     """What `scorer` makes: called with a fitted estimator and the holdout's features."""
 
     def __init__(self, holdout: Holdout, loss: Any, intervals: bool) -> None:
-        """Not for users: see `scorer`."""
+        """Not for users: see `scorer`.
+
+        Args:
+            holdout: What `afresh.holdout` makes.
+            loss: What to average.
+            intervals: Whether to give three numbers.
+        """
         self.holdout, self.loss, self.intervals = holdout, loss, intervals
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float | dict[str, float]:
@@ -88,6 +105,17 @@ def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple
     """Training rows and the holdout's features in one, and the split that trains on the first and scores on the second.
 
     The labels of the holdout are not in it but NaN or None: a search must not refit on them (refit=False).
+
+    Args:
+        X: Training rows.
+        y: Their labels.
+        holdout: What `afresh.holdout` makes.
+
+    Returns:
+        X, y and cv for a search.
+
+    Raises:
+        InvalidArgument: The columns or the number of labels do not fit.
     """
     labels = np.asarray(y)
     joined = _join(X, check_holdout(holdout).features)
@@ -121,7 +149,15 @@ def _join(X: Any, features: Any) -> Any:
 
 
 def same_rows(X: Any, features: Any) -> bool:
-    """Whether these are the features of the holdout, in their order."""
+    """Whether these are the features of the holdout, in their order.
+
+    Args:
+        X: What a search hands over.
+        features: The holdout's.
+
+    Returns:
+        True if all cells are equal.
+    """
     a, b = _values(X), _values(features)
     if a.shape != b.shape:
         return False

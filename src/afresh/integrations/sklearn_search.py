@@ -30,7 +30,15 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
-    """Value and interval of an answer, greater is better."""
+    """Value and interval of an answer, greater is better.
+
+    Args:
+        answer: A mean loss.
+        loss: Which.
+
+    Returns:
+        The accuracy for zero-one loss, else minus the loss; then the ends of its interval.
+    """
     top = 1.0 if isinstance(loss, ZeroOne) else 0.0
     return top - answer.value, top - answer.high, top - answer.low
 
@@ -47,14 +55,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     """Tries parameters like GridSearchCV, scores each once on guarded validation rows, and keeps the best.
 
     Every score is an answer of a guard, so all intervals hold at once, and the winner's holds although it was chosen
-    for its score: `best_interval_`, in the units of the loss. The validation rows are `holdout`, or `validation` of the
-    rows passed to `fit` (a share, drawn by `random_state`; the rest trains). `n_iter` tries so many random parameters
-    instead of all. The guard is opened with `questions` (default: as many as there are candidates), `confidence` and
-    `ledger`, which remembers what was asked of these rows: fitting again with the same data and candidates is free,
-    with others it spends what is left. (Another random_state, or None, guards other rows, and no ledger can know that
-    they overlap: to try more random parameters on the same rows, pass a `holdout`.) `best_estimator_` is the model that
-    was scored; it is not fitted again on other rows. What `fit` is told of every row, such as sample_weight, is for
-    training; scores weigh all rows alike.
+    for its score: `best_interval_`, in the units of the loss. The ledger remembers what was asked of these rows: fitting
+    again with the same data and candidates is free, with others it spends what is left. (Another random_state, or None,
+    guards other rows, and no ledger can know that they overlap: to try more random parameters on the same rows, pass a
+    `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What `fit` is told
+    of every row, such as sample_weight, is for training; scores weigh all rows alike.
 
     The names of results are those of GridSearchCV; `best_score_` is greater for better models.
     """
@@ -74,13 +79,40 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
-        """See the class."""
+        """Keep what was passed, as scikit-learn wants it; `fit` checks it.
+
+        Args:
+            estimator: What to tune.
+            param_grid: As for GridSearchCV; with `n_iter`, as for RandomizedSearchCV.
+            holdout: Guarded validation rows; without it, `validation` of the rows passed to `fit`.
+            validation: A share of the rows, drawn by `random_state`; the rest trains.
+            n_iter: Tries so many random parameters instead of all.
+            loss: What to average; a regressor needs one with bounds.
+            questions: For how many answers to open the guard (default: as many as there are candidates).
+            confidence: The probability with which all intervals hold at once.
+            ledger: As in `afresh.open`.
+            n_jobs: How many candidates are fitted at once.
+            random_state: Draws the validation rows and random parameters.
+        """
         self.estimator, self.param_grid, self.holdout, self.validation = estimator, param_grid, holdout, validation
         self.n_iter, self.loss, self.questions, self.confidence = n_iter, loss, questions, confidence
         self.ledger, self.n_jobs, self.random_state = ledger, n_jobs, random_state
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Fit every candidate, score it, keep the best."""
+        """Fit every candidate, score it, keep the best.
+
+        Args:
+            X: Features of the rows that train, and of those that validate unless there is a holdout.
+            y: Their labels.
+            **fit_params: What the estimator's `fit` is told; what has an entry for each row is split like the rows.
+
+        Returns:
+            Itself.
+
+        Raises:
+            InvalidArgument: Something that was passed is wrong; nothing was charged.
+            BudgetExhausted: Scores cost more than is left; nothing was charged.
+        """
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         if issparse(X):
@@ -173,25 +205,54 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     @_has("predict")
     def predict(self, X: Any) -> Any:
-        """By the best model."""
+        """What the best model says.
+
+        Args:
+            X: Features.
+
+        Returns:
+            As the estimator's own.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
-        """By the best model."""
+        """What the best model says.
+
+        Args:
+            X: Features.
+
+        Returns:
+            As the estimator's own.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> Any:
-        """By the best model."""
+        """What the best model says.
+
+        Args:
+            X: Features.
+
+        Returns:
+            As the estimator's own.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
     @_has("score")
     def score(self, X: Any, y: Any) -> Any:
-        """The best model's own score on rows that are not guarded."""
+        """The best model's own score on rows that are not guarded.
+
+        Args:
+            X: Features.
+            y: Labels.
+
+        Returns:
+            As the estimator's own.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y)
 

@@ -25,7 +25,7 @@ Schema = Mapping[str, Type | None]
 
 
 class Statistic(Protocol):
-    """Something to measure of a guard's rows."""
+    """Something to measure of a guard's rows, by means that are asked for."""
 
     @property
     def price(self) -> int:
@@ -33,15 +33,36 @@ class Statistic(Protocol):
         ...
 
     def cost(self, schema: Schema) -> int:
-        """The most answers it costs of data with these columns: `Guard.price` says it."""
+        """The most answers it costs of data with these columns: `Guard.price` says it.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            How many.
+        """
         ...
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, readable.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            Words.
+        """
         ...
 
     def measure(self, asker: Asker) -> Answer | Measures:
-        """Ask for its means and put them together."""
+        """Ask for its means and put them together.
+
+        Args:
+            asker: Asks a desk in somebody's name, which `Guard.measure` passes.
+
+        Returns:
+            Its answer, or several with names.
+        """
         ...
 
 

@@ -18,8 +18,15 @@ from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, chec
 class GroupMeans:
     """The mean of a condition or number within each of the categories, which come from the analyst, not from the data.
 
-    Two answers each, see section 12 of the guarantees. `where` and `missing` mean what they mean to `Guard.ask`: rows
-    without the number are left out, unless `missing` says what they count as.
+    Two answers each, see section 12 of the guarantees.
+
+    Args:
+        expression: A condition or number, in SQL.
+        by: What is compared with the categories, in SQL.
+        categories: Texts or numbers.
+        bounds: What a number is clipped to, as in `Guard.ask`.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing: What rows without the number count as; left out unless it is given.
     """
 
     expression: str
@@ -89,8 +96,13 @@ def _literal(category: Any) -> str:
 class Histogram(OfRows):
     """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it. One answer a bin.
 
-    They are shares of all rows: one without a value is in no bin. With `where` they are shares of the rows that satisfy
-    it, at two answers a bin; where="x IS NOT NULL" makes them shares of the rows with a value.
+    They are shares of all rows: one without a value is in no bin.
+
+    Args:
+        expression: A number, in SQL.
+        edges: The ends of the bins, rising.
+        where: A condition in SQL: shares are then of the rows that satisfy it, at two answers a bin. "x IS NOT NULL"
+            makes them shares of the rows with a value.
     """
 
     expression: str

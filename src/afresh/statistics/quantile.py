@@ -15,12 +15,18 @@ from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, g
 class Quantile(OfRows):
     """The smallest number c with P(x <= c) >= level, from the shares P(x <= c) at no more than `points` points c.
 
-    Rows without the number are left out, unless `missing` says what they count as; `where` asks for the quantile within
-    the rows that satisfy it. In both cases a point costs two answers instead of one.
-
     A share whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
     the level, that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. Points
-    are halved until one is undecided; from there the two ends are searched in turns.
+    are halved until one is undecided; from there the two ends are searched in turns. Where rows are left out, by `where`
+    or for want of a value, a point costs two answers instead of one.
+
+    Args:
+        expression: A number, in SQL.
+        level: Between 0 and 1; one half is the median.
+        bounds: Between which values to search.
+        points: The most shares to ask for.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing: What rows without the number count as; left out unless it is given.
     """
 
     expression: str

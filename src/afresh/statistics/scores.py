@@ -47,7 +47,17 @@ class ModelStatistic(Protocol):
         ...
 
     def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
-        """Ask for its means and put them together."""
+        """Ask for its means and put them together.
+
+        Args:
+            rows: Rows with labels, which `Holdout.measure` passes.
+            model: A model or predictions.
+            name: What to call it in the record.
+            analyst: Who asks.
+
+        Returns:
+            Its answer.
+        """
         ...
 
 
@@ -120,7 +130,11 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Of the rows predicted to be positive, the share that is."""
+    """Of the rows predicted to be positive, the share that is.
+
+    Args:
+        positive: The class that counts as positive; the second of two unless it is given.
+    """
 
     positive: Any = None
     price = 2
@@ -134,7 +148,11 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Of the rows that are positive, the share that is predicted to be."""
+    """Of the rows that are positive, the share that is predicted to be.
+
+    Args:
+        positive: The class that counts as positive; the second of two unless it is given.
+    """
 
     positive: Any = None
     price = 2
@@ -148,7 +166,11 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class F1:
-    """The harmonic mean of precision and recall: tp/(tp + (fp + fn)/2)."""
+    """The harmonic mean of precision and recall: tp/(tp + (fp + fn)/2).
+
+    Args:
+        positive: The class that counts as positive; the second of two unless it is given.
+    """
 
     positive: Any = None
     price = 2
@@ -180,6 +202,10 @@ class CalibrationError:
 
     Bins are [edge, next edge), the last one closed, from 0 over `edges` to 1. Two answers a bin: y (1 - p) and
     (1 - y) p within the bin, whose difference is y - p.
+
+    Args:
+        edges: Where bins meet, rising, between 0 and 1.
+        positive: The class that counts as positive; the second of two unless it is given.
     """
 
     edges: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
@@ -221,6 +247,10 @@ class AUC:
     each, and a curve that rises from (0, 0) to (1, 1) between them has an area between the areas of two staircases:
     sum_j (f_j - f_j+1) r_j+1 with all r low and all f high, and sum_j (f_j - f_j+1) r_j with all r high and all f low.
     More thresholds narrow the stairs, at four answers each.
+
+    Args:
+        thresholds: Rising, between 0 and 1.
+        positive: The class that counts as positive; the second of two unless it is given.
     """
 
     thresholds: tuple[float, ...] = _TENTHS

@@ -81,7 +81,11 @@ def _squared(expression: str, bounds: _Bounds, missing: float | None, schema: Sc
 class Variance(OfRows):
     """The variance of a number of a row, over the rows that have it.
 
-    With `where` over those that satisfy it; with `missing` rows without the number count as that.
+    Args:
+        expression: A number, in SQL.
+        bounds: What it is clipped to.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing: What rows without the number count as; left out unless it is given.
     """
 
     expression: str
@@ -118,7 +122,11 @@ class Variance(OfRows):
 class StandardDeviation(Variance):
     """The standard deviation of a number of a row, over the rows that have it.
 
-    With `where` over those that satisfy it; with `missing` rows without the number count as that.
+    Args:
+        expression: A number, in SQL.
+        bounds: What it is clipped to.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing: What rows without the number count as; left out unless it is given.
     """
 
     __slots__ = ()
@@ -132,7 +140,14 @@ class StandardDeviation(Variance):
 class Covariance(OfRows):
     """The covariance of two numbers of a row, over the rows that have both.
 
-    With `where` over those that satisfy it; with `missing_x` or `missing_y` rows without that number count as this.
+    Args:
+        x: A number, in SQL.
+        y: Another.
+        bounds_x: What x is clipped to.
+        bounds_y: What y is clipped to.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing_x: What rows without x count as; left out unless it is given.
+        missing_y: The same for y.
     """
 
     x: str
@@ -184,7 +199,14 @@ class Covariance(OfRows):
 class Correlation(Covariance):
     """The correlation of two numbers of a row, over the rows that have both.
 
-    With `where` over those that satisfy it; with `missing_x` or `missing_y` rows without that number count as this.
+    Args:
+        x: A number, in SQL.
+        y: Another.
+        bounds_x: What x is clipped to.
+        bounds_y: What y is clipped to.
+        where: A condition in SQL; only rows that satisfy it count.
+        missing_x: What rows without x count as; left out unless it is given.
+        missing_y: The same for y.
     """
 
     __slots__ = ()
