@@ -55,11 +55,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     """Tries parameters like GridSearchCV, scores each once on guarded validation rows, and keeps the best.
 
     Every score is an answer of a guard, so all intervals hold at once, and the winner's holds although it was chosen
-    for its score: `best_interval_`, in the units of the loss. The ledger remembers what was asked of these rows: fitting
-    again with the same data and candidates is free, with others it spends what is left. (Another random_state, or None,
-    guards other rows, and no ledger can know that they overlap: to try more random parameters on the same rows, pass a
-    `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What `fit` is told
-    of every row, such as sample_weight, is for training; scores weigh all rows alike.
+    for its score: `best_interval_`, in the units of the loss. The ledger remembers what was asked of these rows:
+    fitting again with the same data and candidates is free, with others it spends what is left. (Another random_state,
+    or None, guards other rows, and no ledger can know that they overlap: to try more random parameters on the same
+    rows, pass a `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What
+    `fit` is told of every row, such as sample_weight, is for training; scores weigh all rows alike.
 
     The names of results are those of GridSearchCV; `best_score_` is greater for better models.
     """

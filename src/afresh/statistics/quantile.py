@@ -17,8 +17,8 @@ class Quantile(OfRows):
 
     A share whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
     the level, that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. Points
-    are halved until one is undecided; from there the two ends are searched in turns. Where rows are left out, by `where`
-    or for want of a value, a point costs two answers instead of one.
+    are halved until one is undecided; from there the two ends are searched in turns. Where rows are left out, by
+    `where` or for want of a value, a point costs two answers instead of one.
 
     Args:
         expression: A number, in SQL.
