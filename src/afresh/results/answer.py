@@ -176,7 +176,7 @@ def cost_line(charged: int, left: int) -> show.Line:
 
 def simulation_mark(simulated: bool) -> list[show.Block]:
     """The warning that everything shown from a simulation begins with."""
-    return [show.Title("SIMULATION: the noise comes from a seed, so nothing is promised")] if simulated else []
+    return [show.Alert("SIMULATION: the noise comes from a seed, so nothing is promised")] if simulated else []
 
 
 def answers_in_words(count: int) -> str:
