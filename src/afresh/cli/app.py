@@ -26,6 +26,7 @@ from afresh.cli.options import (
     show,
 )
 from afresh.escaping import visible
+from afresh.mechanisms.registry import GUESSING
 
 app = typer.Typer(
     name="afresh",
@@ -168,7 +169,8 @@ def ask(
     guess: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="With --method guess-and-check, a value and a half-width of your own, to be checked.", metavar="V W"
+            help=f"With --method {' or '.join(GUESSING)}, a value and a half-width of your own, to be checked.",
+            metavar="V W",
         ),
     ] = None,
     answers: Annotated[
@@ -208,8 +210,8 @@ def ask(
     def checked(engine: Any) -> None:  # a mistake must not fix a plan
         check(expression, engine.schema, bounds, where, missing, precision, guess)
 
-    if guess is not None and method not in (None, "guess-and-check"):
-        raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
+    if guess is not None and method not in (None, *GUESSING):
+        raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     options: dict[str, Any] = {
         "answers": answers,
         "table": table,

@@ -16,7 +16,8 @@ from afresh.ledger.base import Statement
 from afresh.mechanisms.base import TYPICAL_MEANS, coarseness_for
 from afresh.planning.plan import Plan
 from afresh.results import show
-from afresh.results.answer import Answer, Budget, Coarser, Interval, coverage
+from afresh.results.answer import Answer, Interval, coverage
+from afresh.results.budget import Budget, Coarser
 from afresh.results.reading import Reading
 from afresh.results.rules import derive as derive_number
 from afresh.results.rules import tells
@@ -325,6 +326,7 @@ class Guard(show.Shown):
             confidence=self.plan.confidence,
             method=self.plan.method,
             half_width={mean: self._present_half_width(mean) for mean in TYPICAL_MEANS},
+            proviso=self.plan.mechanism.proviso,
             coarser=tuple(self._coarser(spent)),
             analyst=self.analyst if shares else None,
             shares=shares,

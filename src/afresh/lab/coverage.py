@@ -15,17 +15,6 @@ from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS
 from afresh.lab.simulation import Columns, Trial, simulate
 
-CERTIFIED = (
-    "stabilized",
-    "calibrated",
-    "calibrated-laplace",
-    "fixed-gaussian",
-    "fixed-laplace",
-    "split",
-    "guess-and-check",
-    "guess-and-check-calibrated",
-)
-
 
 @dataclass(frozen=True)
 class Cell:

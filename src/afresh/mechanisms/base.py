@@ -48,6 +48,10 @@ class Mechanism(Protocol):
     """Why there may be no plan for some rows and questions, in place of that line."""
     promised: ClassVar[bool]
     """Whether widths are promised in advance."""
+    proviso: ClassVar[str]
+    """What the widths depend on besides the plan, in words that follow them; empty if they are promised."""
+    takes_guess: ClassVar[bool]
+    """Whether a question may come with a guess of the analyst's own, to be checked."""
     squares: ClassVar[bool]
     """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
@@ -90,6 +94,16 @@ class Mechanism(Protocol):
     @property
     def row_share(self) -> float | None:
         """The cap on the sum of row charges; None if the method keeps no such account."""
+        ...
+
+    @property
+    def accounted(self) -> str:
+        """What is charged for answers, or why nothing is, in words."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What it promises in advance, and when it is the right choice, in a sentence."""
         ...
 
     @property

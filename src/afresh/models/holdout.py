@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from afresh.models.predictions import Predicted
     from afresh.models.vectors import VectorQuery
     from afresh.models.verdicts import Comparison, Identical, Ranking
-    from afresh.results.answer import Answer, Budget
+    from afresh.results.answer import Answer
+    from afresh.results.budget import Budget
     from afresh.statistics.scores import ModelStatistic
 
 
