@@ -47,6 +47,17 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
     """Tell the story on `talk`, write data and picture into `folder`, return the figures.
 
     Data and questions are the same in every run, and the ledger is kept: a second run gets the recorded answers, free.
+
+    Args:
+        folder: Where data, ledger and picture go; made if there is none.
+        talk: Where the story is printed.
+
+    Returns:
+        The figures, JSON-ready.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        DataError: The folder holds other files under the demo's names.
     """
     try:
         import matplotlib  # noqa: F401 - asked for now, not after half a minute

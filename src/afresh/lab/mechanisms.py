@@ -22,9 +22,9 @@ from afresh.mechanisms.registry import PLANNERS
 Make = Callable[[int, int, float], Interactive]
 
 
-def _certified(name: str, planner: Callable[[int, int, float, int | None], Releasing | None]) -> Make:
+def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]) -> Make:
     def make(rows: int, questions: int, failure: float) -> Interactive:
-        planned = planner(rows, questions, failure, None)
+        planned = planner(rows, questions, failure)
         if planned is None:
             raise InvalidArgument(
                 f"{name} has no plan for {questions:,} questions to {rows:,} rows; give it more rows."
@@ -35,7 +35,7 @@ def _certified(name: str, planner: Callable[[int, int, float, int | None], Relea
 
 
 # The guard's, and those of the lab that have a certificate too.
-_PLANNERS: dict[str, Callable[[int, int, float, int | None], Releasing | None]] = {
+_PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     **PLANNERS,
     "calibrated-laplace": plan_calibrated_laplace,
     "fixed-gaussian": plan_fixed_gaussian,

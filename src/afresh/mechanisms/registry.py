@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
@@ -10,8 +11,14 @@ from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_chec
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
-Planner = Callable[[int, int, float, int | None], Mechanism | None]
-"""From rows, questions, failure probability and answers to constants; None where the method is not available."""
+
+class Planner(Protocol):
+    """From rows, questions, failure probability and answers to constants; None where the method is not available."""
+
+    def __call__(self, rows: int, questions: int, failure: float, answers: int | None = None, /) -> Mechanism | None:
+        """The constants; `answers` is None where all answers are at full price."""
+        ...
+
 
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),

@@ -83,13 +83,34 @@ class Plan(show.Shown):
         return self.mechanism.charge
 
     def half_width(self, mean: float = 0.5, coarseness: float = 1.0) -> float:
-        """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1]."""
+        """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1].
+
+        Args:
+            mean: Where the answer lies, as a share of the range between the bounds.
+            coarseness: How many times the plan's noise it has; 1 for an answer at full price.
+
+        Returns:
+            Half the interval's length; for a method that promises no width, what it is if checks pass.
+
+        Raises:
+            InvalidArgument: A mean outside [0, 1], or a coarseness the method does not offer.
+        """
         mean = checks.share("mean", mean, ": rescale by the bounds first")
         coarseness = checks.number("coarseness", coarseness, "a number from 1 to 1e6", least=1, most=1e6)
         return self.at(coarseness).half_width(mean)
 
     def at(self, coarseness: float) -> Mechanism:
-        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate."""
+        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate.
+
+        Args:
+            coarseness: How many times the plan's noise; 1 is the plan's own mechanism.
+
+        Returns:
+            The mechanism with the charge and the intervals of such an answer.
+
+        Raises:
+            InvalidArgument: The method gives all answers the same noise, or cannot certify that much.
+        """
         return at_coarseness(self.mechanism, coarseness)
 
     @cached_property
@@ -124,7 +145,14 @@ class Plan(show.Shown):
 
     @classmethod
     def thaw(cls, frozen: str) -> Plan:
-        """The plan a ledger kept; nothing is optimised again, so an upgrade cannot change an interval."""
+        """The plan a ledger kept; nothing is optimised again, so an upgrade cannot change an interval.
+
+        Args:
+            frozen: What `freeze` gave.
+
+        Returns:
+            The same plan.
+        """
         constants = json.loads(frozen)
         return cls(MECHANISMS[constants.pop("method")](**constants))
 
@@ -173,10 +201,24 @@ def plan(
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
-    `width` is a half-width for an answer that reads `mean`. Without it, the method is the one with the smallest
-    geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
-    rows or allows the most questions. `method` forces one. `answers`, if more than `questions`, is how many answers
-    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
+    Without a width, the method is the one with the smallest geometric mean of guaranteed half-widths at means 0.5,
+    0.1 and 0.01; with one, that which needs the fewest rows or allows the most questions.
+
+    Args:
+        rows: How many rows the data have, at least 20.
+        questions: How many answers at full price there may be.
+        confidence: The probability with which all intervals hold at once.
+        answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
+        width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
+        mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
+        method: The name of a method, to force it.
+
+    Returns:
+        The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
+
+    Raises:
+        InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
+        ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
     planners = PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}

@@ -12,12 +12,26 @@ from afresh.results.transcript import forest, mark, shown_numbers
 
 
 def as_html(receipt: dict[str, Any]) -> str:
-    """The page, with a forest plot for every pair of bounds."""
+    """The page, with a forest plot for every pair of bounds.
+
+    Args:
+        receipt: What `Guard.receipt` gives.
+
+    Returns:
+        A whole document without scripts or links; light or dark as its reader prefers.
+    """
     return html.page(_title(receipt), _blocks(receipt))
 
 
 def as_markdown(receipt: dict[str, Any]) -> str:
-    """The same as Markdown, with tables in place of plots."""
+    """The same as Markdown, with tables in place of plots.
+
+    Args:
+        receipt: What `Guard.receipt` gives.
+
+    Returns:
+        Markdown with the tables of GitHub; whatever users wrote is escaped.
+    """
     return markdown.page(_title(receipt), _blocks(receipt))
 
 

@@ -28,7 +28,14 @@ class Interval:
         return self.low <= value <= self.high
 
     def rescaled(self, bounds: tuple[float, float]) -> Interval:
-        """From [0, 1] to the bounds of a question, rounded outward: a bound that is reached is reached exactly."""
+        """From [0, 1] to the bounds of a question, rounded outward: a bound that is reached is reached exactly.
+
+        Args:
+            bounds: The smallest and the largest value of the question, which 0 and 1 stand for.
+
+        Returns:
+            The interval on that scale, nowhere narrower than it is on [0, 1].
+        """
         lower, upper = bounds
 
         def end(x: float, outward: float) -> float:

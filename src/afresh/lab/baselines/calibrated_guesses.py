@@ -22,6 +22,6 @@ class CalibratedGuesses(GuessAndCheck):
         return noisy_mean(moments, noise, t, t / self.v0)
 
 
-def plan_calibrated_guesses(rows: int, questions: int, failure: float, answers: int | None = None) -> CalibratedGuesses:
+def plan_calibrated_guesses(rows: int, questions: int, failure: float) -> CalibratedGuesses:
     """The constants of guess and check."""
     return CalibratedGuesses(**asdict(make_guess_and_check(rows, questions, failure)))
