@@ -18,7 +18,7 @@ from afresh.lab.simulation import Columns, Trial, simulate
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of the table. `low` and `high` bound the coverage with 95 % confidence (Clopper and Pearson)."""
+    """One line of the table. `low` and `high` bound the coverage with 95% confidence (Clopper and Pearson)."""
 
     mechanism: str
     analyst: str
