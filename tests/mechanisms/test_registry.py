@@ -62,12 +62,12 @@ def test_it_says_in_words_what_it_promises(name: str) -> None:
 def test_it_takes_a_guess_or_refuses_one(name: str) -> None:
     frame = pd.DataFrame({"x": np.arange(2000) % 10})
     with afresh.open(frame, 20, method=name, simulation_seed=1, made_up=True) as guard:
-        if registry.MECHANISMS[name].takes_guess:
+        if registry.MECHANISMS[name].checks_guesses:
             assert guard.ask("x < 5", guess=(0.5, 0.1)).confirmed
         else:
             with pytest.raises(InvalidArgument, match=r"guess"):
                 guard.ask("x < 5", guess=(0.5, 0.1))
-    assert (name in registry.GUESSING) is registry.MECHANISMS[name].takes_guess
+    assert (name in registry.GUESSING) is registry.MECHANISMS[name].checks_guesses
 
 
 @each

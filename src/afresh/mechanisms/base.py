@@ -44,14 +44,14 @@ class Mechanism(Protocol):
     """Its name."""
     about: ClassVar[str]
     """What it is, in a line of the comparison of methods."""
+    proviso: ClassVar[str]
+    """What its widths depend on besides the plan, in words that follow them; empty if they are promised."""
     unavailable: ClassVar[str]
     """Why there may be no plan for some rows and questions, in place of that line."""
     promised: ClassVar[bool]
     """Whether widths are promised in advance."""
-    proviso: ClassVar[str]
-    """What the widths depend on besides the plan, in words that follow them; empty if they are promised."""
-    takes_guess: ClassVar[bool]
-    """Whether a question may come with a guess of the analyst's own, to be checked."""
+    checks_guesses: ClassVar[bool]
+    """Whether an analyst may pass a guess of their own."""
     squares: ClassVar[bool]
     """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants

@@ -43,6 +43,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     method: ClassVar[str] = "calibrated"
     about: ClassVar[str] = "noise calibrated to the variance (the paper's mechanism)"
     unavailable: ClassVar[str] = "not available"
+    promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
     squares: ClassVar[bool] = True
 
     rows: int

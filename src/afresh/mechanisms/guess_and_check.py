@@ -41,13 +41,13 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     """
 
     method: ClassVar[str] = "guess-and-check"
-    proviso: ClassVar[str] = "if checks pass"
-    about: ClassVar[str] = f"guesses from some rows, checked on the others; these widths {proviso}"
+    about: ClassVar[str] = "guesses from some rows, checked on the others; these widths if checks pass"
     unavailable: ClassVar[str] = "more answers than questions"
     promised: ClassVar[bool] = False
-    takes_guess: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = True
     dealt: ClassVar[int] = 5
     """Rows are dealt into five blocks: three guess, two check."""
+    proviso: ClassVar[str] = "if checks pass"
 
     rows: int
     questions: int

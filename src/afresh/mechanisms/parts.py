@@ -26,9 +26,7 @@ class Promised:
     """Its widths are promised before any data are seen."""
 
     method: ClassVar[str]
-    promised: ClassVar[bool] = True
     proviso: ClassVar[str] = ""
-    takes_guess: ClassVar[bool] = False
 
     @property
     def advice(self) -> str:

@@ -31,4 +31,4 @@ PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OF
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name, kind in MECHANISMS.items() if kind.promised}
 # Those that check a guess of the analyst's own.
-GUESSING: tuple[str, ...] = tuple(name for name, kind in MECHANISMS.items() if kind.takes_guess)
+GUESSING: tuple[str, ...] = tuple(name for name, kind in MECHANISMS.items() if kind.checks_guesses)

@@ -23,6 +23,8 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
     method: ClassVar[str] = "split"
     about: ClassVar[str] = "fresh rows for each question"
     unavailable: ClassVar[str] = "fewer rows than questions, or more answers than questions"
+    promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
 
     rows: int
     questions: int

@@ -140,7 +140,7 @@ def _panel(bounds: tuple[float, float], questions: list[dict[str, Any]]) -> show
 
 def _fold(question: dict[str, Any], answers: list[dict[str, Any]]) -> show.Fold:
     """The answers that a question was made of."""
-    words = f"{_numbers(question)}. {question['question']}, by the rule {question['rule']}"
+    words = f"Answers {_numbers(question)}: {question['question']}, by the rule {question['rule']}"
     return show.Fold(words, [_table([(str(answer["number"]), answer) for answer in answers])])
 
 
