@@ -15,6 +15,7 @@ import pytest
 
 import afresh
 from afresh import errors
+from afresh.results.show import Shown
 
 ROOT = Path(afresh.__file__).parent
 # What people import: the names these list, all errors, and what the modules of these packages define.
@@ -88,7 +89,7 @@ def callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
         if inspect.isfunction(value):
             yield name, value, inspect.getdoc(value) or ""
         elif isinstance(value, type):
-            if name.startswith(CONSTRUCTED) and value not in protocols:
+            if name.startswith(CONSTRUCTED) and value not in protocols and not issubclass(value, Shown):
                 yield name, value, "\n\n".join(inspect.getdoc(each) or "" for each in (value, *own_init(value)))
             if name.startswith("afresh.lab"):
                 continue
