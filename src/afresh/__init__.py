@@ -10,7 +10,8 @@ from afresh import errors
 from afresh.guard.guard import Guard
 from afresh.guard.open import open
 from afresh.planning.plan import Plan, plan
-from afresh.results.answer import Answer, Budget, Interval
+from afresh.results.answer import Answer, Interval
+from afresh.results.budget import Budget
 from afresh.results.transcript import Transcript
 from afresh.theory.information import correct_pvalue
 from afresh.version import __version__

@@ -8,6 +8,7 @@ import shlex
 import sys
 import textwrap
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,6 +25,7 @@ from afresh.errors import (
 )
 from afresh.guard.guard import Guard
 from afresh.guard.open import open as open_guard
+from afresh.mechanisms.registry import PROMISING
 from afresh.planning.plan import plan
 from afresh.results.answer import Answer
 from afresh.results.show import with_interval
@@ -38,12 +40,24 @@ LEDGER = "ledger.sqlite"
 # Plans are drawn for this many questions to the customers' rows.
 QUESTIONS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 NAIVE, GUARDED, GREY = "#c8452f", "#2a78c4", "#7a7a7a"
+PROMISES = (GUARDED, "#62a8e5", "#c98a1b", "#45a37b", "#8a5fbf")  # for the methods that promise widths, in turn
 
 
 def run(folder: Path, talk: TextIO) -> dict[str, Any]:
     """Tell the story on `talk`, write data and picture into `folder`, return the figures.
 
     Data and questions are the same in every run, and the ledger is kept: a second run gets the recorded answers, free.
+
+    Args:
+        folder: Where data, ledger and picture go; made if there is none.
+        talk: Where the story is printed.
+
+    Returns:
+        The figures, JSON-ready.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        DataError: The folder holds other files under the demo's names.
     """
     try:
         import matplotlib  # noqa: F401 - asked for now, not after half a minute
@@ -331,9 +345,7 @@ def _draw_plans(axes: Axes) -> None:
     styles = {
         "paper": ("paper's eq. (3)", GREY, ":"),
         "jung": ("Jung et al. 2020", GREY, "-."),
-        "split": ("fresh rows per question", "#c98a1b", "-"),
-        "calibrated": ("afresh: calibrated", "#62a8e5", "-"),
-        "stabilized": ("afresh: stabilized", GUARDED, "-"),
+        **{name: (f"afresh: {name}", color, "-") for name, color in zip(PROMISING, cycle(PROMISES), strict=False)},
         "fixed": ("questions fixed in advance", GREY, "--"),
     }
     plans = [plan(CUSTOMERS, k).methods for k in QUESTIONS]

@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import binomtest
 
 from afresh.lab.analysts import ANALYSTS
-from afresh.lab.coverage import CERTIFIED, Cell, clopper_pearson, coverage, lines, markdown, summary, trials
+from afresh.lab.coverage import Cell, clopper_pearson, coverage, lines, markdown, summary, trials
 from afresh.lab.frontier import OURS, draw, frontier, point
+from afresh.lab.mechanisms import CERTIFIED
 from afresh.lab.simulation import Trial, run
 
 

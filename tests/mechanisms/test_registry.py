@@ -1,10 +1,15 @@
 """Every mechanism that a guard can run says all that the rest of the code needs to know of it."""
 
+import ast
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import afresh
@@ -40,6 +45,29 @@ def test_one_file_a_mechanism() -> None:
 def test_a_plan_chooses_among_promises() -> None:
     assert list(registry.PROMISING) == [name for name, kind in registry.MECHANISMS.items() if kind.promised]
     assert afresh.plan(20_000, 50).method in registry.PROMISING
+
+
+@each
+def test_it_says_in_words_what_it_promises(name: str) -> None:
+    mechanism = planned(name)
+    assert bool(mechanism.proviso) is not mechanism.promised
+    assert mechanism.advice.startswith(name)
+    assert ("nats" in mechanism.accounted) is (mechanism.information is not None)
+    shown = str(Plan(mechanism))
+    assert mechanism.accounted in " ".join(shown.split())
+    assert mechanism.proviso in shown
+
+
+@each
+def test_it_takes_a_guess_or_refuses_one(name: str) -> None:
+    frame = pd.DataFrame({"x": np.arange(2000) % 10})
+    with afresh.open(frame, 20, method=name, simulation_seed=1, made_up=True) as guard:
+        if registry.MECHANISMS[name].checks_guesses:
+            assert guard.ask("x < 5", guess=(0.5, 0.1)).confirmed
+        else:
+            with pytest.raises(InvalidArgument, match=r"guess"):
+                guard.ask("x < 5", guess=(0.5, 0.1))
+    assert (name in registry.GUESSING) is registry.MECHANISMS[name].checks_guesses
 
 
 @each
@@ -87,6 +115,57 @@ def test_a_difference_is_read_from_two_answers(name: str) -> None:
     assert value == pytest.approx(0, abs=0.02)
     assert mechanism.disagreement(heard[0].value, heard[1].value) == pytest.approx(0.1, abs=0.02)
     assert mechanism.difference_width(0.1) == pytest.approx((high - low) / 2, rel=0.1)
+
+
+ROOT = Path(afresh.__file__).parent
+# Where a mechanism may be named: its own room, its theory, and the lab, which draws pictures of chosen ones.
+AT_HOME = ("mechanisms", "theory", "lab")
+
+
+def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines and texts of a module that run, be it a part of an f-string; no docstring does."""
+    for node in ast.walk(tree):
+        for field, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                said = field == "body" and isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+                if said:
+                    child.value = ast.Constant(0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def known(path: Path) -> list[str]:
+    """Where a module knows a mechanism: by its name in a text that runs, or by its file in an import."""
+    tree = ast.parse(path.read_text())
+    modules = {kind.__module__ for kind in registry.MECHANISMS.values()}
+    found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
+    # `split` is a word too, so it counts only where it stands alone or after method=.
+    named = "|".join(rf"^{name}$|method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)
+    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name != "split")
+    found += [line for line, text in strings(tree) if re.search(f"{named}|{rare}", text)]
+    return [f"{path.relative_to(ROOT)}:{line}" for line in found]
+
+
+def test_no_other_room_knows_a_mechanism_by_name() -> None:
+    outside = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in AT_HOME]
+    places = {path.relative_to(ROOT).as_posix(): known(path) for path in outside}
+    assert {place: lines for place, lines in places.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from afresh.mechanisms.split import Split",
+        "if plan.method == 'split': pass",
+        "f'open it with method={x!r}, or method=\\'split\\''",
+        "hint = f'use calibrated for {x}'",
+        "def f(method='stabilized'): pass",
+    ],
+)
+def test_such_knowledge_is_found(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "a.py").write_text(f'"""Like calibrated."""\n{text}\n')
+    assert known(tmp_path / "a.py") == ["a.py:2"]
 
 
 def hear(mechanism: Mechanism, number: int, share: float) -> Heard:

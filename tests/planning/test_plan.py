@@ -177,7 +177,7 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
         ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, split"),
         ({"rows": 100}, r"two of rows, questions and width"),
-        ({"rows": 100, "questions": 5, "width": 0.1}, r"either rows or questions"),
+        ({"rows": 100, "questions": 5, "width": 0.1}, r"exactly one of rows and questions"),
         ({"rows": 100, "width": 0.7}, r"width == 0.7, must be a number in \(0, 0.5\)"),
         ({"rows": 30, "questions": 50, "method": "split"}, r"split cannot answer 50 questions from 30 rows"),
     ],
@@ -231,7 +231,11 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
 
 def test_the_plan_advises() -> None:
     assert "can promise no width" in afresh.plan(100_000, 1000).advice
-    few = afresh.plan(100_000, 3).advice
-    assert "split is the narrowest" in few
-    assert "guess-and-check" not in few
-    assert "not how wide" in str(afresh.plan(100_000, 1000, method="guess-and-check"))
+    few = afresh.plan(100_000, 3)
+    assert few.method == "split"
+    assert "suits a few questions" in few.advice
+    assert "narrower" not in few.advice
+    assert "stabilized would be narrower" in afresh.plan(100_000, 1000, method="split").advice
+    guessed = afresh.plan(100_000, 1000, method="guess-and-check").advice
+    assert "not how wide" in guessed
+    assert "stabilized promises ±" in guessed

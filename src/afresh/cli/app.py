@@ -26,7 +26,7 @@ from afresh.cli.options import (
     show,
 )
 from afresh.escaping import visible
-from afresh.mechanisms.registry import MECHANISMS
+from afresh.mechanisms.registry import GUESSING
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -172,7 +172,8 @@ def ask(
     guess: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="With --method guess-and-check, a value and a half-width of your own, to be checked.", metavar="V W"
+            help=f"With --method {' or '.join(GUESSING)}, a value and a half-width of your own, to be checked.",
+            metavar="V W",
         ),
     ] = None,
     answers: Annotated[
@@ -215,8 +216,8 @@ def ask(
     def checked(engine: Engine) -> None:  # a mistake must not fix a plan
         asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess))
 
-    if guess and method and method in MECHANISMS and not MECHANISMS[method].checks_guesses:
-        raise errors.InvalidArgument(f"--guess goes with --method guess-and-check, not with {method}.")
+    if guess is not None and method not in (None, *GUESSING):
+        raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:

@@ -21,6 +21,17 @@ def open_engine(data: object, table: str | None = None) -> Engine:
     are tables of Postgres ("postgresql://user@host/database" and `table`) and Spark (a DataFrame, or a session and
     `table`), also when they come as Ibis tables. Anything else is copied once. `table` names the table of a DuckDB
     file or a database. The data may not change while they are open.
+
+    Args:
+        data: A path, an address, a frame, a table or a Spark session.
+        table: Which table, where `data` holds several.
+
+    Returns:
+        An engine that gives moments of these rows.
+
+    Raises:
+        DataError: The data cannot be opened, or the address is of no kind that can be.
+        InvalidArgument: A `table` for data that are one table already.
     """
     if isinstance(data, str) and data.startswith(_POSTGRES):
         from afresh.engines.remote.postgres import PostgresEngine

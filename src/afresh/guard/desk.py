@@ -18,6 +18,7 @@ from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.scope import Scope
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
+from afresh.mechanisms.registry import GUESSING
 from afresh.moments import sum_moments
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
@@ -140,8 +141,9 @@ class Desk:
 
     def _guess(self, asked: Asked) -> tuple[float, float] | None:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:
+            those = " or ".join(map(repr, GUESSING))
             raise InvalidArgument(
-                f"a guess can be checked with method='guess-and-check' only, and these data were opened with "
+                f"a guess can be checked with method={those} only, and these data were opened with "
                 f"{self.plan.method!r}; leave it out."
             )
         return asked.guess

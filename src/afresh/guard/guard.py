@@ -11,7 +11,8 @@ from afresh.errors import QueryError
 from afresh.guard.outside import convert
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.results import show
-from afresh.results.answer import Answer, Budget, Coarser
+from afresh.results.answer import Answer
+from afresh.results.budget import Budget, Coarser
 from afresh.results.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ class Guard(show.Shown):
             Its answer, or several with names.
 
         Raises:
+            InvalidArgument: It is none of these; nothing was charged.
             QueryError: It cannot be measured of these columns; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
@@ -284,6 +286,7 @@ class Guard(show.Shown):
             confidence=plan.confidence,
             method=plan.method,
             half_width={mean: plan.mechanism.present_half_width(mean, released) for mean in TYPICAL_MEANS},
+            proviso=plan.mechanism.proviso,
             coarser=tuple(_coarser(plan, spent)),
             analyst=self.analyst if shares else None,
             shares=shares,

@@ -15,21 +15,10 @@ from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS
 from afresh.lab.simulation import Columns, Trial, simulate
 
-CERTIFIED = (
-    "stabilized",
-    "calibrated",
-    "calibrated-laplace",
-    "fixed-gaussian",
-    "fixed-laplace",
-    "split",
-    "guess-and-check",
-    "guess-and-check-calibrated",
-)
-
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of the table. `low` and `high` bound the coverage with 95 % confidence (Clopper and Pearson)."""
+    """One line of the table. `low` and `high` bound the coverage with 95% confidence (Clopper and Pearson)."""
 
     mechanism: str
     analyst: str
@@ -60,7 +49,16 @@ class Cell:
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a binomial proportion."""
+    """The exact interval of a binomial proportion.
+
+    Args:
+        successes: How many there were.
+        trials: Of how many.
+        confidence: The probability with which the interval holds.
+
+    Returns:
+        Its lower and upper end.
+    """
     from scipy.special import betaincinv
 
     side = (1 - confidence) / 2
@@ -81,6 +79,18 @@ def trials(
     """All combinations that make sense: splitting needs a row a question, reconstructing fewer rows than questions.
 
     An analyst who brings a population of its own makes the same of several of ours, and meets each once.
+
+    Args:
+        n: The rows of every sample.
+        k: The questions of every conversation.
+        mechanisms: Names of `MECHANISMS`.
+        analysts: Names of `ANALYSTS`.
+        populations: Names of `POPULATIONS`.
+        failure: The probability with which any interval of a conversation may miss.
+        seed: Of everything random.
+
+    Returns:
+        One trial for each combination.
     """
     populations = tuple(populations)
     possible = (
@@ -98,7 +108,15 @@ def trials(
 
 
 def cell(trial: Trial, columns: Columns) -> Cell:
-    """A trial's line from its repeats."""
+    """A trial's line from its repeats.
+
+    Args:
+        trial: What was repeated.
+        columns: What `run` gave.
+
+    Returns:
+        How often all intervals held, with its bounds, and the averages of errors and widths.
+    """
     misses = np.array(columns["misses"])
     missed = int((misses > 0).sum())
     low, high = clopper_pearson(misses.size - missed, misses.size)
@@ -124,7 +142,18 @@ def coverage(
     processes: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Cell]:
-    """The table."""
+    """Run all trials, or read those that are done, and count how often every interval held.
+
+    Args:
+        wanted: One trial a line, as `trials` gives them.
+        repeats: Conversations for each.
+        folder: Where finished parts are kept, so that an interrupted run goes on; None keeps nothing.
+        processes: How many worker processes.
+        progress: Called with the number of repeats that were finished since the last call.
+
+    Returns:
+        A cell for each trial, in order.
+    """
     results = simulate(wanted, repeats, folder, processes=processes, progress=progress)
     return [cell(trial, columns) for trial, columns in zip(wanted, results, strict=True)]
 
@@ -144,7 +173,14 @@ HEADER = (
 
 
 def lines(cells: Iterable[Cell]) -> list[tuple[str, ...]]:
-    """The table as text, a tuple a line."""
+    """The table as text, a tuple a line.
+
+    Args:
+        cells: What `coverage` gave.
+
+    Returns:
+        A tuple of cells under `HEADER` for each.
+    """
     return [
         (
             *(c.mechanism, c.analyst, c.population, f"{c.n:,}", f"{c.k:,}"),
@@ -159,7 +195,14 @@ SUMMARY = ("mechanism", "cells", "conversations", "with a miss", "coverage at le
 
 
 def summary(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """A line a mechanism, over all its cells; the worst cell has the most misses, or else uses up most of its width."""
+    """A line a mechanism, over all its cells; the worst cell has the most misses, or else uses up most of its width.
+
+    Args:
+        cells: What `coverage` gave, of any mechanisms.
+
+    Returns:
+        A tuple of cells under `SUMMARY` for each mechanism.
+    """
     rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys(c.mechanism for c in cells):
         own = [c for c in cells if c.mechanism == name]
@@ -177,5 +220,13 @@ def summary(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that docs can hold."""
+    """A table that docs can hold.
+
+    Args:
+        header: The names of the columns.
+        rows: The lines, as text.
+
+    Returns:
+        The table; its cells are not escaped.
+    """
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))

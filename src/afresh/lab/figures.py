@@ -54,6 +54,15 @@ def feature_selection(n: int, d: int, informative: int, rng: np.random.Generator
     features whose correlation with the label is at least 1/sqrt(n), with the same sign, on the training and on the
     holdout rows, and lets the largest on the training rows vote. The holdout's correlations and the final accuracy
     are plain means, or Thresholdout's answers, with Gaussian noise (as the figure was made) or the published Laplace.
+
+    Args:
+        n: Rows of the training, the holdout and the fresh part each.
+        d: Features.
+        informative: How many features lean to the label.
+        rng: The source of randomness.
+
+    Returns:
+        For each way to use the holdout, the accuracies on training rows, as reported, and on fresh rows.
     """
     settings = {"holdout": None, "thresholdout": True, "thresholdout, Laplace": False}
     sessions = {
@@ -93,7 +102,18 @@ def feature_selection(n: int, d: int, informative: int, rng: np.random.Generator
 def science(
     repeats: int, informative: int, seed: int, n: int = 10_000, progress: Callable[[int], None] | None = None
 ) -> dict[str, Floats]:
-    """The mean over repeats of every curve; n = d as published."""
+    """The mean over repeats of every curve; n = d as published.
+
+    Args:
+        repeats: How many to average.
+        informative: How many features lean to the label: 0 for Fig. 1, 20 for Fig. 2.
+        seed: Of everything random.
+        n: Rows of each part, and features.
+        progress: Called with 1 after every repeat.
+
+    Returns:
+        A curve over `SELECTED` by name.
+    """
     runs = []
     for number in range(repeats):
         runs.append(feature_selection(n, n, informative, np.random.default_rng([seed, informative, number])))
@@ -109,6 +129,15 @@ def boosting(mechanism: Interactive, n: int, submissions: int, rng: np.random.Ge
     """The score shown for the final submission, and its plain public score, as errors; the truth is 1/2.
 
     Random submissions; those that the board shows with an error below 1/2 vote.
+
+    Args:
+        mechanism: What answers as the board.
+        n: Rows behind the board.
+        submissions: How many random ones there are before the final one.
+        rng: The source of randomness.
+
+    Returns:
+        The shown error, and the plain one.
     """
     population = bits("fair")
     sample: BitSample = population.draw(n, rng)
@@ -123,7 +152,16 @@ def boosting(mechanism: Interactive, n: int, submissions: int, rng: np.random.Ge
 
 
 def ladder(repeats: int, seed: int, n: int = 4000) -> dict[str, Floats]:
-    """Errors by number of submissions (`SUBMISSIONS`), averaged over repeats."""
+    """Errors by number of submissions (`SUBMISSIONS`), averaged over repeats.
+
+    Args:
+        repeats: How many to average.
+        seed: Of everything random.
+        n: Rows behind the board.
+
+    Returns:
+        A curve over `SUBMISSIONS` for each board.
+    """
     boards: dict[str, Make] = {
         "holdout": Empirical,
         "ladder-free": ParameterFreeLadder,
@@ -152,6 +190,14 @@ def published_jung_error(n: int, k: int, failure: float) -> float:
 
     rho-zCDP gives delta = sqrt(pi rho) exp(-(eps-rho)^2/(4 rho)) (Bun & Steinke 2016); our reference line takes the
     noise's exact profile and the best split instead.
+
+    Args:
+        n: Rows.
+        k: Questions.
+        failure: beta.
+
+    Returns:
+        The half-width of every answer.
     """
 
     def error(point: Sequence[float]) -> float:
@@ -171,7 +217,17 @@ def published_jung_error(n: int, k: int, failure: float) -> float:
 def reproduce(
     folder: Path, repeats: int = 10, seed: int = 2018, progress: Callable[[int], None] | None = None
 ) -> tuple[list[Line], list[Path]]:
-    """Every figure, with the published numbers that are printed somewhere next to ours."""
+    """Every figure, with the published numbers that are printed somewhere next to ours.
+
+    Args:
+        folder: Where the pictures go.
+        repeats: Of Science 2015; the Ladder has ten times as many.
+        seed: Of everything random.
+        progress: Called with 1 after every repeat of Science 2015.
+
+    Returns:
+        Lines of published numbers next to ours, and the paths of the pictures.
+    """
     lines, pictures = [], []
     for number, informative in ((1, 0), (2, 20)):
         curves = science(repeats, informative, seed, progress=progress)

@@ -58,7 +58,17 @@ class Point:
 
 
 def point(n: int, k: int, mean: float, failure: float) -> Point:
-    """All half-widths at one place. Every method has one plan a (n, k, beta), the planner's, for all means."""
+    """All half-widths at one place. Every method has one plan a (n, k, beta), the planner's, for all means.
+
+    Args:
+        n: Rows.
+        k: Questions.
+        mean: Where the answer lies, in [0, 1].
+        failure: beta.
+
+    Returns:
+        The half-width of every method that has a plan there, and of the reference lines.
+    """
     return Point(n, k, mean, failure, {name: width(mean) for name, width in _methods(n, k, failure).items()})
 
 
@@ -87,7 +97,18 @@ def frontier(
     failures: Sequence[float] = FAILURES,
     progress: Callable[[int], None] | None = None,
 ) -> list[Point]:
-    """The whole grid."""
+    """The whole grid.
+
+    Args:
+        rows: The n of the grid.
+        questions: The k of the grid.
+        means: The means of the grid.
+        failures: The beta of the grid.
+        progress: Called with 1 after every n and k.
+
+    Returns:
+        A point for each combination.
+    """
     points = []
     for failure in failures:
         for n in rows:
@@ -99,7 +120,15 @@ def frontier(
 
 
 def draw(points: Sequence[Point], folder: Path) -> list[Path]:
-    """One picture a beta: a panel for every n and mean, the narrowest guarantee named along the bottom."""
+    """One picture a beta: a panel for every n and mean, the narrowest guarantee named along the bottom.
+
+    Args:
+        points: What `frontier` gave.
+        folder: Where the pictures go.
+
+    Returns:
+        The paths of the pictures.
+    """
     return [
         _draw([p for p in points if p.failure == failure], failure, folder) for failure in _distinct(points, "failure")
     ]

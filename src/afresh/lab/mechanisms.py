@@ -17,10 +17,7 @@ from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
 from afresh.lab.session import Interactive, Releasing
-from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.split import plan_split
-from afresh.mechanisms.stabilized import plan_stabilized
+from afresh.mechanisms.registry import PLANNERS
 
 Make = Callable[[int, int, float], Interactive]
 
@@ -37,15 +34,17 @@ def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]
     return make
 
 
+# The guard's, and those of the lab that have a certificate too.
+_PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
+    **PLANNERS,
+    "calibrated-laplace": plan_calibrated_laplace,
+    "fixed-gaussian": plan_fixed_gaussian,
+    "fixed-laplace": plan_fixed_laplace,
+    "guess-and-check-calibrated": plan_calibrated_guesses,
+}
+CERTIFIED = tuple(_PLANNERS)
 MECHANISMS: dict[str, Make] = {
-    "stabilized": _certified("stabilized", plan_stabilized),
-    "calibrated": _certified("calibrated", plan_calibrated),
-    "calibrated-laplace": _certified("calibrated-laplace", plan_calibrated_laplace),
-    "fixed-gaussian": _certified("fixed-gaussian", plan_fixed_gaussian),
-    "fixed-laplace": _certified("fixed-laplace", plan_fixed_laplace),
-    "split": _certified("split", plan_split),
-    "guess-and-check": _certified("guess-and-check", plan_guess_and_check),
-    "guess-and-check-calibrated": _certified("guess-and-check-calibrated", plan_calibrated_guesses),
+    **{name: _certified(name, planner) for name, planner in _PLANNERS.items()},
     "empirical": Empirical,
     "thresholdout": Thresholdout,
     "ladder": Ladder,

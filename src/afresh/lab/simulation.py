@@ -33,7 +33,17 @@ Columns = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Trial:
-    """What is repeated. Mechanism, analyst and population are names of the lab's, or your own."""
+    """What is repeated. Mechanism, analyst and population are names of the lab's, or your own.
+
+    Args:
+        mechanism: A name of `MECHANISMS`, or a function of rows, questions and failure that makes one.
+        analyst: A name of `ANALYSTS`, or a function of a world and a generator that makes one.
+        population: A name of `POPULATIONS`, or a population.
+        n: The rows of every sample.
+        k: The most questions of a conversation.
+        failure: The probability with which any interval of a conversation may miss.
+        seed: Of everything random; trials of one seed and population meet the same samples.
+    """
 
     mechanism: str | Make
     analyst: str | Start
@@ -77,7 +87,15 @@ def _name(thing: Any) -> str:
 
 
 def run(trial: Trial, repeats: Iterable[int]) -> Columns:
-    """The given repeats, here and now."""
+    """The given repeats, here and now.
+
+    Args:
+        trial: What is repeated.
+        repeats: The numbers of the repeats; each has random numbers of its own, whatever else is run.
+
+    Returns:
+        A column for each figure of a conversation, with a value for each repeat.
+    """
     mechanism, start, population = trial.resolved()
     rows = [_repeat(trial, mechanism, start, population, number) for number in repeats]
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
@@ -134,7 +152,21 @@ def simulate(
     processes: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Columns]:
-    """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again."""
+    """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again.
+
+    Args:
+        trials: What is repeated.
+        repeats: How often each is.
+        folder: Where finished parts are kept; None keeps nothing.
+        processes: How many worker processes; 1 runs everything here.
+        progress: Called with the number of repeats that were finished since the last call.
+
+    Returns:
+        The columns of every trial, in order.
+
+    Raises:
+        InvalidArgument: Fewer than one repeat or process.
+    """
     checks.whole("repeats", repeats, 1)
     checks.whole("processes", processes, 1)
     ranges = [range(i, min(i + REPEATS_A_PART, repeats)) for i in range(0, repeats, REPEATS_A_PART)]

@@ -23,13 +23,31 @@ _PROMISED = {
 
 
 def measured(mean: float, repeats: int, seed: int) -> list[float]:
-    """Guess and check's mean half-width against the attack at every square, by `ATTACKED`."""
+    """Guess and check's mean half-width against the attack at every square, by `ATTACKED`.
+
+    Args:
+        mean: 0.5 or 0.01, the mean of the population's bits.
+        repeats: Conversations for each number of questions.
+        seed: Of everything random.
+
+    Returns:
+        One average for each number of questions.
+    """
     trials = [Trial("guess-and-check", "squares", _POPULATIONS[mean], N, k, FAILURE, seed) for k in ATTACKED]
     return [float(np.mean(run(trial, range(repeats))["mean_half_width"])) for trial in trials]
 
 
 def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
-    """Half-widths at n = 10,000 against k, for an even share and for a rare event."""
+    """Half-widths at n = 10,000 against k, for an even share and for a rare event.
+
+    Args:
+        folder: Where the picture goes.
+        repeats: Conversations for each measured point.
+        seed: Of everything random.
+
+    Returns:
+        The path of the picture.
+    """
     from afresh.lab.pictures import save, subplots
 
     figure, panels = subplots(1, len(_POPULATIONS), (11, 4.6))

@@ -44,6 +44,16 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
     """The ledger in a file or a PostgreSQL database, the default one for None; a ledger is returned as it is.
 
     `":memory:"` gives a ledger that ends with the process, for simulations and tests.
+
+    Args:
+        where: The path of a file, made if there is none; a postgresql:// address; a ledger; or None.
+
+    Returns:
+        The ledger, open; whoever opened it closes it.
+
+    Raises:
+        InvalidArgument: `where` is neither of these.
+        LedgerError: It cannot be read or written.
     """
     if isinstance(where, Ledger):
         return where

@@ -40,7 +40,16 @@ class Loss(Protocol):
         ...
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """The losses of some rows, rescaled to [0, 1]; booleans if `binary`."""
+        """The losses of some rows, rescaled to [0, 1]; booleans if `binary`.
+
+        Args:
+            predictions: Of all rows, of the kind that `kind` names.
+            labels: Of all rows.
+            rows: Which rows are wanted.
+
+        Returns:
+            One loss for each of these rows.
+        """
         ...
 
 

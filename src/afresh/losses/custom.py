@@ -30,6 +30,13 @@ class Custom:
     the same everywhere: of the declared classes all pairs, up to 64 classes. A loss of the same name, version and
     values on these gets the answers given before. Raise the version whenever you change what the function computes:
     a change that shows on no made-up row, and keeps the version, gets the old answer.
+
+    Args:
+        function: Called with predictions and labels of some rows; gives a loss for each.
+        name: What the loss is called in answers and receipts.
+        kind: What predictions are: classes, probabilities or numbers.
+        version: New for every change of what the function computes.
+        mark: Left out by users; `tried` sets it.
     """
 
     function: Callable[[Any, Any], Any] = field(repr=False)
@@ -59,7 +66,17 @@ class Custom:
         return f"{self.name}, version {self.version}" + (f" ({self.mark})" if self.mark else "")
 
     def tried(self, labels: Labels) -> Self:
-        """The same, marked by its values on made-up rows now; an error where it has none."""
+        """The same, marked by its values on made-up rows now; an error where it has none.
+
+        Args:
+            labels: Of the holdout; only their classes are used.
+
+        Returns:
+            The loss with its `mark`.
+
+        Raises:
+            InvalidArgument: The function fails on every made-up row.
+        """
         given, truth = probes(self.kind, () if self.kind == "numbers" else labels.classes)
         losses = self._total(given, truth)
         if losses is None:

@@ -36,7 +36,11 @@ class ZeroOne:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a mistake costs: costs[true class][predicted class], in the order of the classes."""
+    """What a mistake costs: costs[true class][predicted class], in the order of the classes.
+
+    Args:
+        costs: A square of finite numbers; a row for each true class, a column for each predicted one.
+    """
 
     costs: tuple[tuple[float, ...], ...]
 
@@ -81,7 +85,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Log(Clipped):
-    """-ln of the probability that was given to the true class, at most `clip` nats."""
+    """-ln of the probability that was given to the true class, at most `clip` nats.
+
+    Args:
+        clip: The largest loss a row may have, in nats; chosen without looking at the data.
+    """
 
     clip: float = 5.0
 

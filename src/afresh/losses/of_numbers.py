@@ -37,7 +37,11 @@ class _OfNumbers(Clipped):
 
 
 class Squared(_OfNumbers):
-    """The squared error, at most `clip`."""
+    """The squared error, at most `clip`.
+
+    Args:
+        clip: The largest squared error a row may have; chosen without looking at the data.
+    """
 
     __slots__ = ()
     name = "squared loss"
@@ -49,7 +53,11 @@ class Squared(_OfNumbers):
 
 
 class Absolute(_OfNumbers):
-    """The absolute error, at most `clip`."""
+    """The absolute error, at most `clip`.
+
+    Args:
+        clip: The largest error a row may have; chosen without looking at the data.
+    """
 
     __slots__ = ()
     name = "absolute loss"
@@ -62,7 +70,12 @@ class Absolute(_OfNumbers):
 
 @dataclass(frozen=True, slots=True)
 class Pinball(_OfNumbers):
-    """The loss that a quantile minimises, at most `clip`: q for each unit too low, 1 - q for each too high."""
+    """The loss that a quantile minimises, at most `clip`: q for each unit too low, 1 - q for each too high.
+
+    Args:
+        clip: The largest loss a row may have; chosen without looking at the data.
+        quantile: q, between 0 and 1.
+    """
 
     quantile: float = 0.5
 

@@ -44,6 +44,8 @@ class Mechanism(Protocol):
     """Its name."""
     about: ClassVar[str]
     """What it is, in a line of the comparison of methods."""
+    proviso: ClassVar[str]
+    """What its widths depend on besides the plan, in words that follow them; empty if they are promised."""
     unavailable: ClassVar[str]
     """Why there may be no plan for some rows and questions, in place of that line."""
     promised: ClassVar[bool]
@@ -92,6 +94,16 @@ class Mechanism(Protocol):
     @property
     def row_share(self) -> float | None:
         """The cap on the sum of row charges; None if the method keeps no such account."""
+        ...
+
+    @property
+    def accounted(self) -> str:
+        """What is charged for answers, or why nothing is, in words."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What it promises in advance, and when it is the right choice, in a sentence."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from typing import ClassVar, Self, TypeVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, Heard, geometric_mean, grid_step, round_to_grid
-from afresh.mechanisms.parts import FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise
+from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
@@ -37,7 +37,7 @@ def _grid(T: float) -> float:
 
 
 @dataclass(frozen=True)
-class Calibrated(FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
+class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
 
     method: ClassVar[str] = "calibrated"

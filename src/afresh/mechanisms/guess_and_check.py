@@ -47,6 +47,7 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     checks_guesses: ClassVar[bool] = True
     dealt: ClassVar[int] = 5
     """Rows are dealt into five blocks: three guess, two check."""
+    proviso: ClassVar[str] = "if checks pass"
 
     rows: int
     questions: int
@@ -69,6 +70,20 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
         """Those that guess, and those that check."""
         return ((0, 1, 2), (3, 4))
+
+    @property
+    def accounted(self) -> str:
+        """Nothing, whatever is known about the rows that guess."""
+        guess, check = self.guess_rows, self.check_rows
+        return f"not accounted for: {guess:,} rows guess, and validity rests on the {check:,} that check"
+
+    @property
+    def advice(self) -> str:
+        """That intervals are promised, and widths are not."""
+        return (
+            f"{self.method} promises that every interval holds, not how wide it is: each guess that fails its check "
+            "makes later answers wider."
+        )
 
     @property
     def failure_use(self) -> dict[str, float]:

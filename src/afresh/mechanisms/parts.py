@@ -14,6 +14,26 @@ class _HasHalfWidth(Protocol):
     def half_width(self, mean: float) -> float: ...
 
 
+class _HasInformation(Protocol):
+    @property
+    def charge(self) -> float: ...
+
+    @property
+    def information(self) -> float | None: ...
+
+
+class Promised:
+    """Its widths are promised before any data are seen."""
+
+    method: ClassVar[str]
+    proviso: ClassVar[str] = ""
+
+    @property
+    def advice(self) -> str:
+        """The promise."""
+        return f"{self.method} promises these widths before any data are seen."
+
+
 class NoMemory:
     """What was released before changes nothing for later answers."""
 
@@ -41,6 +61,11 @@ class FromAllRows(NoMemory):
     def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
         """None."""
         return ()
+
+    @property
+    def accounted(self: _HasInformation) -> str:
+        """The budget in nats, and what one answer takes of it."""
+        return f"{self.information:.4g} nats, {self.charge:.4g} an answer"
 
 
 class NoRowAccount:

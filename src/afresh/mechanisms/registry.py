@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
@@ -10,8 +11,14 @@ from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_chec
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
-Planner = Callable[[int, int, float, int | None], Mechanism | None]
-"""From rows, questions, failure probability and answers to constants; None where the method is not available."""
+
+class Planner(Protocol):
+    """From rows, questions, failure probability and answers to constants; None where the method is not available."""
+
+    def __call__(self, rows: int, questions: int, failure: float, answers: int | None = None, /) -> Mechanism | None:
+        """The constants; `answers` is None where all answers are at full price."""
+        ...
+
 
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
@@ -23,3 +30,5 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind, _ in _O
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name, kind in MECHANISMS.items() if kind.promised}
+# Those that check a guess of the analyst's own.
+GUESSING: tuple[str, ...] = tuple(name for name, kind in MECHANISMS.items() if kind.checks_guesses)

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from scipy.special import betainccinv, betaincinv
 
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation, NoMemory, ReleasesMean
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation, NoMemory, Promised, ReleasesMean
 from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
+class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
 
     An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
@@ -29,6 +29,16 @@ class Split(EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfPar
     rows: int
     questions: int
     failure: float
+
+    @property
+    def accounted(self) -> str:
+        """Nothing: no answer says anything about the rows of another."""
+        return "not accounted for: every question has rows of its own"
+
+    @property
+    def advice(self) -> str:
+        """The promise, and when it is a narrow one."""
+        return f"{super().advice} Every question has rows of its own, which suits a few questions."
 
     @property
     def block(self) -> int:

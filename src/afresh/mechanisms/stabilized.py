@@ -12,7 +12,7 @@ from numpy.polynomial import Chebyshev
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, geometric_mean, grid_step, round_to_grid
-from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows
+from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
 from afresh.moments import Moments
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Stabilized(FromAllRows, DifferenceOfParts):
+class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
 
     method: ClassVar[str] = "stabilized"

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.labelled import LabelledRows
     from afresh.models.verdicts import Comparison, Identical, Ranking
-    from afresh.results.answer import Answer, Budget
+    from afresh.results.answer import Answer
+    from afresh.results.budget import Budget
     from afresh.statistics.scores import ModelStatistic
 
 

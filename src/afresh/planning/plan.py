@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -13,39 +12,13 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
 from afresh.planning.request import complement
 from afresh.planning.solve import fewest_rows, most_questions
+from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
-from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
 
 FEWEST_ROWS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One line of a plan's comparison: half-widths at the typical means, or why there are none."""
-
-    name: str
-    certified: bool
-    half_width: Mapping[float, float] | None
-    about: str
-    promised: bool = True
-    """Whether the widths are a promise; those of guess and check are what its guesses claim, and a check may fail."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        widths = None if self.half_width is None else {f"{m:g}": w for m, w in self.half_width.items()}
-        told = {"certified": self.certified, "half_width": widths, "about": self.about}
-        return {**told, "promised": self.promised}
-
-    @property
-    def certificate(self) -> str:
-        """In a word."""
-        if not self.certified:
-            return "reference"
-        return "yes" if self.promised else "yes, width not promised"
 
 
 @dataclass(frozen=True)
@@ -110,32 +83,40 @@ class Plan(show.Shown):
         return self.mechanism.charge
 
     def half_width(self, mean: float = 0.5, coarseness: float = 1.0) -> float:
-        """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1]."""
+        """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1].
+
+        Args:
+            mean: Where the answer lies, as a share of the range between the bounds.
+            coarseness: How many times the plan's noise it has; 1 for an answer at full price.
+
+        Returns:
+            Half the interval's length; for a method that promises no width, what it is if checks pass.
+
+        Raises:
+            InvalidArgument: A mean outside [0, 1], or a coarseness the method does not offer.
+        """
         mean = checks.share("mean", mean, ": rescale by the bounds first")
         coarseness = checks.number("coarseness", coarseness, "a number from 1 to 1e6", least=1, most=1e6)
         return self.at(coarseness).half_width(mean)
 
     def at(self, coarseness: float) -> Mechanism:
-        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate."""
+        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate.
+
+        Args:
+            coarseness: How many times the plan's noise; 1 is the plan's own mechanism.
+
+        Returns:
+            The mechanism with the charge and the intervals of such an answer.
+
+        Raises:
+            InvalidArgument: The method gives all answers the same noise, or cannot certify that much.
+        """
         return at_coarseness(self.mechanism, coarseness)
 
     @cached_property
     def methods(self) -> dict[str, Method]:
         """The certified methods at these rows, questions and confidence, then the reference lines."""
-        n, k, failure, answers = self.rows, self.questions, self.mechanism.failure, self.answers
-        lines = {}
-        for name, planner in PLANNERS.items():
-            mechanism = self.mechanism if name == self.method else planner(n, k, failure, answers)
-            widths = None if mechanism is None else _widths(mechanism.half_width)
-            kind = MECHANISMS[name]
-            lines[name] = Method(name, True, widths, kind.about if widths else kind.unavailable, kind.promised)
-        for name, width in (
-            ("jung", lambda _: jung_error(n, k, failure)),
-            ("paper", lambda mean: main_theorem_error(n, k, failure, math.sqrt(mean * (1 - mean)))),
-            ("fixed", lambda mean: fixed_questions_half_width(n, k, failure, mean)),
-        ):
-            lines[name] = Method(name, False, _widths(width), _REFERENCES[name])
-        return lines
+        return compare(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the comparison."""
@@ -164,40 +145,21 @@ class Plan(show.Shown):
 
     @classmethod
     def thaw(cls, frozen: str) -> Plan:
-        """The plan a ledger kept; nothing is optimised again, so an upgrade cannot change an interval."""
+        """The plan a ledger kept; nothing is optimised again, so an upgrade cannot change an interval.
+
+        Args:
+            frozen: What `freeze` gave.
+
+        Returns:
+            The same plan.
+        """
         constants = json.loads(frozen)
         return cls(MECHANISMS[constants.pop("method")](**constants))
 
     @property
     def advice(self) -> str:
-        """Which method to use, and what it can and cannot promise in advance."""
-        if self.method == "guess-and-check":
-            return (
-                "guess-and-check promises that every interval holds, not how wide it is: each guess that fails its "
-                "check makes later answers wider. stabilized promises its width."
-            )
-        words = (
-            "split is the narrowest for so few questions, as every one can have rows of its own."
-            if self.method == "split"
-            else f"{self.method} promises these widths before any data are seen."
-        )
-        rival, own = self.methods["guess-and-check"].half_width, self.half_width(0.5)
-        if rival is not None and rival[0.5] < own:
-            words += (
-                f" guess-and-check would be narrower (±{show.width(rival[0.5])} in place of ±{show.width(own)}) "
-                "as long as its checks pass, but can promise no width."
-            )
-        return words
-
-    @property
-    def _accounted(self) -> str:
-        if self.information is not None:
-            return f"{self.information:.4g} nats, {self.charge:.4g} an answer"
-        if isinstance(m := self.mechanism, GuessAndCheck):
-            return (
-                f"not accounted for: {m.guess_rows:,} rows guess, and validity rests on the {m.check_rows:,} that check"
-            )
-        return "not accounted for: every question has rows of its own"
+        """What the method can and cannot promise in advance, and which other would be narrower."""
+        return advise(self.mechanism, self.methods)
 
     def _blocks(self) -> list[show.Block]:
         widths = [f"±{show.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
@@ -210,8 +172,8 @@ class Plan(show.Shown):
                     "method": self.method,
                     "half-width": ", ".join(widths)
                     + " (share of rows)"
-                    + ("" if self.mechanism.promised else ", if checks pass"),
-                    "information": self._accounted,
+                    + (self.mechanism.proviso and f", {self.mechanism.proviso}"),
+                    "information": self.mechanism.accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
                         f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE
@@ -219,28 +181,12 @@ class Plan(show.Shown):
                     or "none",
                 }
             ),
-            show.Table(
-                ["method", *(f"±, mean {mean:g}" for mean in TYPICAL_MEANS), "certificate", "what it is"],
-                [
-                    [
-                        name + (" *" if name == self.method else ""),
-                        *(show.width(m.half_width[mean]) if m.half_width else "-" for mean in TYPICAL_MEANS),
-                        m.certificate,
-                        m.about,
-                    ]
-                    for name, m in self.methods.items()
-                ],
-            ),
+            table(self.methods, self.method),
             show.Line(self.advice),
         ]
 
 
 _SAID_ELSEWHERE = ("rows", "questions", "failure")
-_REFERENCES = {
-    "jung": "differential privacy transfer (Jung et al. 2020)",
-    "paper": "the paper's Main Theorem with eq. (3)",
-    "fixed": "questions fixed before the data are seen: no adaptivity",
-}
 
 
 def plan(
@@ -255,10 +201,24 @@ def plan(
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
-    `width` is a half-width for an answer that reads `mean`. Without it, the method is the one with the smallest
-    geometric mean of guaranteed half-widths at means 0.5, 0.1 and 0.01; with it, the one that needs the fewest
-    rows or allows the most questions. `method` forces one. `answers`, if more than `questions`, is how many answers
-    there may be when some are asked coarser, at a lower charge; it makes every interval a little wider.
+    Without a width, the method is the one with the smallest geometric mean of guaranteed half-widths at means 0.5,
+    0.1 and 0.01; with one, that which needs the fewest rows or allows the most questions.
+
+    Args:
+        rows: How many rows the data have, at least 20.
+        questions: How many answers at full price there may be.
+        confidence: The probability with which all intervals hold at once.
+        answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
+        width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
+        mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
+        method: The name of a method, to force it.
+
+    Returns:
+        The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
+
+    Raises:
+        InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
+        ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
     planners = PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
@@ -277,7 +237,7 @@ def plan(
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if (rows is None) == (questions is None):
-        raise InvalidArgument("with a width, give either rows or questions, not both and not neither.")
+        raise InvalidArgument("with a width, give exactly one of rows and questions.")
     if rows is not None:
         return Plan(most_questions(planners, rows, width, mean, failure))
     assert questions is not None
@@ -289,12 +249,10 @@ def _narrowest(
 ) -> Mechanism:
     found = [m for p in planners.values() if (m := p(rows, questions, failure, answers)) is not None]
     if not found:
+        why = " and ".join(MECHANISMS[name].unavailable for name in planners)
+        able = [f"method={name!r}" for name, p in PROMISING.items() if p(rows, questions, failure, answers) is not None]
         raise InvalidArgument(
-            f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows; "
-            "use method='calibrated', more rows or fewer questions."
+            f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows ({why}); use "
+            f"{', '.join([*able, 'more rows'])} or fewer questions."
         )
     return min(found, key=lambda m: geometric_mean(m.half_width))
-
-
-def _widths(half_width: Callable[[float], float]) -> dict[float, float]:
-    return {mean: half_width(mean) for mean in TYPICAL_MEANS}

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 def make_receipt(chain: Sequence[Sealed]) -> dict[str, Any]:
-    """The receipt of a guard with this chain, in the newest format."""
+    """The receipt of a guard with this chain, in the newest format.
+
+    Args:
+        chain: All records of the guard, in order.
+
+    Returns:
+        A JSON-ready document; `Guard.receipt` makes the same.
+    """
     version = max(FORMATS)
     return {
         "format": NAME,

@@ -5,74 +5,50 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from afresh import escaping
-from afresh.results import show
-from afresh.results.answer import TOO_FEW
+from afresh.results import html, markdown, show
+from afresh.results.reading import Number
 from afresh.results.rules import tells
-
-_ROW, _NAME, _LEFT, _WIDTH, _PLOT = 24, 76, 440, 1000, 340
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 64em; margin: 2em auto; padding: 0 1em; color: #1c2430 }
-table { border-collapse: collapse; font-size: 15px } td { padding: .15em 1.2em .15em 0; vertical-align: top }
-code { font-size: 14px; overflow-wrap: anywhere } h2 { margin-top: 1.6em } .note { color: #5a6675 }
-.warning { background: #fff3cd; padding: .5em 1em }
-"""
+from afresh.results.transcript import forest, mark, shown_numbers
 
 
 def as_html(receipt: dict[str, Any]) -> str:
-    """The page, with a forest plot for every pair of bounds."""
-    facts = "".join(
-        f"<tr><td>{escaping.as_html(name)}</td><td>{escaping.as_html(value)}</td></tr>"
-        for name, value in _facts(receipt).items()
-    )
-    plots = "".join(
-        f"<h2>{escaping.as_html(_panel_title(bounds))}</h2>{_forest(bounds, answers)}"
-        for bounds, answers in _panels(receipt).items()
-    )
-    outside = "".join(f"<li>{escaping.as_html(words)}</li>" for words in _outside(receipt))
-    warning = f'<p class="warning">{escaping.as_html(_SIMULATED)}</p>' if receipt["simulated"] else ""
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>afresh receipt</title><style>{_STYLE}</style></head><body>
-<h1>{escaping.as_html(_title(receipt))}</h1>{warning}
-<p>{escaping.as_html(_promise(receipt))}</p>
-<table>{facts}</table>
-{plots or "<p>Nothing has been released yet.</p>"}
-{_folded(receipt)}
-{f"<h2>Revealed outside and charged</h2><ul>{outside}</ul>" if outside else ""}
-<p class="note">{escaping.as_html(_VERIFY)}</p>
-<p class="note">Head of the chain: <code>{escaping.as_html(receipt["chain"]["head"])}</code></p>
-</body></html>
-"""
+    """The page, with a forest plot for every pair of bounds.
+
+    Args:
+        receipt: What `Guard.receipt` gives.
+
+    Returns:
+        A whole document without scripts or links; light or dark as its reader prefers.
+    """
+    return html.page(_title(receipt), _blocks(receipt))
 
 
 def as_markdown(receipt: dict[str, Any]) -> str:
-    """The same as Markdown, with tables in place of plots."""
-    lines = [f"# {_title(receipt)}", ""]
-    if receipt["simulated"]:
-        lines += [f"**{_SIMULATED}**", ""]
-    lines += [_promise(receipt), ""]
-    lines += [f"- {name}: {escaping.as_markdown(value)}" for name, value in _facts(receipt).items()]
-    for bounds, answers in _panels(receipt).items():
-        lines += ["", f"## {_panel_title(bounds)}", "", "| # | value | interval | question |", "|--:|--:|---|---|"]
-        for answer in answers:
-            value, low, high = show.with_interval(answer["value"], answer["low"], answer["high"])
-            value = value if _told(answer) else TOO_FEW
-            question = escaping.as_markdown_code(answer["question"])
-            lines.append(f"| {_numbers(answer)} | {value} | [{low}, {high}] | {question} |")
+    """The same as Markdown, with tables in place of plots.
+
+    Args:
+        receipt: What `Guard.receipt` gives.
+
+    Returns:
+        Markdown with the tables of GitHub; whatever users wrote is escaped.
+    """
+    return markdown.page(_title(receipt), _blocks(receipt))
+
+
+def _blocks(receipt: dict[str, Any]) -> list[show.Block]:
+    blocks: list[show.Block] = [show.Alert(_SIMULATED)] if receipt["simulated"] else []
+    blocks += [show.Line(_promise(receipt)), show.Facts(_facts(receipt))]
+    panels = _panels(receipt)
+    for bounds, questions in panels.items():
+        blocks += [show.Heading(_panel_title(bounds)), _panel(bounds, questions)]
+    if not panels:
+        blocks.append(show.Line("Nothing has been released yet."))
     if made := _made_of(receipt):
-        lines += ["", "## What they were made of", ""]
-        for whole, answers in made:
-            lines.append(f"- {escaping.as_markdown_code(whole['question'])}, {whole['rule']}")
-            lines += [
-                f"  - {answer['number']}: {_interval(answer)} {escaping.as_markdown_code(answer['question'])}"
-                for answer in answers
-            ]
-    if outside := _outside(receipt):
-        lines += ["", "## Revealed outside and charged", "", *(f"- {escaping.as_markdown(words)}" for words in outside)]
-    return "\n".join(
-        [*lines, "", _VERIFY, "", f"Head of the chain: {escaping.as_markdown_code(receipt['chain']['head'])}", ""]
-    )
+        blocks += [show.Heading("What they were made of"), *(_fold(*each) for each in made)]
+    if receipt["outside"]:
+        charges = [[f"{each['charge']:.4g} nats", each["what"]] for each in receipt["outside"]]
+        blocks += [show.Heading("Revealed outside and charged"), show.Table(["charge", "what"], charges)]
+    return [*blocks, show.Heading("How to check it"), show.Line(_VERIFY)]
 
 
 _VERIFY = (
@@ -109,6 +85,7 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
         "spent": f"{spent['answers']:,} answers{nats}",
         "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
         "data": f"{receipt['data']['name']} (a keyed name; the key stays in the ledger)",
+        "head of the chain": receipt["chain"]["head"],
         "made": f"{receipt['made_at'][:19].replace('T', ' ')} UTC by {receipt['made_by']}",
     }
     if receipt["data"]["new_rows"]:
@@ -120,10 +97,6 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
 
 def _day(receipt: dict[str, Any]) -> str:
     return str(receipt["opened_at"][:10])
-
-
-def _outside(receipt: dict[str, Any]) -> list[str]:
-    return [f"{each['what']}: {each['charge']:.4g} nats" for each in receipt["outside"]]
 
 
 def _panels(receipt: dict[str, Any]) -> dict[tuple[float, float], list[dict[str, Any]]]:
@@ -150,25 +123,36 @@ def _made_of(receipt: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[st
     ]
 
 
-def _folded(receipt: dict[str, Any]) -> str:
-    """The answers that questions were made of, folded under each."""
-    folds = []
-    for question, answers in _made_of(receipt):
-        rows = "".join(
-            f"<tr><td>{answer['number']}</td><td>{_interval(answer)}</td>"
-            f"<td><code>{escaping.as_html(answer['question'])}</code></td></tr>"
-            for answer in answers
+def _panel(bounds: tuple[float, float], questions: list[dict[str, Any]]) -> show.Drawn:
+    """The questions with these bounds: a plot, and the numbers."""
+    marks = [
+        mark(
+            _numbers(each),
+            each["question"],
+            Number(each["value"], each["low"], each["high"]),
+            f"{each['analyst']}, {each['asked_at'][:19]}",
+            told=_told(each),
         )
-        words = f"{_numbers(question)}. {question['question']}, by the rule {question['rule']}"
-        folds.append(f"<details><summary>{escaping.as_html(words)}</summary><table>{rows}</table></details>")
-    return f"<h2>What they were made of</h2>{''.join(folds)}" if folds else ""
+        for each in questions
+    ]
+    return show.Drawn([forest(bounds, marks)], _table([(_numbers(each), each) for each in questions]))
 
 
-def _interval(answer: dict[str, Any]) -> str:
+def _fold(question: dict[str, Any], answers: list[dict[str, Any]]) -> show.Fold:
+    """The answers that a question was made of."""
+    words = f"Answers {_numbers(question)}: {question['question']}, by the rule {question['rule']}"
+    return show.Fold(words, [_table([(str(answer["number"]), answer) for answer in answers])])
+
+
+def _table(rows: list[tuple[str, dict[str, Any]]]) -> show.Table:
+    header = ("#", "value", "low", "high", "question")
+    return show.Table(header, [[number, *_cells(each), each["question"]] for number, each in rows], code=["question"])
+
+
+def _cells(answer: dict[str, Any]) -> list[str]:
     if answer["value"] is None:
-        return "not released"
-    value, low, high = show.with_interval(answer["value"], answer["low"], answer["high"])
-    return f"{value if _told(answer) else TOO_FEW} [{low}, {high}]"
+        return ["not released", "-", "-"]
+    return shown_numbers(answer["value"], answer["low"], answer["high"], told=_told(answer))
 
 
 def _told(answer: dict[str, Any]) -> bool:
@@ -178,43 +162,3 @@ def _told(answer: dict[str, Any]) -> bool:
 
 def _panel_title(bounds: tuple[float, float]) -> str:
     return "Shares of rows" if bounds == (0, 1) else f"Means of numbers between {bounds[0]:g} and {bounds[1]:g}"
-
-
-def _forest(bounds: tuple[float, float], answers: list[dict[str, Any]]) -> str:
-    """One line an answer: its number and question, its interval on the scale of the bounds, its numbers."""
-    low, high = bounds
-    height = _ROW * len(answers) + 54
-
-    def x(value: float) -> float:
-        return _LEFT + _PLOT * (value - low) / (high - low)
-
-    parts = []
-    for tick in range(5):
-        at = low + (high - low) * tick / 4
-        parts.append(
-            f'<line x1="{x(at):.1f}" x2="{x(at):.1f}" y1="8" y2="{height - 40}" stroke="#e3e8ee"/>'
-            f'<text x="{x(at):.1f}" y="{height - 22}" text-anchor="middle" fill="#5a6675">{at:g}</text>'
-        )
-    label = "share of rows" if bounds == (0, 1) else "mean"
-    parts.append(
-        f'<text x="{_LEFT + _PLOT / 2}" y="{height - 4}" text-anchor="middle" fill="#5a6675">'
-        f"{label}, with its interval</text>"
-    )
-    for place, answer in enumerate(answers):
-        y = _ROW * place + 22
-        dot = f'<circle cx="{x(answer["value"]):.1f}" cy="{y}" r="4.5" fill="#2364aa"/>' if _told(answer) else ""
-        words = answer["question"] if len(answer["question"]) <= 44 else answer["question"][:43] + "…"
-        when = f"{answer['analyst']}, {answer['asked_at'][:19]} UTC"
-        full = escaping.as_html(f"{_numbers(answer)}. {answer['question']} ({when})")
-        parts.append(
-            f"<g><title>{full}</title>"
-            f'<text x="0" y="{y + 5}">{_numbers(answer)}</text>'
-            f'<text x="{_NAME}" y="{y + 5}">{escaping.as_html(words)}</text>'
-            f'<line x1="{x(answer["low"]):.1f}" x2="{x(answer["high"]):.1f}" y1="{y}" y2="{y}" stroke="#2364aa" '
-            'stroke-width="3" stroke-linecap="round"/>'
-            f'{dot}<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{_interval(answer)}</text></g>'
-        )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" role="img" aria-label="Forest plot of the answers" '
-        f'font-size="14" font-family="system-ui, sans-serif" fill="#1c2430">{"".join(parts)}</svg>'
-    )

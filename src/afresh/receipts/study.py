@@ -12,7 +12,17 @@ from afresh.receipts.verify import verify
 
 
 def spent_by(study: object) -> tuple[str, float]:
-    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file."""
+    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file.
+
+    Args:
+        study: The receipt as a dict, or the path of its JSON file.
+
+    Returns:
+        The head of the study's chain, and the nats it has spent.
+
+    Raises:
+        InvalidArgument: It is no receipt, does not verify, or its method accounts for no information.
+    """
     if isinstance(study, str | os.PathLike):
         try:
             study = loads(Path(study).read_text(encoding="utf-8"))

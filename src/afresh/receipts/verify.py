@@ -84,11 +84,18 @@ class Verification(show.Shown):
 
 
 def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | None = None) -> Verification:
-    """Check everything that can be checked of a receipt: the document, or its text.
+    """Check everything that can be checked of a receipt, without the data and without trust in what it says.
 
-    `head` is a head that was published earlier: the receipt's chain must contain it. `ledger` has the records of the
-    guard's own ledger: they must begin with those of the receipt. A document that is no receipt raises
-    `InvalidArgument`.
+    Args:
+        receipt: The document, or its text.
+        head: A head that was published earlier; the receipt's chain must contain it.
+        ledger: The records of the guard's own ledger; they must begin with those of the receipt.
+
+    Returns:
+        Every check with its outcome. A receipt that lies gives failed checks, not an error.
+
+    Raises:
+        InvalidArgument: The document is no receipt, or of a version this afresh does not know.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt
     form = format_of(document)

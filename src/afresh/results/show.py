@@ -1,4 +1,4 @@
-"""How results look: one description, shown as text in a terminal and as HTML in a notebook."""
+"""How results look: one description in blocks, shown as text in a terminal and by `html` in a notebook."""
 
 from __future__ import annotations
 
@@ -6,54 +6,34 @@ import json
 import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from afresh.escaping import as_html, visible
+from afresh.escaping import visible
+from afresh.results.blocks import Alert, Bar, Block, Drawn, Facts, Fold, Forest, Heading, Line, Mark, Table, Title
+from afresh.results.html import fragment
 
-
-@dataclass(frozen=True, slots=True)
-class Title:
-    """The first line."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A sentence."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Names and values, one a line."""
-
-    items: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under a header; columns of numbers are aligned to the right."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """An interval with its value, on the scale of its bounds."""
-
-    value: float
-    low: float
-    high: float
-    bounds: tuple[float, float]
-
-
-Block = Title | Line | Facts | Table | Bar
+__all__ = [
+    "Alert",
+    "Bar",
+    "Block",
+    "Drawn",
+    "Facts",
+    "Fold",
+    "Forest",
+    "Heading",
+    "Line",
+    "Mark",
+    "Shown",
+    "Table",
+    "Title",
+    "Told",
+    "as_text",
+    "percent",
+    "width",
+    "with_interval",
+]
 
 
 class Shown(ABC):
@@ -70,8 +50,7 @@ class Shown(ABC):
         return as_text(self._blocks())
 
     def _repr_html_(self) -> str:
-        body = "".join(_html(block) for block in self._blocks())
-        return f'<div style="font-family:system-ui,sans-serif;line-height:1.45;max-width:60em">{body}</div>'
+        return fragment(self._blocks())
 
 
 class Told(Shown):
@@ -122,8 +101,10 @@ def percent(probability: float) -> str:
 
 def _text(block: Block) -> str:
     match block:
-        case Title(text):
+        case Title(text) | Alert(text):
             return visible(text)
+        case Heading(text):
+            return f"\n{visible(text)}"
         case Line(text):
             return textwrap.fill(visible(text), 98, initial_indent="  ", subsequent_indent="  ")
         case Facts(items):
@@ -133,21 +114,24 @@ def _text(block: Block) -> str:
                 textwrap.fill(value, 98, initial_indent=f"  {name:<{size}}  ", subsequent_indent=" " * (size + 4))
                 for name, value in items.items()
             )
-        case Table(header, rows):
-            cells = [[visible(cell) for cell in row] for row in (header, *rows)]
-            sizes = [max(len(row[i]) for row in cells) for i in range(len(header))]
-            right = [_numeric(rows, i) for i in range(len(header))]
-            lines = [
-                "  "
-                + "  ".join(
-                    cell.rjust(size) if r else cell.ljust(size) for cell, size, r in zip(row, sizes, right, strict=True)
-                ).rstrip()
-                for row in cells
-            ]
-            lines.insert(1, "  " + "  ".join("-" * size for size in sizes))
-            return "\n".join(["", *lines])
+        case Table():
+            return _text_table(block)
         case Bar():
             return "  " + _text_bar(block)
+        case Drawn(_, table):
+            return _text_table(table)
+        case Fold(summary, inner):
+            return f"{_text(Line(summary))}\n{as_text(inner)}"
+
+
+def _text_table(table: Table) -> str:
+    cells = [[visible(cell) for cell in row] for row in (table.header, *table.rows)]
+    columns = range(len(table.header))
+    sizes = [max(len(row[i]) for row in cells) for i in columns]
+    aligned = [str.rjust if table.numeric(i) else str.ljust for i in columns]
+    lines = ["  ".join(aligned[i](row[i], sizes[i]) for i in columns).rstrip() for row in cells]
+    lines.insert(1, "  ".join("-" * size for size in sizes))
+    return "\n".join(["", *(f"  {line}" for line in lines)])
 
 
 def _text_bar(bar: Bar, size: int = 60) -> str:
@@ -163,56 +147,3 @@ def _text_bar(bar: Bar, size: int = 60) -> str:
         cells[i] = "━"
     cells[middle] = "●"
     return f"{a:g} {''.join(cells)} {b:g}"
-
-
-def _numeric(rows: Sequence[Sequence[str]], column: int) -> bool:
-    values = [row[column] for row in rows]
-    return bool(values) and all(v[:1] in "-±.0123456789" for v in values)
-
-
-def _html(block: Block) -> str:
-    match block:
-        case Title(text):
-            return f'<div style="font-weight:600;margin:.3em 0">{as_html(text)}</div>'
-        case Line(text):
-            return f'<div style="margin:.2em 0;opacity:.85">{as_html(text)}</div>'
-        case Facts(items):
-            rows = "".join(
-                f'<tr><td style="text-align:left;opacity:.7;padding:.1em 1em .1em 0">{as_html(name)}</td>'
-                f'<td style="text-align:left;padding:.1em 0">{as_html(value)}</td></tr>'
-                for name, value in items.items()
-            )
-            return f'<table style="border-collapse:collapse;margin:.2em 0">{rows}</table>'
-        case Table(header, rows):
-            right = [_numeric(rows, i) for i in range(len(header))]
-            line = "".join(_html_cell("th", c, r) for c, r in zip(header, right, strict=True))
-            body = "".join(
-                "<tr>" + "".join(_html_cell("td", c, r) for c, r in zip(row, right, strict=True)) + "</tr>"
-                for row in rows
-            )
-            return f'<table style="border-collapse:collapse;margin:.5em 0"><tr>{line}</tr>{body}</table>'
-        case Bar():
-            return _html_bar(block)
-
-
-def _html_cell(tag: str, text: str, right: bool) -> str:
-    side = "right" if right else "left"
-    return f'<{tag} style="text-align:{side};padding:.15em .9em .15em 0">{as_html(text)}</{tag}>'
-
-
-def _html_bar(bar: Bar) -> str:
-    a, b = bar.bounds
-
-    def place(x: float) -> float:
-        return (min(max(x, a), b) - a) / (b - a) * 400
-
-    low, high, middle = place(bar.low), place(bar.high), place(bar.value)
-    return (
-        '<svg width="480" height="34" viewBox="-40 0 480 34" role="img" '
-        f'aria-label="{bar.value:.6g}, interval from {bar.low:.6g} to {bar.high:.6g}">'
-        '<line x1="0" x2="400" y1="12" y2="12" stroke="currentColor" stroke-opacity=".25"/>'
-        f'<rect x="{low:.1f}" y="8" width="{max(high - low, 1):.1f}" height="8" rx="3" fill="#2a78c4"/>'
-        f'<circle cx="{middle:.1f}" cy="12" r="5" fill="currentColor"/>'
-        f'<text x="0" y="31" font-size="11" text-anchor="middle" fill="currentColor">{a:g}</text>'
-        f'<text x="400" y="31" font-size="11" text-anchor="middle" fill="currentColor">{b:g}</text></svg>'
-    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from afresh.results import show
 from afresh.results.answer import TOO_FEW, answers_in_words, simulation_mark
-from afresh.results.reading import read
+from afresh.results.reading import Number, read
 from afresh.results.rules import tells
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Transcript(show.Shown):
                 f"question{'' if len(self.records) == 1 else 's'}, all intervals hold at once at "
                 f"{show.percent(self.confidence)}"
             ),
-            show.Table(["#", "value", "low", "high", "asked at (UTC)", "analyst", "question"], rows),
+            show.Drawn(_pictures(self.records), show.Table(_HEADER, rows, code=["question"])),
         ]
 
 
@@ -151,10 +152,43 @@ def _derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
     )
 
 
+_HEADER = ("#", "value", "low", "high", "asked at (UTC)", "analyst", "question")
+_MOST_DRAWN = 60  # more would be a wall, not a picture
+
+
 def _row(record: Record, numbers: str, question: str) -> list[str]:
     cells = ["-", "-", "-"]
     if record.value is not None and record.low is not None and record.high is not None:
-        cells = list(show.with_interval(record.value, record.low, record.high))
-        if not tells(record.rule, record.low, record.high, record.bounds):
-            cells[0] = TOO_FEW
+        told = tells(record.rule, record.low, record.high, record.bounds)
+        cells = shown_numbers(record.value, record.low, record.high, told=told)
     return [numbers, *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]
+
+
+def shown_numbers(value: float, low: float, high: float, *, told: bool) -> list[str]:
+    """A value, or why there is none, and the ends of its interval: three cells of a table."""
+    shown, *ends = show.with_interval(value, low, high)
+    return [shown if told else TOO_FEW, *ends]
+
+
+def forest(bounds: tuple[float, float], marks: Sequence[show.Mark]) -> show.Forest:
+    """The plot of released numbers with these bounds."""
+    return show.Forest(marks, bounds, f"{'share of rows' if bounds == (0, 1) else 'mean'}, with its interval")
+
+
+def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool) -> show.Mark:
+    """Its line for one of them; `asked` says by whom and when."""
+    value, low, high = shown_numbers(*number, told=told)
+    hint = f"{numbers}. {question} ({asked} UTC)"
+    shown = number.value if told else None
+    return show.Mark(numbers, question, shown, number.low, number.high, f"{value} [{low}, {high}]", hint)
+
+
+def _pictures(records: Sequence[Record]) -> list[show.Forest]:
+    """A plot for every pair of bounds, unless there are too many lines."""
+    panels: defaultdict[tuple[float, float], list[show.Mark]] = defaultdict(list)
+    for record in records:
+        if record.value is not None and record.low is not None and record.high is not None:
+            told = tells(record.rule, record.low, record.high, record.bounds)
+            number, asked = Number(record.value, record.low, record.high), f"{record.analyst}, {record.asked_at[:19]}"
+            panels[record.bounds].append(mark(record.numbers, record.question, number, asked, told=told))
+    return [forest(*panel) for panel in panels.items()] if len(records) <= _MOST_DRAWN else []

@@ -142,6 +142,16 @@ def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
     min(m * pvalue, 1). A p-value computed on the guarded rows is exact, and nobody paid for it: once it is shown,
     no further question may be asked of them. Either it is the last thing released, or it is computed from released
     answers. p' >= I/ln(1/p) roughly, so the p-value must be small exponentially in I/alpha to survive.
+
+    Args:
+        pvalue: One p-value, or an array of them.
+        information: The cap in nats, one for all or an array of the same shape.
+
+    Returns:
+        The corrected p-value, never smaller than `pvalue`; an array for arrays.
+
+    Raises:
+        InvalidArgument: A p-value outside [0, 1], negative nats, or arrays of different shapes.
     """
     p = checks.array("pvalue", pvalue, "a number from 0 to 1, or an array of them", 0.0, 1.0)
     nats = checks.array("information", information, "a number of nats, at least 0, or an array of them", 0.0)

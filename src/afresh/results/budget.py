@@ -1,0 +1,91 @@
+"""What a guard may still answer: a `Budget`, and what coarser answers are worth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from afresh.results import show
+from afresh.results.answer import answers_in_words, simulation_mark
+
+
+@dataclass(frozen=True, slots=True)
+class Coarser:
+    """What a coarser answer is worth: `Guard.ask(..., precision=half_width)`."""
+
+    half_width: float
+    """Of a share of rows near 1/2, where it is widest."""
+    price: float
+    """Its charge, as a part of the full price."""
+    left: int
+    """How many more of these are affordable, if nothing else is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget(show.Shown):
+    """What a guard may still answer. The limits were fixed before the data were seen and never move."""
+
+    questions: int
+    """How many answers at full price the plan is made for."""
+    answers: int
+    """The most answers there may be, of whatever price."""
+    spent: int
+    left: int
+    """How many more answers at full price are affordable."""
+    information: float | None
+    spent_information: float
+    outside_information: float
+    """The part of it charged for what was revealed outside of the guard."""
+    confidence: float
+    method: str
+    half_width: dict[float, float]
+    """What each further answer is worth: half-widths of a share of rows, by its mean."""
+    proviso: str
+    """What these widths depend on; empty if they are promised."""
+    coarser: tuple[Coarser, ...] = ()
+    """What coarser answers are worth, where the plan allows more answers than questions."""
+    analyst: str | None = None
+    """Whose share `answers`, `spent` and `left` are about; None if the budget is not divided."""
+    shares: dict[str, int] = field(default_factory=dict)
+    simulated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "questions": self.questions,
+            "answers": self.answers,
+            "spent": self.spent,
+            "left": self.left,
+            "information": self.information,
+            "spent_information": self.spent_information,
+            "outside_information": self.outside_information,
+            "confidence": self.confidence,
+            "method": self.method,
+            "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
+            "proviso": self.proviso,
+            "coarser": [asdict(each) for each in self.coarser],
+            "analyst": self.analyst,
+            "shares": self.shares,
+            "simulated": self.simulated,
+        }
+
+    def _nats(self) -> str:
+        return "" if self.information is None else f", {self.spent_information:.4g} of {self.information:.4g} nats"
+
+    def _blocks(self) -> list[show.Block]:
+        widths = ", ".join(f"±{show.width(w)} at {mean:g}" for mean, w in self.half_width.items())
+        facts = {"spent": answers_in_words(self.spent) + self._nats()}
+        if self.outside_information:
+            facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
+        facts["each further"] = f"{widths} (share of rows), by {self.method}" + (self.proviso and f", {self.proviso}")
+        for each in self.coarser:
+            width = show.width(each.half_width)
+            facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
+        facts["repeats"] = "free, whatever is left"
+        if self.shares:
+            facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
+        share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
+        whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
+        whose = " for those without a share" if self.shares and not whose else whose
+        title = f"{self.left:,} of {share:,} answers left{whose}, {show.percent(self.confidence)}"
+        return [*simulation_mark(self.simulated), show.Title(title), show.Facts(facts)]
