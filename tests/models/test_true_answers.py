@@ -40,7 +40,7 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
             reach = width * rng.uniform(0, 2)
             low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
             value = float(rng.choice([low, high, rng.uniform(low, high)]))
-            found = outcome(value, value, float(low), float(high))
+            found = outcome(value, value, float(low), float(high), ends=guard.plan.ends)
             yield read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=one.query.bounds))
 
     guard._release = lambda wanted, *_: list(release(wanted))  # type: ignore[method-assign]

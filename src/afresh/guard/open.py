@@ -96,7 +96,7 @@ def open(  # the name a newcomer expects: afresh.open
             simulated=seed is not None,
             analyst=who,
         )
-        stored = Plan.thaw(terms.limits.plan)
+        stored = Plan.thaw(terms.limits)
         if stored.mechanism.dealt:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.deal(stored.mechanism.dealt, terms.seed if seed is None else f"simulation {seed}")
@@ -178,12 +178,12 @@ def _settle(
     if terms is None and must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
     if terms is None or (wanted.given and not terms.fixed):
-        before = None if terms is None else Plan.thaw(terms.limits.plan)
+        before = None if terms is None else Plan.thaw(terms.limits)
         made = _plan(engine.rows, wanted, before)
         if not (allow_wide or simulated):
             _refuse_wide(made, wanted.method)
         terms = book.open(identity, made.limits, new_rows=new_rows, simulated=simulated, analyst=analyst)
-    if differing := wanted.differing(Plan.thaw(terms.limits.plan)):
+    if differing := wanted.differing(Plan.thaw(terms.limits)):
         raise PlanMismatch(
             f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
             "released. Leave these arguments out to go on with the plan in force."
