@@ -110,6 +110,8 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("reserved", {"charge": 0.0}, "charge of question 1"),
         ("reserved", {"number": 2}, "number 2"),
         ("reserved", {"version": 99}, "upgrade"),
+        ("reserved", {"version": 0}, "which no afresh ever wrote"),
+        ("reserved", {"version": True}, "which no afresh ever wrote"),
         ("reserved", {"kind": "gift"}, "upgrade"),
         ("reserved", {"at": "2020-01-01T00:00:00+00:00"}, "older"),
         ("reserved", {"charge": "much"}, "not one that afresh wrote"),
