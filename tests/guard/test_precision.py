@@ -202,7 +202,7 @@ class TestAnswers:
         narrow, wide = planned(method, answers=20), planned(method, answers=2000)
         assert (narrow.answers, wide.answers, wide.questions) == (20, 2000, 20)
         assert narrow.half_width() < wide.half_width() < 1.35 * narrow.half_width()
-        assert Plan.thaw(wide.freeze()) == wide
+        assert Plan.thaw(wide.limits) == wide
 
     @pytest.mark.parametrize("answers", [0, 19, 2.5, "30", True, 10**11])
     def test_it_is_a_number_of_at_least_the_questions(self, answers: Any, frame: pd.DataFrame) -> None:

@@ -157,12 +157,12 @@ def log_numbers(log: dict[str, Any]) -> set[int]:
 @pytest.mark.parametrize("method", METHODS)
 def test_ends_move_far_less_than_verify_tolerates(method: str, way: str) -> None:
     """The figure that the comment on `TOLERANCE` states."""
-    frozen = [afresh.plan(n, k, c, method=method).freeze() for n, k, c in CELLS if method != "split" or k <= n]
+    frozen = [afresh.plan(n, k, c, method=method).limits for n, k, c in CELLS if method != "split" or k <= n]
 
     def ends() -> list[float]:
         found: list[float] = []
-        for text in frozen:
-            mechanism = Plan.thaw(text).mechanism
+        for limits in frozen:
+            mechanism = Plan.thaw(limits).mechanism
             for mean in (0.0, 1e-4, 0.01, 0.3, 0.5, 0.99, 1.0):
                 if method == "guess-and-check":
                     low, high, _ = mechanism.claim(mean, mechanism.history([]))  # type: ignore[attr-defined]

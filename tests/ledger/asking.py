@@ -25,7 +25,7 @@ def ask(ledger: Ledger, name: str = "a", text: str | None = None, analyst: str =
 
 def result(released: Released) -> Outcome:
     """An outcome with this released number, whatever it is."""
-    return outcome(released, 0.5, 0.25, 0.75)
+    return outcome(released, 0.5, 0.25, 0.75, ends=LIMITS.ends)
 
 
 def released(entry: Entry) -> Released | None:

@@ -70,7 +70,7 @@ def test_split(failure: float, rows: int, questions: int) -> None:
 @pytest.mark.parametrize("kind", [Calibrated, CalibratedLaplace])
 def test_calibrated(failure: float, kind: type[Calibrated]) -> None:
     n, k, t, T, b2 = 10**5, 50, 4e4, 1.6e8, failure / 3
-    mechanism = kind(n, k, failure, t, T, b2)
+    mechanism = kind.of(n, k, failure, t, T, b2)
     charge = (calibrated_oracle.charge if kind is Calibrated else calibrated_oracle.laplace_charge)(t, T, n)
     z = calibrated_oracle.noise_quantile(k, b2) if kind is Calibrated else laplace_quantile(k, b2)
     level = calibrated_oracle.log_threshold(failure - b2, n * k * charge)

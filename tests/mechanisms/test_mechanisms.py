@@ -97,7 +97,7 @@ def test_released_number_lies_on_a_coarse_public_grid(
 def test_calibrated_interval_against_brute_force(
     v: float, n: int, k: int, t: float, share: float, noise_failure: float
 ) -> None:
-    mechanism = Calibrated(n, k, 0.05, t, share * t * t, noise_failure)
+    mechanism = Calibrated.of(n, k, 0.05, t, share * t * t, noise_failure)
     low, high = mechanism.interval(v)
     expected = calibrated_oracle.interval(v, n, k, 0.05, noise_failure, t, share * t * t, mechanism.grid)
     # Never inside the oracle's, which allows half a step of rounding after the noise; and close to it.
@@ -112,7 +112,20 @@ def test_stabilized_reproduces_the_test_vector() -> None:
     """Section 10: (1e5, 1000, .05), v0 = .005, with the printed constants."""
     n, v0 = 10**5, 0.005
     mechanism = Stabilized(
-        n, 1000, 0.05, v0, 0.00774233, 10364.3891, 1.13701609, 0.08670693, 3.5860835e-4, 8.346261, 0.04213104, 1000
+        n,
+        1000,
+        0.05,
+        v0,
+        0.00774233,
+        10364.3891,
+        1.13701609,
+        0.08670693,
+        3.5860835e-4,
+        8.346261,
+        0.04213104,
+        1000,
+        grid=2.0**-17,
+        cells=8,
     )
     assert mechanism.information == pytest.approx(20.895142, rel=2e-6)
     for p, expected in (

@@ -83,7 +83,7 @@ def test_it_has_a_line_in_every_comparison(name: str) -> None:
 def test_its_constants_are_kept_and_carry_its_certificate(name: str) -> None:
     mechanism = planned(name)
     assert type(mechanism) is registry.MECHANISMS[name]
-    assert Plan.thaw(Plan(mechanism).freeze()).mechanism == mechanism
+    assert Plan.thaw(Plan(mechanism).limits).mechanism == mechanism
     assert mechanism.problems() == []
     assert replace(mechanism, **BROKEN[name]).problems() != []
 

@@ -41,7 +41,7 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
         reach = width * rng.uniform(0, 2)
         low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
         value = float(rng.choice([low, high, rng.uniform(low, high)]))
-        found = outcome(value, value, float(low), float(high))
+        found = outcome(value, value, float(low), float(high), ends=desk.plan.ends)
         return read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=query.bounds))
 
     def number(one: Asked, parts: Sequence[Reading]) -> Number:

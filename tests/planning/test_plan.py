@@ -205,7 +205,7 @@ def test_any_possible_request_gives_a_coherent_plan(rows: int, questions: int, c
     assert plan.confidence == pytest.approx(confidence, abs=1e-15)
     for mean in (0.0, 0.003, 0.5, 1.0):
         assert 0 < plan.half_width(mean) <= 0.5
-    assert Plan.thaw(plan.freeze()) == plan
+    assert Plan.thaw(plan.limits) == plan
     assert json.loads(json.dumps(plan.to_dict()))["method"] == plan.method
 
 

@@ -158,7 +158,7 @@ class Desk:
             options = {} if entry.guess is None else {"guess": entry.guess}
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
-            settle = partial(_settle, mechanism, entry.binary, released)
+            settle = partial(_settle, mechanism, entry.binary, self.plan.ends, released)
             found.append((entry, settle if callable(released) else settle(())))
         return found
 
@@ -273,11 +273,11 @@ def moments_of(engine: Engine, queries: Sequence[RowQuestion], blocks: Sequence[
     return [found[place] for place in range(len(queries))]
 
 
-def _settle(mechanism: Mechanism, binary: bool, released: Any, earlier: Sequence[Released]) -> Outcome:
+def _settle(mechanism: Mechanism, binary: bool, ends: float, released: Any, earlier: Sequence[Released]) -> Outcome:
     """What is recorded: the released number with its value and interval, which nobody computes again."""
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
-        return outcome(made, mechanism.value(made), *mechanism.interval(made, binary=binary))
+        return outcome(made, mechanism.value(made), *mechanism.interval(made, binary=binary), ends=ends)
 
 
 def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:

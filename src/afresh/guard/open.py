@@ -228,7 +228,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     terms = book.find(identity)
     if terms is None and opening.must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
-    stored = None if terms is None else Plan.thaw(terms.limits.plan)
+    stored = None if terms is None else Plan.thaw(terms.limits)
     if terms is None or (wanted.given and not terms.fixed):
         made = _plan(engine.rows, wanted, stored)
         if not (opening.allow_wide or simulated):
@@ -236,7 +236,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
         terms = book.open(
             identity, made.limits, new_rows=opening.new_rows, simulated=simulated, analyst=opening.analyst
         )
-        stored = made if terms.limits == made.limits else Plan.thaw(terms.limits.plan)
+        stored = made if terms.limits == made.limits else Plan.thaw(terms.limits)
     assert stored is not None
     if differing := wanted.differing(stored):
         raise PlanMismatch(

@@ -156,11 +156,18 @@ class Account:
         if not 0 <= place < len(self.entries) or self.entries[place].outcome is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
         outcome = Outcome(record.released, record.value, record.low, record.high)
+        self.check_outcome(outcome)
         entry = replace(self.entries[place], outcome=outcome, answered_at=record.at)
         self.entries[place] = entry
         self.released.append(record.released)
         if self.finest[entry.digest].number == entry.number:
             self.finest[entry.digest] = entry
+
+    def check_outcome(self, outcome: Outcome) -> None:
+        """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
+        ends = self._limits.ends
+        if not ((outcome.low / ends).is_integer() and (outcome.high / ends).is_integer()):
+            raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {ends!r}")
 
     def _state(self, record: Stated) -> None:
         statement = statement_of(record)
@@ -340,7 +347,8 @@ def entry_of(record: Reserved) -> Entry:
 
 def limits_of(record: Planned) -> Limits:
     """The plan and its caps."""
-    return Limits(record.plan, record.questions, record.answers, record.information, record.row_share)
+    caps = record.questions, record.answers, record.information, record.row_share
+    return Limits(record.plan, *caps, grid=record.grid, ends=record.ends)
 
 
 def statement_of(record: Stated) -> Statement:

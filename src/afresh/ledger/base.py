@@ -18,8 +18,8 @@ SLACK = 1 + Fraction(1, 10**9)
 _LARGEST = 2**63 - 1
 
 
-# Ends of intervals are recorded on this grid of [0, 1], rounded outward. It is far finer than any interval, and far
-# coarser than what elementary functions of two processors differ in.
+# New plans round ends of intervals outward to this grid of [0, 1]. It is far finer than any interval, and far coarser
+# than what elementary functions of two processors differ in. A plan keeps the grid that it was made with.
 ENDS = 2.0**-40
 
 
@@ -50,7 +50,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was released for a question, with its value and interval on [0, 1]; the ends are on a public grid."""
+    """What was released for a question, with its value and interval on [0, 1]; the ends are on the plan's grid."""
 
     released: Released = field(hash=False)
     value: float
@@ -64,14 +64,12 @@ class Outcome:
             raise InvalidArgument("the released number is not finite")
         if not 0 <= self.low <= self.value <= self.high <= 1:
             raise InvalidArgument("the released number does not lie in its interval")
-        if not all((end / ENDS).is_integer() for end in (self.low, self.high)):
-            raise InvalidArgument("an end of the interval is not on the public grid")
 
 
-def outcome(released: Released, value: float, low: float, high: float) -> Outcome:
-    """What is recorded of a released number: Python's own floats, the ends rounded outward."""
+def outcome(released: Released, value: float, low: float, high: float, *, ends: float) -> Outcome:
+    """What is recorded of a released number: Python's own floats, the ends rounded outward to the plan's grid."""
     plain = {str(k): float(v) for k, v in released.items()} if isinstance(released, Mapping) else float(released)
-    low, high = max(math.floor(low / ENDS) * ENDS, 0.0), min(math.ceil(high / ENDS) * ENDS, 1.0)
+    low, high = max(math.floor(low / ends) * ends, 0.0), min(math.ceil(high / ends) * ends, 1.0)
     return Outcome(plain, min(max(float(value), low), high), low, high)
 
 
@@ -152,7 +150,7 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A plan with the caps that enforce it."""
+    """A plan with the caps that enforce it, and the grids on which what it releases lies."""
 
     plan: str
     """JSON."""
@@ -164,6 +162,10 @@ class Limits:
     """The cap on the sum of charges, in nats."""
     row_share: float | None = None
     """The cap on the sum of row charges; None where there is no such account."""
+    grid: float | None = None
+    """The step of the grid on which noise lands; None where the method adds none."""
+    ends: float = ENDS
+    """The step of the grid of [0, 1] to which ends of intervals are rounded outward."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -175,6 +177,11 @@ class Limits:
         check_amount("information", self.information)
         if self.row_share is not None:
             check_amount("row_share", self.row_share)
+        if self.grid is not None:
+            _check_step("grid", self.grid)
+        _check_step("ends", self.ends)
+        if self.ends > 1:
+            raise InvalidArgument(f"ends == {self.ends!r}, must be at most 1: ends of intervals lie in [0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +246,12 @@ def check_amount(name: str, value: float) -> None:
     """Refuse what is no amount."""
     if not (math.isfinite(value) and value >= 0):
         raise InvalidArgument(f"{name} == {value}, must be finite and >= 0")
+
+
+def _check_step(name: str, value: float) -> None:
+    """Refuse a step to which a number cannot be rounded exactly."""
+    if not (math.isfinite(value) and value > 0 and math.frexp(value)[0] == 0.5):
+        raise InvalidArgument(f"{name} == {value!r}, must be a power of two")
 
 
 def check_count(name: str, value: int) -> None:

@@ -236,6 +236,7 @@ class Ledger:
                     )
                 if kept.outcome is None and entry.number not in stored:
                     made = outcome(earlier) if callable(outcome) else outcome
+                    account.check_outcome(made)
                     earlier.append(made.released)
                     records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
                     kept = replace(kept, outcome=made, answered_at=now)
@@ -415,6 +416,8 @@ def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:
         answers=limits.answers,
         information=float(limits.information),
         row_share=None if limits.row_share is None else float(limits.row_share),
+        grid=None if limits.grid is None else float(limits.grid),
+        ends=float(limits.ends),
     )
 
 

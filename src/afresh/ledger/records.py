@@ -67,6 +67,10 @@ class Planned:
     """The cap on the sum of charges, in nats."""
     row_share: float | None
     """The cap on the sum of row charges; None where the method keeps no such account."""
+    grid: float | None
+    """The step of the public grid on which noise lands, a power of two; None where the method adds none."""
+    ends: float
+    """The step of the public grid of [0, 1] to which ends of intervals are rounded outward, a power of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class Answered:
     number: int
     released: Released = field(hash=False)
     value: float
-    """What was released, on [0, 1]; both ends lie on the public grid of `afresh.ledger.base.ENDS`."""
+    """What was released, on [0, 1]; both ends lie on the plan's grid of `ends`."""
     low: float
     high: float
 
@@ -182,6 +186,8 @@ def decode(text: str) -> Record:
     try:
         body = json.loads(text)
         version, kind = body.pop("version"), body.pop("kind")
+        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+            raise BrokenChain(f"a record has version {version!r}, which no afresh ever wrote")
         if version > VERSION or kind not in _KINDS:
             raise BrokenChain(
                 f"a record has version {version} and kind {kind!r}, which this afresh does not know; upgrade afresh"

@@ -116,6 +116,11 @@ class Mechanism(Protocol):
         ...
 
     @property
+    def grid(self) -> float | None:
+        """The step of the public grid on which noise lands, of coarser answers too; None if there is no noise."""
+        ...
+
+    @property
     def dealt(self) -> int:
         """Into how many blocks the rows are dealt; 0 if every answer is from all rows."""
         ...
@@ -188,10 +193,27 @@ class Mechanism(Protocol):
         ...
 
 
+_STEPS_PER_NOISE = 1024
+
+
 def grid_step(noise_scale: float) -> float:
-    """A power of two at most noise_scale / 1024: low-order bits of a float sum could betray the mean."""
+    """The step for new plans: a power of two, because low-order bits of a float sum could betray the mean.
+
+    A plan keeps the step that it was made with, so this may change without changing any plan.
+    """
     _, exponent = math.frexp(noise_scale)  # exact on every processor, as a logarithm is not
     return math.ldexp(1.0, exponent - 11)
+
+
+def grid_problems(grid: float, noise_scale: float) -> list[str]:
+    """Why a plan with this noise cannot have this grid; empty if it can.
+
+    Every interval is wider by half a step, so none is wrong for a coarse grid, only useless.
+    """
+    most = noise_scale / _STEPS_PER_NOISE
+    if grid > 0 and math.frexp(grid)[0] == 0.5 and grid <= most:
+        return []
+    return [f"the grid of released numbers has the step {grid!r}, not a power of two of at most {most:.6g}"]
 
 
 def round_to_grid(value: float, step: float) -> float:

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Self, TypeVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, Heard, geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import Charges, Heard, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_upper
@@ -23,22 +23,24 @@ from afresh.theory.stability import calibrated_charge, fixed_gaussian_charge
 _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcdp": from_zcdp, "pure_dp": from_pure_dp}
 
 
-def noisy_mean(moments: Moments, noise: float, t: float, T: float) -> float:
+_ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
+
+
+def noisy_mean(moments: Moments, noise: float, t: float, T: float, grid: float) -> float:
     """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)) on the public grid, within [0, 1].
 
     The floor 1/T is part of the proof, also where sigma = 0.
     """
     scale = math.sqrt(max(moments.variance / t, 1 / T))
-    return min(max(round_to_grid(moments.mean + noise * scale, _grid(T)), 0.0), 1.0)
-
-
-def _grid(T: float) -> float:
-    return grid_step(1 / math.sqrt(T))
+    return min(max(round_to_grid(moments.mean + noise * scale, grid), 0.0), 1.0)
 
 
 @dataclass(frozen=True)
 class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
-    """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use."""
+    """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use.
+
+    `of` makes one; its other constants follow from those it is given, and are kept with them.
+    """
 
     method: ClassVar[str] = "calibrated"
     about: ClassVar[str] = "noise calibrated to the variance (the paper's mechanism)"
@@ -53,15 +55,29 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     t: float
     T: float
     noise_failure: float
-    most: int = 0
-    """The most answers if some are coarser; 0 for as many as `questions`."""
-    cap: float = 0.0
-    """The plan's information, for a coarser answer of it; 0 for the plan itself."""
+    most: int
+    """The most answers if some are coarser; at least `questions`."""
+    grid: float
+    """The step of the public grid on which v lies."""
+    z: float
+    """The quantile that no noise of all answers exceeds, unless with probability b2."""
+    L: float
+    """-ln of the fresh probability that the plan's information makes of what is left of beta (section 5)."""
+
+    @classmethod
+    def of(
+        cls, rows: int, questions: int, failure: float, t: float, T: float, noise_failure: float, most: int = 0
+    ) -> Self:
+        """With the grid, z and L that go with these; `most` == 0 is as many answers as questions."""
+        chosen = cls(
+            rows, questions, failure, t, T, noise_failure, most or questions, grid_step(1 / math.sqrt(T)), 0, 0
+        )
+        return replace(chosen, z=chosen._smallest_z, L=chosen._smallest_L)
 
     @property
     def answers(self) -> int:
         """The most answers if some are coarser."""
-        return self.most or self.questions
+        return self.most
 
     @cached_property
     def charge(self) -> float:
@@ -71,32 +87,27 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     @property
     def information(self) -> float:
         """I: the cap on the information of all answers together."""
-        return self.cap or self.questions * self.charge
+        return self.questions * self.charge
 
-    @cached_property
-    def _log_threshold(self) -> float:
-        return log_threshold(self.failure - self.noise_failure, self.information)
-
-    @cached_property
-    def _quantile(self) -> float:
+    @property
+    def _smallest_z(self) -> float:
         return quantile(self.answers, self.noise_failure)
 
-    @cached_property
-    def grid(self) -> float:
-        """The step of the public grid on which v lies."""
-        return _grid(self.T)
+    @property
+    def _smallest_L(self) -> float:
+        return log_threshold(self.failure - self.noise_failure, self.information)
 
     def release(self, moments: Moments, noise: float) -> float:
         """v on the public grid, within [0, 1]."""
-        return noisy_mean(moments, noise, self.t, self.T)
+        return noisy_mean(moments, noise, self.t, self.T, self.grid)
 
     def sample_mean_range(self, v: float) -> tuple[float, float]:
         """Step 1: where the sample mean lies, unless a noise exceeded its quantile.
 
         sigma^2 <= mu(1-mu), so |v - mu| <= z sqrt(max(mu(1-mu)/t, 1/T)): the hull of both roots' ranges.
         """
-        c, half_step = self._quantile**2 / self.t, self.grid / 2
-        flat = self._quantile / math.sqrt(self.T)
+        c, half_step = self.z**2 / self.t, self.grid / 2
+        flat = self.z / math.sqrt(self.T)
 
         def end(v: float, side: int) -> float:
             # Rounding may have moved v by half a step either way, before it was clipped to [0, 1].
@@ -109,20 +120,30 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
         """Step 2: from the sample mean to the truth, by Chernoff's bound at the level the information allows."""
         low, high = self.sample_mean_range(released)
-        bound = self._log_threshold / self.rows
+        bound = self.L / self.rows
         return kl_lower(low, bound), kl_upper(high, bound)
 
     def coarser(self, coarseness: float) -> Self:
-        """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3)."""
+        """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3).
+
+        So do the grid, z, and L, which belongs to that cap.
+        """
         if not coarseness >= 1:
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
-        return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4, cap=self.information)
+        return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4)
 
     def problems(self) -> list[str]:
-        """The union over sample and noise needs a share for each, and a finite charge."""
-        if self.cap or not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure):
+        """Sample and noise need a share of the failure each, a finite charge, and z and L that are large enough."""
+        if not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure):
             return ["t, T or the share of the failure probability is out of range"]
-        return [] if math.isfinite(self.information) else ["the charge is not finite"]
+        if not math.isfinite(self.information):
+            return ["the charge is not finite"]
+        found = grid_problems(self.grid, 1 / math.sqrt(self.T))
+        if not self._smallest_z * (1 - _ROUNDING) <= self.z:
+            found.append("z is smaller than the quantile of so many noises")
+        if not self._smallest_L * (1 - _ROUNDING) <= self.L:
+            found.append("L is smaller than the information of all answers makes it")
+        return found
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """The KL stability of every answer is charged (section 2), and so is that of anything else that has one.
@@ -157,8 +178,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 def _by_second_moment(first: Calibrated, phi: float, second: Calibrated, psi: float) -> tuple[float, float]:
     """Section 7: the mean of d from the released numbers about d^2 and (d + 1)/2, each with its mechanism."""
     moment = SecondMoment(sample=first.sample_mean_range(phi)[1], truth=first.interval(phi)[1])
-    noise = second._quantile, second.t, second.T, second.grid / 2
-    low, high = truth_range(*sample_mean_range(psi, moment, *noise), moment, second._log_threshold / second.rows)
+    noise = second.z, second.t, second.T, second.grid / 2
+    low, high = truth_range(*sample_mean_range(psi, moment, *noise), moment, second.L / second.rows)
     return 2 * low - 1, 2 * high - 1
 
 
@@ -183,7 +204,7 @@ def narrowest(kind: type[_Kind], rows: int, questions: int, failure: float, answ
     def candidate(point: Sequence[float], share: float) -> _Kind:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
-        return kind(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
+        return kind.of(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
     start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import grid_problems, grid_step
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation
 from afresh.mechanisms.stabilized import noisy_transform
 from afresh.moments import Moments
@@ -26,8 +27,6 @@ from afresh.theory.guess_and_check import (
 )
 from afresh.theory.transform import Transform
 
-_MOST_GROWTH = 4.0
-
 
 @dataclass(frozen=True)
 class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
@@ -36,8 +35,9 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
     that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and `reach`, how many
     deviations of guess and check means a claim allows for, only decide how wide answers are. Each failure widens the
-    claims that follow by the share `growth`, up to fourfold: failures cost more than width. Guesses are
-    noise added to Theta(mu).
+    claims that follow by the share `growth`, until they are `most_growth` times as wide: failures cost more than
+    width. Guesses are noise added to Theta(mu), on a grid of that scale. Rows are `dealt` into blocks, of which the
+    first `guessing` guess and the others check.
     """
 
     method: ClassVar[str] = "guess-and-check"
@@ -45,8 +45,6 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     unavailable: ClassVar[str] = "more answers than questions"
     promised: ClassVar[bool] = False
     checks_guesses: ClassVar[bool] = True
-    dealt: ClassVar[int] = 5
-    """Rows are dealt into five blocks: three guess, two check."""
     proviso: ClassVar[str] = "if checks pass"
 
     rows: int
@@ -56,20 +54,24 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
     v0: float
     reach: float
     growth: float
+    most_growth: float
+    dealt: int
+    guessing: int
+    grid: float
 
     @property
     def guess_rows(self) -> int:
         """The rows that guesses come from."""
-        return self.rows // self.dealt * 3
+        return self.rows // self.dealt * self.guessing
 
     @property
     def check_rows(self) -> int:
         """The rows that only check."""
-        return self.rows // self.dealt * 2
+        return self.rows // self.dealt * (self.dealt - self.guessing)
 
     def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
         """Those that guess, and those that check."""
-        return ((0, 1, 2), (3, 4))
+        return tuple(range(self.guessing)), tuple(range(self.guessing, self.dealt))
 
     @property
     def accounted(self) -> str:
@@ -96,14 +98,14 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
 
     def guess(self, moments: Moments, noise: float) -> float:
         """A guess from the guess part's moments and one standard normal number, on a public grid in [0, 1]."""
-        return self._transform.inverse_at(noisy_transform(self._transform, moments, noise, self.s))
+        return self._transform.inverse_at(noisy_transform(self._transform, moments, noise, self.s, self.grid))
 
     def claim(self, guess: float, history: History) -> tuple[float, float, int]:
         """Low and high end of the claim that goes with a guess, and the number of bins should it fail.
 
         The claim holds the check interval of every mean within `reach` deviations of the guess.
         """
-        margin = self._margin(guess) * min((1 + self.growth) ** history.failures, _MOST_GROWTH)
+        margin = self._margin(guess) * min((1 + self.growth) ** history.failures, self.most_growth)
         bound = check_level(self.questions, self.failure, history) / self.check_rows
         low, high = kl_lower(max(guess - margin, 0.0), bound), kl_upper(min(guess + margin, 1.0), bound)
         return low, high, math.ceil(1 / min(margin, 1.0))
@@ -190,7 +192,9 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
 
     def problems(self) -> list[str]:
         """Whatever the other constants are, validity rests on the checks."""
-        return [] if self.check_rows >= 1 else ["there are no rows that check"]
+        if not (0 < self.guessing < self.dealt and self.check_rows >= 1):
+            return ["there are no rows that check"]
+        return grid_problems(self.grid, self.s)
 
 
 def pack(record: Record, history: History) -> dict[str, float]:
@@ -225,8 +229,9 @@ def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
     return record, History(int(released["asked"]), int(released["failures"]), released["log_bins"])
 
 
-# Found by a search on simulated attacks (docs/lab.md), as were the shares of rows: noise, failures to expect, growth.
-_NOISE, _EXPECTED_FAILURES, _GROWTH = 0.22, 0.15, 0.05
+# Found by a search on simulated attacks (docs/lab.md): noise, failures to expect, growth, and blocks of rows.
+_NOISE, _EXPECTED_FAILURES, _GROWTH, _MOST_GROWTH = 0.22, 0.15, 0.05, 4.0
+_DEALT, _GUESSING = 5, 3
 
 
 def plan_guess_and_check(rows: int, questions: int, failure: float, answers: int | None = None) -> GuessAndCheck | None:
@@ -239,4 +244,5 @@ def make_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndC
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
     reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)
-    return GuessAndCheck(rows, questions, failure, s, v0, reach, _GROWTH)
+    growth = _GROWTH, _MOST_GROWTH
+    return GuessAndCheck(rows, questions, failure, s, v0, reach, *growth, _DEALT, _GUESSING, grid_step(s))

@@ -14,6 +14,11 @@ class _HasHalfWidth(Protocol):
     def half_width(self, mean: float) -> float: ...
 
 
+class _HasGrid(Protocol):
+    @property
+    def grid(self) -> float | None: ...
+
+
 class _HasInformation(Protocol):
     @property
     def charge(self) -> float: ...
@@ -146,19 +151,14 @@ class ReleasesMean(ABC):
         """The released number itself."""
         return released
 
-    @property
-    @abstractmethod
-    def grid(self) -> float:
-        """The step of the public grid on which it lies; 0 if there is none."""
-
     @abstractmethod
     def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
         """Each mechanism's own."""
 
-    def admits(self, released: Any, *, binary: bool = False) -> bool:
+    def admits(self: _HasGrid, released: Any, *, binary: bool = False) -> bool:
         """Within [0, 1] and on the grid."""
         number = isinstance(released, float | int) and 0 <= released <= 1
-        return number and (self.grid == 0 or float(released / self.grid).is_integer())
+        return number and (self.grid is None or float(released / self.grid).is_integer())
 
     def half_width(self, mean: float) -> float:
         """Half the length, around an answer that reads `mean`, of the interval that holds for every query."""

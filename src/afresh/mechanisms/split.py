@@ -55,9 +55,9 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
         return ((number - 1,),)
 
     @property
-    def grid(self) -> float:
-        """0: the mean of a question's own rows is released as it is."""
-        return 0.0
+    def grid(self) -> None:
+        """None: the mean of a question's own rows is released as it is."""
+        return
 
     def admits(self, released: Any, *, binary: bool = False) -> bool:
         """A mean; of a 0/1 question, a number of rows over all of them."""

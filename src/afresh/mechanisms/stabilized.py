@@ -11,7 +11,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, geometric_mean, grid_step, round_to_grid
+from afresh.mechanisms.base import Charges, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
 from afresh.moments import Moments
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
@@ -30,18 +30,22 @@ FLOORS = (
 MOST_ROWS = 10**10  # beyond, the cells of e_+ would fill the memory
 
 
-def noisy_transform(transform: Transform, moments: Moments, noise: float, s: float) -> float:
+def noisy_transform(transform: Transform, moments: Moments, noise: float, s: float, grid: float) -> float:
     """Section 10: y = clip(round(Theta(mu) + s xi)), on the public grid, within [0, Theta(1)]."""
     transformed = float(transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
-    return min(max(round_to_grid(transformed + s * noise, grid_step(s)), 0.0), transform.top)
+    return min(max(round_to_grid(transformed + s * noise, grid), 0.0), transform.top)
 
 
 _ROUNDING = 1e-9
+_MOST_CELLS = 64  # a plan with more would only exhaust the memory of whoever verifies it
 
 
 @dataclass(frozen=True)
 class Stabilized(Promised, FromAllRows, DifferenceOfParts):
-    """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H."""
+    """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H.
+
+    Ends of intervals depend on every constant, down to the cells; so all are part of a plan.
+    """
 
     method: ClassVar[str] = "stabilized"
     about: ClassVar[str] = "fixed noise on a variance-stabilised mean"
@@ -62,6 +66,10 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     H: float
     most: int
     """The most answers if some are coarser; at least `questions`."""
+    grid: float
+    """gamma, the step of the public grid on which y lies."""
+    cells: int
+    """Cells per standard deviation in the bound on e_+."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -69,13 +77,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     @cached_property
     def _tilted(self) -> TiltedMean:
-        # Of very many rows there would be very many cells, and coarser ones cost less than 1e-4 of the width.
-        return TiltedMean(self.rows, self.lam, self._transform, cells_per_deviation=8 if self.rows <= 10**7 else 2)
-
-    @cached_property
-    def grid(self) -> float:
-        """gamma, the step of the public grid on which y lies."""
-        return grid_step(self.s)
+        return TiltedMean(self.rows, self.lam, self._transform, cells_per_deviation=self.cells)
 
     @property
     def answers(self) -> int:
@@ -109,7 +111,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     def release(self, moments: Moments, noise: float) -> float:
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
-        return noisy_transform(self._transform, moments, noise, self.s)
+        return noisy_transform(self._transform, moments, noise, self.s, self.grid)
 
     def admits(self, released: object, *, binary: bool = False) -> bool:
         """On the grid, or at the end to which it was clipped."""
@@ -136,7 +138,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         return (high - low) / 2
 
     def coarser(self, coarseness: float) -> Stabilized:
-        """Noise s_j = s f, tilt lam s/s_j, bound H s_j/s (section 10, unequal answers)."""
+        """Noise s_j = s f, tilt lam s/s_j, bound H s_j/s on the same grid (section 10, unequal answers)."""
         lam = self.lam / coarseness
         if not coarseness >= 1 or lam < 1 / math.sqrt(self.v0):
             raise InvalidArgument(
@@ -146,9 +148,11 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     def problems(self) -> list[str]:
         """Theorem T asks for a floor, a tilt, the envelope (*) and a bound H that is large enough."""
-        found = []
         if not ((self.rows - 1) * self.v0 > 1 and 0 < self.v0 <= 0.25 and self.s > 0):
             return ["the variance floor or the noise is out of range"]
+        found = grid_problems(self.grid, self.s)
+        if not 1 <= self.cells <= _MOST_CELLS:
+            found.append(f"there are {self.cells} cells per deviation, not 1 to {_MOST_CELLS}")
         if not self.lam >= 1 / math.sqrt(self.v0):
             found.append("the tilt is smaller than 1/sqrt(v0)")
         eps = self.c - 1
@@ -267,7 +271,10 @@ def _with_best_tilt(
         elasticity = joint.deriv()(inside)
         price = max(math.exp(joint(inside) - inside) * elasticity, 0.1)
         lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
-    return Stabilized(n, k, failure, v0, s, lam, envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam), most)
+    constants = envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam)
+    # Of very many rows there would be very many cells, and coarser ones cost less than 1e-4 of the width.
+    cells = 8 if n <= 10**7 else 2
+    return Stabilized(n, k, failure, v0, s, lam, *constants, most, grid_step(s), cells)
 
 
 @lru_cache(maxsize=32)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.ledger.base import Limits
+from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
 from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
 from afresh.planning.request import complement
@@ -31,6 +31,8 @@ class Plan(show.Shown):
     """
 
     mechanism: Mechanism
+    ends: float = field(default_factory=lambda: ENDS)
+    """The step of the public grid of [0, 1] to which ends of intervals are rounded outward."""
 
     @property
     def method(self) -> str:
@@ -130,31 +132,49 @@ class Plan(show.Shown):
             "charge": self.charge,
             "half_width": {f"{mean:g}": self.half_width(mean) for mean in TYPICAL_MEANS},
             "parameters": self.parameters,
+            "ends": self.ends,
             "failure_use": self.failure_use,
             "methods": {name: method.to_dict() for name, method in self.methods.items()},
         }
 
     @property
     def limits(self) -> Limits:
-        """The plan with its caps, as a ledger keeps them."""
-        return Limits(self.freeze(), self.questions, self.answers, self.information or 0.0, self.mechanism.row_share)
-
-    def freeze(self) -> str:
-        """The plan as a ledger keeps it: the method and its constants."""
-        return json.dumps({"method": self.method, **self.parameters})
+        """The plan as a ledger keeps it: the method with its constants, the caps, and both grids."""
+        constants = {name: value for name, value in self.parameters.items() if name != "grid"}
+        return Limits(
+            plan=json.dumps({"method": self.method, **constants}),
+            questions=self.questions,
+            answers=self.answers,
+            information=self.information or 0.0,
+            row_share=self.mechanism.row_share,
+            grid=self.mechanism.grid,
+            ends=self.ends,
+        )
 
     @classmethod
-    def thaw(cls, frozen: str) -> Plan:
-        """The plan a ledger kept; nothing is optimised again, so an upgrade cannot change an interval.
+    def thaw(cls, limits: Limits) -> Plan:
+        """The plan a ledger kept; nothing is derived or optimised again, so an upgrade cannot change an interval.
 
         Args:
-            frozen: What `freeze` gave.
+            limits: As `limits` gave them.
 
         Returns:
             The same plan.
+
+        Raises:
+            InvalidArgument: This afresh does not know the method, or its constants.
         """
-        constants = json.loads(frozen)
-        return cls(MECHANISMS[constants.pop("method")](**constants))
+        constants = json.loads(limits.plan)
+        if limits.grid is not None:
+            constants["grid"] = limits.grid
+        method = constants.pop("method", None)
+        try:
+            return cls(MECHANISMS[method](**constants), limits.ends)
+        except (KeyError, TypeError):
+            raise InvalidArgument(
+                f"the plan is by method={method!r} with the constants {', '.join(constants)}, which this afresh does "
+                "not know; use the afresh that made it, or a later one."
+            ) from None
 
     @property
     def advice(self) -> str:

@@ -4,6 +4,9 @@
 everything else in a receipt is there to be read, and follows from them. A version never changes. A later one may add
 fields, and gets an entry of its own here; a receipt is read, and compared with its records, by the version it states,
 so that old receipts verify for ever. A field that its version does not have is refused.
+
+So every name is here as text, and every value is taken from the ledger's records: what people see elsewhere (a
+transcript, a plan) and the constants that a mechanism has today decide nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.records import seal
 from afresh.planning.plan import Plan
-from afresh.results.transcript import Record, transcribed
+from afresh.results.reading import read
 
 if TYPE_CHECKING:
+    from afresh.ledger.base import Entry
     from afresh.ledger.journal import Sealed
+    from afresh.ledger.records import Stated
 
 NAME = "afresh receipt"
 
@@ -33,11 +38,6 @@ class Facts:
     records: Sequence[str]
     plan: Plan
 
-    @property
-    def questions(self) -> tuple[Record, ...]:
-        """What analysts asked, with the answers that each was made of."""
-        return transcribed(self.account.entries, list(self.account.stated.values()))
-
 
 def read_chain(records: Sequence[str]) -> Facts:
     """The facts of a chain, verified record by record."""
@@ -46,7 +46,7 @@ def read_chain(records: Sequence[str]) -> Facts:
         account.read(text, seal(account.head, text))
     if account.opened is None or account.limits is None:
         raise BrokenChain("the chain does not begin with the rows and a plan")
-    return Facts(account, list(records), Plan.thaw(account.limits.plan))
+    return Facts(account, list(records), Plan.thaw(account.limits))
 
 
 def texts(chain: Sequence[Sealed]) -> list[str]:
@@ -63,15 +63,6 @@ class Format:
     write: Callable[[Facts], dict[str, Any]]
 
 
-_QUESTION = dict.fromkeys(
-    ("question", "bounds", "value", "low", "high", "charge", "analyst", "asked_at", "answered_at", "rule", "numbers")
-)
-_ANSWER = dict.fromkeys(
-    (
-        *("number", "question", "bounds", "value", "low", "high", "charge", "coarseness"),
-        *("analyst", "asked_at", "answered_at", "digest"),
-    )
-)
 _FIELDS_1 = {
     "format": None,
     "version": None,
@@ -79,25 +70,52 @@ _FIELDS_1 = {
     "made_at": None,
     "data": dict.fromkeys(("name", "rows", "new_rows")),
     "simulated": None,
-    "plan": dict.fromkeys(("method", "rows", "questions", "answers", "confidence", "information", "constants")),
+    "plan": dict.fromkeys(
+        (
+            *("method", "rows", "questions", "answers", "confidence", "information"),
+            *("grid", "ends", "constants"),
+        )
+    ),
     "opened_at": None,
     "spent": dict.fromkeys(("answers", "information", "outside")),
-    "questions": [_QUESTION],
-    "answers": [_ANSWER],
+    "questions": [
+        dict.fromkeys(
+            (
+                *("question", "bounds", "value", "low", "high", "charge"),
+                *("analyst", "asked_at", "answered_at", "rule", "numbers"),
+            )
+        )
+    ],
+    "answers": [
+        dict.fromkeys(
+            (
+                *("number", "question", "bounds", "value", "low", "high", "charge", "coarseness"),
+                *("analyst", "asked_at", "answered_at", "digest"),
+            )
+        )
+    ],
     "outside": [dict.fromkeys(("what", "basis", "charge", "at"))],
     "shares": None,
     "chain": dict.fromkeys(("head", "length", "records")),
 }
+# What `plan.constants` has, by method, beside rows and questions, which the plan has itself, and the grid.
+_CONSTANTS_1 = {
+    "stabilized": ("failure", "v0", "s", "lam", "c", "B", "A", "theta", "H", "most", "cells"),
+    "calibrated": ("failure", "t", "T", "noise_failure", "most", "z", "L"),
+    "split": ("failure",),
+    "guess-and-check": ("failure", "s", "v0", "reach", "growth", "most_growth", "dealt", "guessing"),
+}
 
 
 def _write_1(facts: Facts) -> dict[str, Any]:
-    account, plan, questions = facts.account, facts.plan, facts.questions
+    account, plan = facts.account, facts.plan
     opened, limits, spent = account.opened, account.limits, account.spent()
     assert opened is not None
     assert limits is not None
-    constants = json.loads(limits.plan)
-    method = constants.pop("method")
-    answers = {each.number: each for record in questions for each in record.parts or (record,)}
+    frozen = json.loads(limits.plan)
+    method = frozen["method"]
+    if method not in _CONSTANTS_1:
+        raise InvalidArgument(f"version 1 of the format has no plans by method={method!r}; a later one may.")
     return {
         "data": {"name": opened.data, "rows": opened.rows, "new_rows": opened.new_rows},
         "simulated": opened.simulated,
@@ -108,31 +126,81 @@ def _write_1(facts: Facts) -> dict[str, Any]:
             "answers": limits.answers,
             "confidence": plan.confidence,
             "information": plan.information,
-            "constants": constants,
+            "grid": limits.grid,
+            "ends": limits.ends,
+            "constants": {name: frozen[name] for name in _CONSTANTS_1[method]},
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
-        "questions": [
-            {
-                **{name: getattr(record, name) for name in _QUESTION if name not in ("bounds", "numbers")},
-                "bounds": list(record.bounds),
-                "numbers": [part.number for part in record.parts] or [record.number],
-            }
-            for record in questions
-        ],
-        "answers": [
-            {
-                **{name: getattr(answers[number], name) for name in _ANSWER if name != "bounds"},
-                "bounds": list(answers[number].bounds),
-            }
-            for number in sorted(answers)
-        ],
+        "questions": _questions_1(account.entries, list(account.stated.values())),
+        "answers": [_answer_1(entry) for entry in account.entries],
         "outside": [
             {"what": each.text, "basis": dict(each.basis), "charge": each.charge, "at": each.at.isoformat()}
             for each in account.charged
         ],
         "shares": dict(account.shares),
         "chain": {"head": account.head, "length": account.length, "records": list(facts.records)},
+    }
+
+
+def _questions_1(entries: Sequence[Entry], stated: Sequence[Stated]) -> list[dict[str, Any]]:
+    """What analysts asked, in order: a derived number at the last answer it is made of, and the answers to the rest."""
+    covered = {part for each in stated for part in each.parts}
+    # A part of something that was never stated, because the search for it broke off, is listed by itself.
+    alone = [entry for entry in entries if entry.own or entry.number not in covered]
+    found = [(entry.number, _asked_1(entry)) for entry in alone]
+    found += [(max(each.parts), _derived_1(each, [entries[part - 1] for part in each.parts])) for each in stated]
+    return [question for _, question in sorted(found, key=lambda pair: pair[0])]
+
+
+def _asked_1(entry: Entry) -> dict[str, Any]:
+    value, low, high = (None, None, None) if entry.outcome is None else read(entry).own
+    return {
+        "question": entry.text,
+        "bounds": list(entry.bounds),
+        "value": value,
+        "low": low,
+        "high": high,
+        "charge": entry.charge,
+        "analyst": entry.analyst,
+        "asked_at": entry.reserved_at.isoformat(),
+        "answered_at": None if entry.answered_at is None else entry.answered_at.isoformat(),
+        "rule": None,
+        "numbers": [entry.number],
+    }
+
+
+def _derived_1(stated: Stated, parts: Sequence[Entry]) -> dict[str, Any]:
+    return {
+        "question": stated.text,
+        "bounds": list(stated.bounds),
+        "value": stated.value,
+        "low": stated.low,
+        "high": stated.high,
+        "charge": sum(part.charge for part in parts),
+        "analyst": stated.analyst,
+        "asked_at": min(part.reserved_at for part in parts).isoformat(),
+        "answered_at": stated.at.isoformat(),
+        "rule": stated.rule,
+        "numbers": [part.number for part in parts],
+    }
+
+
+def _answer_1(entry: Entry) -> dict[str, Any]:
+    value, low, high = (None, None, None) if entry.outcome is None else read(entry).own
+    return {
+        "number": entry.number,
+        "question": entry.text,
+        "bounds": list(entry.bounds),
+        "value": value,
+        "low": low,
+        "high": high,
+        "charge": entry.charge,
+        "coarseness": entry.coarseness,
+        "analyst": entry.analyst,
+        "asked_at": entry.reserved_at.isoformat(),
+        "answered_at": None if entry.answered_at is None else entry.answered_at.isoformat(),
+        "digest": entry.digest,
     }
 
 
@@ -144,9 +212,11 @@ def format_of(document: object) -> Format:
     if not isinstance(document, dict) or document.get("format") != NAME:
         raise InvalidArgument(f'this is not a receipt: it has no "format": "{NAME}".')
     version = document.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or version not in FORMATS:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise InvalidArgument(f"the receipt has version {version!r}, which no afresh ever wrote.")
+    if version not in FORMATS:
         raise InvalidArgument(
-            f"the receipt has version {version!r}, this afresh knows up to {max(FORMATS)}; upgrade afresh."
+            f"the receipt has version {version}, this afresh knows up to {max(FORMATS)}; upgrade afresh."
         )
     return FORMATS[version]
 

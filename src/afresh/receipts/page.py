@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -84,6 +85,7 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
         "limits": f"{plan['questions']:,} answers at full price, {plan['answers']:,} in all, fixed {_day(receipt)}",
         "spent": f"{spent['answers']:,} answers{nats}",
         "constants": ", ".join(f"{k} = {v:.6g}" for k, v in plan["constants"].items()),
+        "grids": f"{_step(plan['grid'])} for released numbers, {_step(plan['ends'])} for ends of intervals",
         "data": f"{receipt['data']['name']} (a keyed name; the key stays in the ledger)",
         "head of the chain": receipt["chain"]["head"],
         "made": f"{receipt['made_at'][:19].replace('T', ' ')} UTC by {receipt['made_by']}",
@@ -93,6 +95,10 @@ def _facts(receipt: dict[str, Any]) -> dict[str, str]:
     if receipt["shares"]:
         facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in receipt["shares"].items())
     return facts
+
+
+def _step(step: float | None) -> str:
+    return "none" if step is None else f"2^{math.frexp(step)[1] - 1}"
 
 
 def _day(receipt: dict[str, Any]) -> str:

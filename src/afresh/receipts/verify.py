@@ -205,13 +205,21 @@ def _answers(facts: Facts) -> str:
             continue
         mechanism, released = plan.at(entry.coarseness), entry.outcome.released
         if not mechanism.admits(released, binary=entry.binary):
-            raise InvalidArgument(f"what was released for question {entry.number} is not on the public grid")
-        again = mechanism.value(released), *mechanism.interval(released, binary=entry.binary)
-        said = entry.outcome.value, entry.outcome.low, entry.outcome.high
-        for what, one, other in zip(("value", "lower end", "upper end"), said, again, strict=True):
-            if not abs(one - other) <= TOLERANCE:
+            raise InvalidArgument(
+                f"what was released for question {entry.number} is not on the plan's public grid, whose step is "
+                f"{mechanism.grid!r}"
+            )
+        value, (low, high) = mechanism.value(released), mechanism.interval(released, binary=entry.binary)
+        # Ends were rounded outward, by less than a step.
+        for what, said, least, most in (
+            ("value", entry.outcome.value, value, value),
+            ("lower end", entry.outcome.low, low - plan.ends, low),
+            ("upper end", entry.outcome.high, high, high + plan.ends),
+        ):
+            if not max(least, 0.0) - TOLERANCE <= said <= min(most, 1.0) + TOLERANCE:
                 raise InvalidArgument(
-                    f"the {what} of answer {entry.number} is {one!r}, but its constants give {other!r}"
+                    f"the {what} of answer {entry.number} is {said!r}, but its constants give "
+                    f"{(least if what == 'upper end' else most)!r}"
                 )
         count += 1
     plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
@@ -275,5 +283,5 @@ def _compare(where: str, said: Any, again: Any) -> None:
 
 
 def _same(what: str, said: float, again: float) -> None:
-    if not math.isclose(said, again, rel_tol=TOLERANCE, abs_tol=TOLERANCE * 1e-3):
+    if not math.isclose(said, again, rel_tol=TOLERANCE):
         raise InvalidArgument(f"{what} is {said!r}, but its constants give {again!r}")

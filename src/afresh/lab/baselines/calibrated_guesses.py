@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
+from afresh.mechanisms.base import grid_step
 from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.guess_and_check import GuessAndCheck, make_guess_and_check
 from afresh.moments import Moments
@@ -19,7 +21,7 @@ class CalibratedGuesses(GuessAndCheck):
     def guess(self, moments: Moments, noise: float) -> float:
         """The mean with noise that follows the variance of the rows that guess."""
         t = 1 / (4 * self.s**2)
-        return noisy_mean(moments, noise, t, t / self.v0)
+        return noisy_mean(moments, noise, t, t / self.v0, grid_step(math.sqrt(self.v0 / t)))
 
 
 def plan_calibrated_guesses(rows: int, questions: int, failure: float) -> CalibratedGuesses:

@@ -27,8 +27,8 @@ class CalibratedLaplace(Calibrated):
         """n B nats with the B of section 2 for Laplace noise."""
         return information(self.rows, laplace_charge(self.t, self.T, self.rows))
 
-    @cached_property
-    def _quantile(self) -> float:
+    @property
+    def _smallest_z(self) -> float:
         return laplace_quantile(self.answers, self.noise_failure)
 
     def release(self, moments: Moments, noise: float) -> float:

@@ -16,6 +16,7 @@ from afresh.ledger.base import ENDS
 from afresh.ledger.conformance.storage import (
     Connect,
     StorageTests,
+    known,
     names,
     on_one_storage,
     opened,
@@ -87,23 +88,36 @@ class RecordingTests(StorageTests):
             ledger.record(terms, entry, result(value))
         assert ledger.entries(terms) == [entry]
 
-    @pytest.mark.parametrize(
-        ("numbers", "words"),
-        [((0.5, 0.6, 0.7), "interval"), ((0.5, 0.1, 1.5), "interval"), ((0.5, 1 / 3, 1.0), "grid")],
-    )
-    def test_an_interval_that_is_none_is_refused(self, numbers: tuple[float, float, float], words: str) -> None:
-        with pytest.raises(InvalidArgument, match=words):
+    @pytest.mark.parametrize("numbers", [(0.5, 0.6, 0.7), (0.5, 0.1, 1.5)])
+    def test_an_interval_that_is_none_is_refused(self, numbers: tuple[float, float, float]) -> None:
+        with pytest.raises(InvalidArgument, match="interval"):
             Outcome(0.5, *numbers)
 
     @on_one_storage
-    @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-    def test_ends_are_rounded_outward(self, x: float, y: float, z: float) -> None:
+    @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(0, 60))
+    def test_ends_are_rounded_outward(self, x: float, y: float, z: float, exponent: int) -> None:
         low, value, high = sorted((x, y, z))
-        made = outcome(0.5, value, low, high)
+        made = outcome(0.5, value, low, high, ends=2.0**-exponent)
         assert 0 <= made.low <= low <= high <= made.high <= 1
         assert made.low <= made.value <= made.high
-        assert max(low - made.low, made.high - high) <= ENDS
+        assert max(low - made.low, made.high - high) <= 2.0**-exponent
         assert made.value == value
+
+    def test_ends_lie_on_the_grid_of_the_plan(self, connect: Connect) -> None:
+        """The grid is kept with the plan, whatever new plans have."""
+        ledger = connect()
+        for name, ends, fits in (("coarse", 2.0**-8, 2.0**-7), ("usual", ENDS, 2.0**-39), ("fine", 2.0**-50, ENDS / 4)):
+            terms = opened(ledger, name, ends=ends)
+            (entry,) = ledger.reserve(terms, [question(name)])
+            for low, high in ((ends / 2, 0.75), (0.25, 1 - ends / 2)):
+                with pytest.raises(InvalidArgument, match=f"not on the plan's public grid, whose step is {ends!r}"):
+                    ledger.record(terms, entry, Outcome(0.5, 0.5, low, high))
+            assert ledger.entries(terms) == [entry]
+            stored = ledger.record(terms, entry, Outcome(0.5, 0.5, fits, 0.75))
+            again = known(connect(), name)
+            assert again is not None
+            assert again.limits.ends == ends
+            assert connect().entries(again) == [stored]
 
     def test_what_follows_is_recorded_once_and_kept(self, connect: Connect) -> None:
         ledger = connect()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from afresh.ledger import Entry, Ledger, Limits, Outcome, Question, Terms, outcome
+from afresh.ledger.base import ENDS
 from afresh.ledger.journal import Journal, Sealed
 from afresh.ledger.known import plain
 from afresh.ledger.records import Released
@@ -81,9 +82,12 @@ def opened(
     information: float = 1e3,
     answers: int | None = None,
     row_share: float | None = None,
+    grid: float | None = None,
+    ends: float = ENDS,
     **others: Any,
 ) -> Terms:
-    limits = Limits(plan, questions, questions if answers is None else answers, information, row_share)
+    most = questions if answers is None else answers
+    limits = Limits(plan, questions, most, information, row_share, grid, ends)
     return ledger.open(plain(fingerprint, rows), limits, **others)
 
 
@@ -97,7 +101,7 @@ def question(name: str, charge: float = 1.0, coarseness: float = 1.0, row_charge
 
 def result(released: Released) -> Outcome:
     """An outcome with this released number, whatever it is."""
-    return outcome(released, 0.5, 0.25, 0.75)
+    return outcome(released, 0.5, 0.25, 0.75, ends=ENDS)
 
 
 def released(entry: Entry) -> Released | None:
