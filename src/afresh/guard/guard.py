@@ -338,7 +338,7 @@ class Guard(show.Shown):
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
         facts = {"rows": f"{self.rows:,}", "columns": columns}
-        return [show.Title("Guard"), show.Facts(facts), *self.budget._blocks()]
+        return [show.Title("Guard"), show.Facts(facts), *self.budget.blocks()]
 
 
 def _coarser(plan: Plan, spent: Spent) -> Iterable[Coarser]:

@@ -267,4 +267,4 @@ class Holdout(show.Shown):
         facts = {"label": self.label, "features": self.visibility, "loss": self.loss.words}
         if self.classes is not None:
             facts["classes"] = ", ".join(map(str, self.classes))
-        return [show.Title("Holdout"), show.Facts(facts), *self.guard._blocks()]
+        return [show.Title("Holdout"), show.Facts(facts), *self.guard.blocks()]

@@ -101,18 +101,22 @@ class Released(show.Told):
             "told": self.told,
         }
 
-    def _shown(self) -> tuple[str, str, str]:
-        """The value, or why there is none, and the ends of the interval."""
+    def shown(self) -> tuple[str, str, str]:
+        """The value, or why there is none, and the ends of the interval, with the digits that mean something.
+
+        Returns:
+            Three texts.
+        """
         value, low, high = show.with_interval(self.value, self.low, self.high)
         return value if self.told else TOO_FEW, low, high
 
     def _one_line(self, said: str = "") -> str:
-        value, low, high = self._shown()
+        value, low, high = self.shown()
         mark = ", simulated" if self.simulated else ""
         return f"{type(self).__name__}({said}{value}, [{low}, {high}] at {show.percent(self.confidence)}{mark})"
 
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
-        value, low, high = self._shown()
+        value, low, high = self.shown()
         bar = [show.Bar(self.value, self.low, self.high, self.bounds)] if self.told else []
         return [
             *simulation_mark(self.simulated),

@@ -45,6 +45,14 @@ class Shown(ABC):
     def _blocks(self) -> Sequence[Block]:
         """What there is to show."""
 
+    def blocks(self) -> Sequence[Block]:
+        """The same, for something larger to show it as a part.
+
+        Returns:
+            Titles, lines, tables and charts.
+        """
+        return self._blocks()
+
     def __str__(self) -> str:
         """For a terminal or a log: plain text of at most 100 columns, save tables."""
         return as_text(self._blocks())

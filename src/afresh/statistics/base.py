@@ -272,7 +272,7 @@ class Measures(show.Told):
 
     def _blocks(self) -> list[show.Block]:
         last = list(self.answers.values())[-1]
-        rows = [[name, *answer._shown()] for name, answer in self.answers.items()]
+        rows = [[name, *answer.shown()] for name, answer in self.answers.items()]
         return [
             *simulation_mark(last.simulated),
             show.Title(f"{self.title}, {show.percent(last.confidence)}"),
