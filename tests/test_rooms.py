@@ -55,12 +55,8 @@ def private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
     own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-            mine = isinstance(node.value, ast.Name) and node.value.id in (
-                "self",
-                "cls",
-                "backend",
-            )  # Ibis has no other way
-            if not mine and node.attr not in own:
+            mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not mine and node.attr not in own and ast.unparse(node) not in NOT_OURS:
                 yield node.lineno, node.attr
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("afresh"):
             yield from ((node.lineno, each.name) for each in node.names if re.match("_[a-z]", each.name))
