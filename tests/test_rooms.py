@@ -65,3 +65,12 @@ def private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def test_no_private_name_is_used_across_modules() -> None:
     uses = {name: list(private_uses(ast.parse(path.read_text()))) for name, path in MODULES.items()}
     assert {name: found for name, found in uses.items() if found} == {}
+
+
+def test_no_name_is_both_a_function_and_a_module() -> None:
+    for package in (path.parent for path in ROOT.rglob("__init__.py")):
+        tree = ast.parse((package / "__init__.py").read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        given = {each.asname or each.name for node in imports if node.module != "afresh" for each in node.names}
+        given |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert not given & {path.stem for path in package.iterdir()}, package

@@ -8,7 +8,7 @@ from afresh.ledger.known import plain
 from afresh.ledger.records import Released
 
 DATA = plain("data", 100)
-LIMITS = Limits(plan="{}", questions=100, answers=100, information=100.0)
+LIMITS = Limits(plan={}, questions=100, answers=100, information=100.0)
 
 
 def opened(ledger: Ledger, data: Identity = DATA, limits: Limits = LIMITS) -> Terms:

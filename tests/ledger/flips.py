@@ -31,7 +31,7 @@ from ledger.asking import result
 
 DATA = [plain(name, 100) for name in ("first", "second", "third")]
 OTHER = plain("other", 100)
-LIMITS = Limits(plan='{"k": 1}', questions=20, answers=30, information=20.0)
+LIMITS = Limits(plan={"k": 1}, questions=20, answers=30, information=20.0)
 KNOWN, PENDING, NEW = (Question(f"digest of {name}", name, 1.0) for name in ("known", "pending", "new"))
 
 

@@ -30,7 +30,7 @@ CHARGE = 0.1
 
 
 def opened(ledger: Ledger, budget: int, plan: str) -> Terms:
-    return ledger.open(DATA, Limits(plan, budget, budget, budget * CHARGE))
+    return ledger.open(DATA, Limits({"method": plan}, budget, budget, budget * CHARGE))
 
 
 def reserved(ledger: Ledger, terms: Terms, name: str, worker: int) -> tuple[Terms, Entry]:
@@ -60,7 +60,7 @@ def ask_all(place: str, worker: int, asked: int, budget: int, begin: float) -> d
             paid += [name] * entry.new
             stored = ledger.record(terms, entry, result(random.random()))
             seen.append([name, stored.number, released(stored)])
-    return {"plan": terms.limits.plan, "seed": terms.seed, "paid": paid, "refused": refused, "seen": seen}
+    return {"plan": terms.limits.plan["method"], "seed": terms.seed, "paid": paid, "refused": refused, "seen": seen}
 
 
 def race(place: str, processes: int, asked: int, budget: int) -> list[dict[str, Any]]:

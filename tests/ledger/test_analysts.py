@@ -21,7 +21,7 @@ from afresh.ledger.records import Answered, Record, Reserved, Stated, encode, se
 from ledger.asking import DATA, question, released, result
 from ledger.servers import Server
 
-LIMITS = Limits("{}", questions=10, answers=20, information=10.0, row_share=5.0)
+LIMITS = Limits({}, questions=10, answers=20, information=10.0, row_share=5.0)
 STATEMENT = Statement("a ratio", "ratio", {"of": 2}, (1, 2), (0.0, 2.0), 1.0, 0.5, 1.5)
 
 
@@ -278,7 +278,7 @@ class TestMadeUpRecords:
             [encode(answer(released={"a": 1.0})).replace('"a":1.0', '"a":1.0,"a":2.0')],
             [other_kind("divided", shares={"ada": 10})],
             [other_kind("charged", text="t", basis={}, answers=1, charge=1.0, row_charge=0.0)],
-            [other_kind("planned", plan="{}", questions=99, answers=99, information=99.0, row_share=None)],
+            [other_kind("planned", plan={}, questions=99, answers=99, information=99.0, row_share=None)],
             ["{}"],
             ["[]"],
             ["null"],

@@ -160,7 +160,7 @@ def test_a_plan_comes_back_whole(method: str) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"plan": '{"method": "oracle"}'}, {"plan": "{}"}, {"grid": None}, {"plan": '{"method": "split", "luck": 1}'}],
+    [{"plan": {"method": "oracle"}}, {"plan": {}}, {"grid": None}, {"plan": {"method": "split", "luck": 1}}],
 )
 def test_a_plan_of_a_later_afresh_is_refused_in_words(changes: dict[str, Any]) -> None:
     limits = replace(afresh.plan(4000, 40, method="stabilized").limits, **changes)

@@ -77,14 +77,14 @@ def test_a_mechanism_gets_a_constant(method: str, monkeypatch: pytest.MonkeyPatc
             monkeypatch.setitem(table, method, value)
     all_samples_verify()
     made = receipt_of(method)
-    assert json.loads(json.loads(made["chain"]["records"][1])["plan"])["bonus"] == 2.0
+    assert json.loads(made["chain"]["records"][1])["plan"]["bonus"] == 2.0
     assert verify(made).passed
     assert shape(made) == shape(before)
 
     def write(facts: format.Facts) -> dict[str, Any]:
         found = format.FORMATS[1].write(facts)
         assert facts.account.limits is not None
-        found["plan"]["constants"]["bonus"] = json.loads(facts.account.limits.plan).get("bonus", 1.0)
+        found["plan"]["constants"]["bonus"] = facts.account.limits.plan.get("bonus", 1.0)
         return found
 
     monkeypatch.setitem(format.FORMATS, 2, format.Format(format.FORMATS[1].fields, write))

@@ -120,7 +120,7 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("planned", {"questions": 10**9, "answers": 10**9}, ""),
         ("planned", {"information": 1e9}, "larger than the plan's"),
         ("opened", {"rows": 10**7}, "limits"),
-        ("planned", {"plan": "{}"}, "does not know"),
+        ("planned", {"plan": {}}, "does not know"),
         ("answered", {"low": 0.0, "value": 0.0, "high": 2.0**-40}, "of answer 1 is"),
         ("answered", {"low": 1e-7}, "public grid"),
         ("planned", {"ends": 2.0**-20}, "not on the plan's public grid, whose step is 9.5367431640625e-07"),
@@ -176,20 +176,20 @@ def test_the_grids_a_receipt_states_are_those_of_its_plan(name: str, name_of_gri
 @pytest.mark.parametrize("constant", ["H", "A", "B", "c", "lam", "v0", "s", "failure", "questions", "most"])
 def test_constants_that_carry_no_certificate_are_found(constant: str) -> None:
     receipt = RECEIPTS["version1-stabilized"]
-    plan = json.loads(json.loads(receipt["chain"]["records"][1])["plan"])
+    plan = json.loads(receipt["chain"]["records"][1])["plan"]
     better = {"lam": 1.0, "questions": plan["questions"] + 1, "most": 10**6, "c": 1.0001, "failure": 1e-6}
     plan[constant] = better.get(constant, plan[constant] * 0.9)
-    outcome = verify(edited(receipt, 1, plan=json.dumps(plan)))
+    outcome = verify(edited(receipt, 1, plan=plan))
     assert not next(check for check in outcome.checks if check.name == "plan").passed
 
 
 @pytest.mark.parametrize("constant", ["z", "L", "noise_failure", "t", "most", "failure"])
 def test_constants_of_calibrated_noise_are_checked_too(constant: str) -> None:
     receipt = RECEIPTS["version1-calibrated"]
-    plan = json.loads(json.loads(receipt["chain"]["records"][1])["plan"])
+    plan = json.loads(receipt["chain"]["records"][1])["plan"]
     better = {"t": plan["t"] * 1.01, "most": plan["most"] + 1}
     plan[constant] = better.get(constant, plan[constant] * 0.99)
-    outcome = verify(edited(receipt, 1, plan=json.dumps(plan)))
+    outcome = verify(edited(receipt, 1, plan=plan))
     assert not next(check for check in outcome.checks if check.name == "plan").passed
 
 

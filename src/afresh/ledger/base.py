@@ -152,8 +152,8 @@ class Outside:
 class Limits:
     """A plan with the caps that enforce it, and the grids on which what it releases lies."""
 
-    plan: str
-    """JSON."""
+    plan: Mapping[str, Any] = field(hash=False)
+    """The method and its constants."""
     questions: int
     """How many answers at full price the caps are made for."""
     answers: int
@@ -169,7 +169,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
-        check_text("plan", self.plan)
+        check_plan(self.plan)
         check_count("questions", self.questions)
         check_count("answers", self.answers)
         if self.answers < self.questions:
@@ -240,6 +240,16 @@ def check_question(asked: Question | Reserved) -> None:
         raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
     if not 1 <= asked.coarseness < math.inf:
         raise InvalidArgument(f"coarseness == {asked.coarseness}, must be finite and >= 1")
+
+
+def check_plan(plan: Mapping[str, Any]) -> None:
+    """Refuse what is no plan: constants by name, as JSON has them."""
+    if not isinstance(plan, Mapping):
+        raise InvalidArgument(f"plan == {plan!r}, must be a mapping of names to constants")
+    try:
+        json.dumps(plan, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"plan == {plan!r}, must hold texts and finite numbers only") from None
 
 
 def check_amount(name: str, value: float) -> None:

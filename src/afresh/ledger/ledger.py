@@ -411,7 +411,7 @@ def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:
     return Planned(
         at=now,
         analyst=analyst,
-        plan=limits.plan,
+        plan=dict(limits.plan),
         questions=limits.questions,
         answers=limits.answers,
         information=float(limits.information),

@@ -57,8 +57,8 @@ class Planned:
     kind: ClassVar[str] = "planned"
     at: datetime
     analyst: str
-    plan: str
-    """JSON: the method and its public constants."""
+    plan: Mapping[str, Any] = field(hash=False)
+    """The method and its public constants."""
     questions: int
     """How many answers at full price the caps are made for; shares are counted in these."""
     answers: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -142,7 +141,7 @@ class Plan(show.Shown):
         """The plan as a ledger keeps it: the method with its constants, the caps, and both grids."""
         constants = {name: value for name, value in self.parameters.items() if name != "grid"}
         return Limits(
-            plan=json.dumps({"method": self.method, **constants}),
+            plan={"method": self.method, **constants},
             questions=self.questions,
             answers=self.answers,
             information=self.information or 0.0,
@@ -164,7 +163,7 @@ class Plan(show.Shown):
         Raises:
             InvalidArgument: This afresh does not know the method, or its constants.
         """
-        constants = json.loads(limits.plan)
+        constants = dict(limits.plan)
         if limits.grid is not None:
             constants["grid"] = limits.grid
         method = constants.pop("method", None)

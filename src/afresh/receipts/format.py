@@ -112,7 +112,7 @@ def _write_1(facts: Facts) -> dict[str, Any]:
     opened, limits, spent = account.opened, account.limits, account.spent()
     assert opened is not None
     assert limits is not None
-    frozen = json.loads(limits.plan)
+    frozen = dict(limits.plan)
     method = frozen["method"]
     if method not in _CONSTANTS_1:
         raise InvalidArgument(f"version 1 of the format has no plans by method={method!r}; a later one may.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.receipts.format import loads
-from afresh.receipts.verify import verify
+from afresh.receipts.verification import verify
 
 
 def spent_by(study: object) -> tuple[str, float]:

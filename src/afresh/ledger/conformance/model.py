@@ -113,7 +113,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def terms(self, key: Key, side: int) -> Terms:
         model = self.models.setdefault(key, copy.deepcopy(self.empty))
         row_share = None if model.row_share is None else float(model.row_share)
-        limits = Limits("plan", model.questions, model.answers, float(model.information), row_share)
+        limits = Limits({"method": "any"}, model.questions, model.answers, float(model.information), row_share)
         terms = self.ledgers[side].open(plain(self.run + key, 5), limits)
         first = self.opened.setdefault(key, terms)
         assert replace(first, fixed=terms.fixed) == terms

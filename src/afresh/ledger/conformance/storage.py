@@ -77,7 +77,7 @@ def opened(
     fingerprint: str = "data",
     questions: int = 10,
     *,
-    plan: str = '{"k": 1}',
+    plan: str = "a plan",
     rows: int = 100,
     information: float = 1e3,
     answers: int | None = None,
@@ -87,7 +87,7 @@ def opened(
     **others: Any,
 ) -> Terms:
     most = questions if answers is None else answers
-    limits = Limits(plan, questions, most, information, row_share, grid, ends)
+    limits = Limits({"method": plan}, questions, most, information, row_share, grid, ends)
     return ledger.open(plain(fingerprint, rows), limits, **others)
 
 

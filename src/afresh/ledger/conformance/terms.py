@@ -21,7 +21,7 @@ class TermsTests(StorageTests):
     def test_terms_keep_what_they_were_made_with(self, ledger: Ledger) -> None:
         before = datetime.now(UTC)
         terms = opened(ledger, information=0.1, answers=12, row_share=1 / 3, grid=2.0**-17, ends=2.0**-30)
-        assert terms.limits == Limits('{"k": 1}', 10, 12, 0.1, 1 / 3, 2.0**-17, 2.0**-30)
+        assert terms.limits == Limits({"method": "a plan"}, 10, 12, 0.1, 1 / 3, 2.0**-17, 2.0**-30)
         assert (terms.rows, terms.simulated, terms.fixed, terms.new_rows) == (100, False, False, None)
         assert before <= terms.opened_at <= datetime.now(UTC)
         assert terms.opened_at.utcoffset() == timedelta(0)
@@ -32,9 +32,9 @@ class TermsTests(StorageTests):
     def test_a_grid_is_a_power_of_two(self, step: float) -> None:
         for steps in ({"grid": step}, {"ends": step}):
             with pytest.raises(InvalidArgument, match=f"{next(iter(steps))} == .*, must be a power of two"):
-                Limits("plan", 1, 1, 1.0, **steps)
+                Limits({"method": "a plan"}, 1, 1, 1.0, **steps)
         with pytest.raises(InvalidArgument, match=r"ends == 2\.0, must be at most 1"):
-            Limits("plan", 1, 1, 1.0, ends=2.0)
+            Limits({"method": "a plan"}, 1, 1, 1.0, ends=2.0)
 
     def test_the_plan_can_change_until_something_is_paid_for(self, connect: Connect) -> None:
         first = opened(connect())
