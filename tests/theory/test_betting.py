@@ -12,10 +12,10 @@ from afresh.errors import InvalidArgument
 from afresh.theory.betting import (
     SPREADS,
     STAKES,
+    bets,
     betting_interval,
     betting_lower,
     betting_upper,
-    bets,
     log_stake,
     rescaled,
     three_valued_interval,

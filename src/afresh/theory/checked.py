@@ -280,4 +280,5 @@ def _largest(mean: float, values: Values) -> float:
 
 def _second(mean: float, variance: float, values: Values) -> float:
     """The second moment of such a mean and variance, within what its values allow."""
-    return min(variance + mean * mean, 1.0 if values == "three-valued" else mean)
+    second = variance + mean * mean
+    return min(max(second, abs(mean)), 1.0) if values == "three-valued" else min(second, mean)

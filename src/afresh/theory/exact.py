@@ -114,7 +114,10 @@ def half_width(
     n, mu = (np.asarray(x, dtype=np.float64) for x in (rows, mean))
     largest = 1 - mu * mu if values == "three-valued" else mu * (1 - mu)
     variance = largest if deviation is None else np.minimum(np.asarray(deviation, dtype=np.float64) ** 2, largest)
-    low, high = interval(values, n, n * mu, n * (variance + mu * mu), alpha, unequal=unequal, hint=hint)
+    second = variance + mu * mu
+    if values == "three-valued":
+        second = np.maximum(second, np.abs(mu))  # that many rows differ at least
+    low, high = interval(values, n, n * mu, n * second, alpha, unequal=unequal, hint=hint)
     found: Floats = (high - low) / 2
     return found
 
