@@ -201,3 +201,38 @@ def test_refusals() -> None:
     for place, bad in ((0, 1), (1, 0), (2, 0.0), (3, 1.0), (4, -1.0), (5, -1.0), (6, math.nan), (7, 1.0), (8, 0.0)):
         with pytest.raises(InvalidArgument):
             Checking(*good[:place], bad, *good[place + 1 :])  # type: ignore[arg-type]
+
+
+def test_the_model_of_the_attack_against_real_rows() -> None:
+    """The classic attack on 10,000 rows, 1000 questions: mean half-width and failures, six runs with fixed seeds."""
+    rows, questions = 10**4, 1000
+    plan = plan_checked(rows, questions, 0.05)
+    widths = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        parts = [rng.integers(0, 2, (size, questions), dtype=np.int8) for size in (plan.guess_rows, plan.check_rows)]
+        votes = [np.full(part.shape[0], 0.5) for part in parts]
+        trail = Trail()
+        for j in range(1, questions + 1):
+            attack = j > 1 and math.isqrt(j) ** 2 == j
+            guessed, checked = (
+                (vote > 0).astype(float) if attack else part[:, j - 1].astype(float)
+                for vote, part in zip(votes, parts, strict=True)
+            )
+            mean = float(guessed.mean())
+            guess = min(max(mean + rng.normal() * math.sqrt(plan.noise * mean * (1 - mean)), 0.0), 1.0)
+            if not attack:
+                sign = 1 if guess > 0.5 else -1
+                votes = [v + sign * (2 * x - 1) for v, x in zip(votes, (guessed, checked), strict=True)]
+            hits = float(checked.sum())
+            low, high = claim(plan, guess, None, trail)
+            if claim_passes(*check_limits(plan, hits, hits, trail), low, high):
+                trail = trail.quiet()
+            else:
+                cells = bins(plan, guess, None, trail)
+                low, high = failed_limits(plan, hits, hits, trail)  # a bin's edges are at most half a bin further out
+                low, high = max(low - 0.5 / cells, 0.0), min(high + 0.5 / cells, 1.0)
+                trail = trail.event(math.log(cells))
+            widths.append((high - low) / 2)
+            assert attack or low <= 0.5 <= high  # misses of all columns together have probability .05 at the most
+    assert np.mean(widths) == pytest.approx(attacked_half_width(plan), rel=0.08)

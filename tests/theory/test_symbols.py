@@ -276,3 +276,26 @@ def test_refusals() -> None:
     ):
         with pytest.raises(InvalidArgument):
             call()
+
+
+def test_trees_of_their_own_on_the_same_rows_do_not_protect_analysts_who_talk() -> None:
+    """One analyst learns from pass and fail on which side of 1/2 each of 151 fair columns lies; the other claims that
+    their vote is right more often than not. A tree of its own would certify that falsehood; the joint tree does not.
+    """
+    rng = np.random.default_rng(7)
+    rows, columns, failure = 400, 151, 0.025
+    bits = rng.integers(0, 2, (rows, columns))
+    talker, joint, votes = Trail(), Trail(), np.zeros(rows)
+    most = columns + 1
+    for j in range(columns):
+        alpha = math.exp(-level(failure, counted(talker, most, even_weight(talker.steps))))
+        hits = int(bits[:, j].sum())
+        least = float(clopper_pearson_lower(rows / 2, rows, alpha))  # passes if half of the rows or more are hits
+        passed = claim_passes(float(clopper_pearson_lower(hits, rows, alpha)), 1.0, least)
+        talker, joint = (trail.quiet() if passed else trail.event() for trail in (talker, joint))
+        votes += (2 * bits[:, j] - 1) * (1 if passed else -1)
+    right = int((votes > 0).sum())  # a fresh row's vote is right with probability 1/2: an odd number of fair coins
+    own = math.exp(-level(failure, counted(Trail(), most, even_weight(0))))
+    shared = math.exp(-level(2 * failure, counted(joint, most, even_weight(joint.steps))))
+    assert float(clopper_pearson_lower(right, rows, own)) > 0.55
+    assert float(clopper_pearson_lower(right, rows, shared)) < 0.5
