@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import mpmath as mp
@@ -111,18 +111,12 @@ def all_counts(rows: int, kinds: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def multinomial(counts: Sequence[int], law: Sequence[float]) -> float:
+def multinomial(counts: Sequence[int], law: Iterable[float]) -> float:
     """The probability of these counts."""
     ways = math.factorial(sum(counts))
     for c in counts:
         ways //= math.factorial(c)
-    return ways * math.prod(p**c for p, c in zip(law, counts, strict=True))
-
-
-def all_samples(rows: int, kinds: int, law: Sequence[float]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Every sample, row by row, with its probability."""
-    for sample in itertools.product(range(kinds), repeat=rows):
-        yield sample, math.prod(law[kind] for kind in sample)
+    return ways * math.prod(float(p) ** c for p, c in zip(law, counts, strict=True))
 
 
 def sign_tail(better: int, worse: int) -> Fraction:

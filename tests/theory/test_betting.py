@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.theory.betting import (
@@ -28,7 +29,7 @@ alphas = st.floats(-12, -0.4).map(lambda x: 10.0**x)
 moments = st.tuples(st.floats(1, 9).map(lambda x: int(10**x)), unit, unit)
 
 
-def of(values: np.ndarray) -> tuple[int, float, float]:
+def of(values: NDArray[np.float64]) -> tuple[int, float, float]:
     return values.size, float(values.sum()), float((values**2).sum())
 
 

@@ -139,6 +139,21 @@ def test_the_sign_test_holds_where_the_number_of_differing_rows_is_random(seed: 
         assert wrong <= alpha
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sign_test_holds_for_unequal_rows_if_it_is_public_which_differ(seed: int) -> None:
+    """Nine or ten coins whose biases average at most 1/2, every outcome, every alpha below 1/2."""
+    rng = np.random.default_rng(seed)
+    differ = 9 + seed % 2
+    bias = rng.beta(0.3, 0.3, differ)
+    bias = bias * min(1.0, differ / 2 / bias.sum())
+    samples = np.array(list(itertools.product((0, 1), repeat=differ)))
+    chance = np.where(samples == 1, bias, 1 - bias).prod(axis=1)
+    wins = samples.sum(axis=1)
+    found = sign_test(wins, differ - wins)
+    for alpha in (0.49, 0.3, 0.1, 0.02):
+        assert chance[found <= alpha].sum() <= alpha
+
+
 @pytest.mark.parametrize(
     ("total", "rows", "alpha"), [(5, 4, 0.1), (-1, 4, 0.1), (1, 0, 0.1), (1, 4, 0.0), (1, 4, 1.0), (math.nan, 4, 0.1)]
 )

@@ -24,7 +24,7 @@ def test_each_kind_of_question_has_its_limits() -> None:
 
 
 def test_nearly_two_valued_numbers_want_the_sum_alone() -> None:
-    """A tenth narrower there; and two-point betting three times narrower where the spread is a fifth of the largest."""
+    """Narrower there by a tenth and more; betting is three times narrower where the spread is a fifth of the largest."""
     rows, alpha = 5000, 1e-3
     assert half_width("nearly two-valued", rows, alpha, 0.5) < 0.9 * half_width("number", rows, alpha, 0.5)
     assert half_width("number", rows, alpha, 0.5, 0.1) < 0.3 * half_width("nearly two-valued", rows, alpha, 0.5, 0.1)
@@ -59,7 +59,7 @@ def test_taking_the_narrower_after_looking_misses_too_often() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_intersections(a: float, b: float, c: float, d: float) -> None:
-    one, other = tuple(sorted((a, b))), tuple(sorted((c, d)))
+    one, other = (min(a, b), max(a, b)), (min(c, d), max(c, d))
     low, high = intersected(one, other)
     if max(one[0], other[0]) <= min(one[1], other[1]):
         assert (float(low), float(high)) == (max(one[0], other[0]), min(one[1], other[1]))

@@ -8,7 +8,6 @@ own, `alpha`, broadcasts over arrays, and errs outward.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,30 +31,30 @@ def clopper_pearson_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) ->
 
     Between whole numbers it is continued by the beta quantile, which increases with hits.
     """
-    hits, rows, alpha = _checked(hits, rows, alpha)
-    inside = hits > 0
-    found = betaincinv(np.where(inside, hits, 1.0), rows - np.where(inside, hits, 1.0) + 1, alpha * _ALPHA)
+    h, n, a = _checked(hits, rows, alpha)
+    inside = h > 0
+    found = betaincinv(np.where(inside, h, 1.0), n - np.where(inside, h, 1.0) + 1, a * _ALPHA)
     return np.where(inside, found * (1 - _OUTWARD), 0.0)
 
 
 def clopper_pearson_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The p at which Pr(Bin(rows, p) <= hits) = alpha, from above; 1 if every row is a hit."""
-    hits, rows, alpha = _checked(hits, rows, alpha)
-    inside = hits < rows
-    found = betainccinv(np.where(inside, hits, 0.0) + 1, np.where(inside, rows - hits, rows), alpha * _ALPHA)
+    h, n, a = _checked(hits, rows, alpha)
+    inside = h < n
+    found = betainccinv(np.where(inside, h, 0.0) + 1, np.where(inside, n - h, n), a * _ALPHA)
     return np.where(inside, np.minimum(found * (1 + _OUTWARD), 1.0), 1.0)
 
 
 def chernoff_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The smallest q <= total/rows with rows kl(total/rows || q) <= ln(1/alpha)."""
-    total, rows, alpha = _checked(total, rows, alpha)
-    return kl_lower_each(total / rows, -np.log(alpha) * (1 + _OUTWARD) / rows)
+    x, n, a = _checked(total, rows, alpha)
+    return kl_lower_each(x / n, -np.log(a) * (1 + _OUTWARD) / n)
 
 
 def chernoff_upper(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The largest q >= total/rows with rows kl(total/rows || q) <= ln(1/alpha)."""
-    total, rows, alpha = _checked(total, rows, alpha)
-    return kl_upper_each(total / rows, -np.log(alpha) * (1 + _OUTWARD) / rows)
+    x, n, a = _checked(total, rows, alpha)
+    return kl_upper_each(x / n, -np.log(a) * (1 + _OUTWARD) / n)
 
 
 def hoeffding_bentkus_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -64,16 +63,16 @@ def hoeffding_bentkus_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike)
     Pr(sum >= x) <= min(exp(-n kl), e Pr(Bin(n, q) >= floor x)): both bound one and the same tail, so that the
     minimum is free.
     """
-    total, rows, alpha = _checked(total, rows, alpha)
-    exact = clopper_pearson_lower(np.floor(total + _WHOLE), rows, alpha / math.e)
-    return np.maximum(chernoff_lower(total, rows, alpha), exact)
+    x, n, a = _checked(total, rows, alpha)
+    exact = clopper_pearson_lower(np.minimum(np.floor(x + _WHOLE), n), n, a / math.e)
+    return np.maximum(chernoff_lower(x, n, a), exact)
 
 
 def hoeffding_bentkus_upper(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The same upward: Pr(sum <= x) <= min(exp(-n kl), e Pr(Bin(n, q) <= ceil x))."""
-    total, rows, alpha = _checked(total, rows, alpha)
-    exact = clopper_pearson_upper(np.maximum(np.ceil(total - _WHOLE), 0.0), rows, alpha / math.e)
-    return np.minimum(chernoff_upper(total, rows, alpha), exact)
+    x, n, a = _checked(total, rows, alpha)
+    exact = clopper_pearson_upper(np.maximum(np.ceil(x - _WHOLE), 0.0), n, a / math.e)
+    return np.minimum(chernoff_upper(x, n, a), exact)
 
 
 def sign_test(better: ArrayLike, worse: ArrayLike) -> Floats:
@@ -103,15 +102,15 @@ def fewest_wins(differ: int, alpha: float) -> int | None:
     return high
 
 
-def _checked(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> tuple[Any, Any, Any]:
+def _checked(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Three float arrays of one shape, in range."""
-    total, rows, alpha = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (total, rows, alpha)))
-    if not (rows >= 1).all():
-        raise InvalidArgument(f"rows contains {rows[~(rows >= 1)][0]}, must be >= 1.")
-    if not ((total >= 0) & (total <= rows)).all():
-        raise InvalidArgument(
-            f"a total of {total[~((total >= 0) & (total <= rows))][0]} is not between 0 and the rows."
-        )
-    if not ((alpha > 0) & (alpha < 1)).all():
-        raise InvalidArgument(f"alpha contains {alpha[~((alpha > 0) & (alpha < 1))][0]}, must be in (0, 1).")
-    return total, rows, alpha
+    x, n, a = np.broadcast_arrays(*(np.asarray(y, dtype=np.float64) for y in (total, rows, alpha)))
+    if not (n >= 1).all():
+        raise InvalidArgument(f"rows contains {n[~(n >= 1)][0]}, must be >= 1.")
+    room = 1e-6 * n  # far beyond rounding, so that no refusal can depend on values that are in range
+    inside = (x >= -room) & (x <= n + room)
+    if not inside.all():
+        raise InvalidArgument(f"a total of {x[~inside][0]} is not between 0 and the rows.")
+    if not ((a > 0) & (a < 1)).all():
+        raise InvalidArgument(f"alpha contains {a[~((a > 0) & (a < 1))][0]}, must be in (0, 1).")
+    return np.clip(x, 0.0, n), n, a

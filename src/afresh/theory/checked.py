@@ -17,6 +17,7 @@ rows are looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -232,13 +233,13 @@ def search_checked(
     no failures and the share of a pass.
     """
 
-    def read(point: list[float]) -> Checking:
+    def read(point: Sequence[float]) -> Checking:
         noise, misses, growth = (math.exp(min(max(x, -9.0), 2.0)) for x in point[:3])
         guessing, none, passing = (1 / (1 + math.exp(-min(max(x, -6.0), 6.0))) for x in point[3:])
         return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
 
-    def price(point: list[float]) -> float:
-        plan = read(list(point))
+    def price(point: Sequence[float]) -> float:
+        plan = read(point)
         return (1 - attack) * math.log(expected_half_width(plan)) + attack * math.log(attacked_half_width(plan))
 
     noise, guessing, misses, growth, none, passing = _FOUND

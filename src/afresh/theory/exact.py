@@ -5,7 +5,7 @@ The rule is fixed before the rows are looked at, by what the question's values c
 - two-valued: Clopper and Pearson's exact binomial; Hoeffding and Bentkus's bound where rows are unequal;
 - three-valued (differences of 0/1 losses): bets settled exactly;
 - number: two-point betting, which follows the standard deviation;
-- nearly two-valued number (most values at the ends): Hoeffding and Bentkus's bound, up to a fifth narrower there.
+- nearly two-valued number (most values at the ends): Hoeffding and Bentkus's bound, up to a quarter narrower there.
 
 To take whichever came out narrower would need a share of the failure probability for each: `intersected`.
 """

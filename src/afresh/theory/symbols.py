@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
 from afresh.theory.binomial import (
@@ -30,6 +31,7 @@ from afresh.theory.binomial import (
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
 )
+from afresh.theory.exact import Values, lower_limit
 
 Floats = NDArray[np.float64]
 _OUTWARD = 1e-12  # covers the rounding of logarithms
@@ -127,6 +129,23 @@ def smallest_gain(rows: int, differ: int, nats: float) -> float | None:
     return None if wins is None else (2 * wins - differ) / rows
 
 
+def detectable(
+    values: Values, rows: int, nats: float, mean: float, deviation: float | None = None, *, power: float = 0.9
+) -> float:
+    """How far above a claim's lower end the truth must be for the claim to pass with this power, about.
+
+    The distance from such a mean to its lower limit at L nats, plus the rows' own scatter (by a normal law).
+    """
+    if not 0 < power < 1:
+        raise InvalidArgument(f"power == {power}, must be in (0, 1).")
+    largest = 1 - mean * mean if values == "three-valued" else mean * (1 - mean)
+    variance = largest if deviation is None else min(deviation**2, largest)
+    second = variance + mean * mean
+    second = max(second, abs(mean)) if values == "three-valued" else min(second, mean)
+    low = float(lower_limit(values, rows, rows * mean, rows * second, math.exp(-nats)))
+    return mean - low + max(float(ndtri(power)), 0.0) * math.sqrt(variance / rows)
+
+
 def even_weights(batch: int) -> Floats:
     """1/m for each of m candidates."""
     return np.full(_counted_batch(batch), 1 / batch)
@@ -135,8 +154,8 @@ def even_weights(batch: int) -> Floats:
 def ranked_weights(batch: int) -> Floats:
     """1/(rank H_m), in the order of the analyst's own ranking: a winner it expected costs little."""
     ranks = np.arange(1, _counted_batch(batch) + 1)
-    weights: Floats = 1 / ranks
-    return weights / weights.sum()
+    weights: Floats = (1 / ranks) / (1 / ranks).sum()
+    return weights
 
 
 def winner_limits(total: float, rows: int, alpha: float, weight: float, *, two_valued: bool) -> tuple[float, float]:
