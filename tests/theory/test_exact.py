@@ -24,7 +24,7 @@ def test_each_kind_of_question_has_its_limits() -> None:
 
 
 def test_nearly_two_valued_numbers_want_the_sum_alone() -> None:
-    """Narrower there by a tenth and more; betting is three times narrower where the spread is a fifth of the largest."""
+    """Narrower there by a tenth and more; betting is three times narrower where the spread is a fifth of the most."""
     rows, alpha = 5000, 1e-3
     assert half_width("nearly two-valued", rows, alpha, 0.5) < 0.9 * half_width("number", rows, alpha, 0.5)
     assert half_width("number", rows, alpha, 0.5, 0.1) < 0.3 * half_width("nearly two-valued", rows, alpha, 0.5, 0.1)
