@@ -5,6 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """Some rows, by their places after they were shuffled: from `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,23 @@ class Moments:
     def variance(self) -> float:
         """The sample variance sigma^2, divided by n as in the paper's Figure 1."""
         return max(self.squares / self.n - self.mean**2, 0.0)
+
+
+def even_spans(rows: int, count: int) -> list[Span]:
+    """As many spans of one size; what is left over is in none."""
+    size = rows // count
+    return [Span(i * size, (i + 1) * size) for i in range(count)]
+
+
+def united(spans: Sequence[Span]) -> list[Span]:
+    """The same rows as spans that neither overlap nor touch."""
+    found: list[Span] = []
+    for span in sorted(set(spans)):
+        if found and span.start <= found[-1].stop:
+            found[-1] = Span(found[-1].start, max(found[-1].stop, span.stop))
+        else:
+            found.append(span)
+    return found
 
 
 def sum_moments(parts: Sequence[Moments]) -> Moments:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from afresh.engines.base import Engine
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.errors import InvalidArgument
-from afresh.moments import Moments
+from afresh.moments import Moments, Span, even_spans
 from afresh.queries import build
 from afresh.queries.asked import ask
 from afresh.queries.parse import parse
@@ -250,15 +250,15 @@ class Conformance:
             assert (one.name, one.unordered) == (other.name, other.unordered)
             assert one.ordered in (None, other.ordered)
 
-    def test_blocks_see_their_own_rows_only(self, engine: Engine) -> None:
+    def test_spans_see_their_own_rows_only(self, engine: Engine) -> None:
         queries = [make_query("x", engine.schema, (-10, 10)), make_query("flag", engine.schema)]
         each = [query for query in queries for _ in range(7)]
-        with pytest.raises(InvalidArgument, match="blocks were dealt"):
-            engine.moments(queries[:1], [7])
+        with pytest.raises(InvalidArgument, match="not shuffled"):
+            engine.moments(queries[:1], [Span(0, 1)])
         totals = []
         for seed in ("seed 'of' \\ it", "another", "seed 'of' \\ it"):
-            engine.deal(7, seed)
-            parts = engine.moments(each, [*range(7)] * 2)
+            engine.shuffle(seed)
+            parts = engine.moments(each, even_spans(engine.rows, 7) * 2)
             assert [part.n for part in parts] == [63] * 14
             for one, full in zip((parts[:7], parts[7:]), engine.moments(queries), strict=True):
                 assert sum(part.total for part in one) == pytest.approx(full.total)

@@ -25,6 +25,7 @@ import pytest
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.open import open_engine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
+from afresh.moments import Span, even_spans
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
 
@@ -117,9 +118,10 @@ def test_every_kind_gives_the_same(kind: str, tmp_path: Path, reference: Embedde
     queries = [make_query(text, engine.schema) for text in QUESTIONS]
     queries.append(make_query("amount / id", engine.schema, (0, 0.5)))
     for opened in (engine, reference):
-        opened.deal(4, "a seed")
-    for blocks in (None, [0, 1, 2, 3]):
-        for found, expected in zip(engine.moments(queries, blocks), reference.moments(queries, blocks), strict=True):
+        opened.shuffle("a seed")
+    overlapping = [Span(0, 7), Span(3, N), Span(N - 1, N), Span(0, N)]
+    for spans in (None, even_spans(N, 4), overlapping):
+        for found, expected in zip(engine.moments(queries, spans), reference.moments(queries, spans), strict=True):
             assert found.n == expected.n
             assert found.total == pytest.approx(expected.total, rel=1e-13)
             assert found.squares == pytest.approx(expected.squares, rel=1e-13)
@@ -148,50 +150,49 @@ def test_fingerprint_never_changes() -> None:
     assert found == "rows-1:7f3b418e01108fe3192247b92fa937cb2c32606599d155ca9a80fbb917f82c6b"
 
 
-def test_deal_is_fair_and_disjoint() -> None:
-    """Every row lands in each of 4 blocks equally often over 400 seeds.
+def test_a_shuffle_is_fair() -> None:
+    """Every row lands in each of 4 spans equally often over 400 seeds.
 
-    Each count is Binomial(400, 1/4), sd 8.7; the largest of 30 * 4 deviates by 6 sd with probability < 1e-6.
+    Each count is Binomial(400, 7/30), sd 8.5; the largest of 30 * 4 deviates by 6 sd with probability < 1e-6.
     """
     engine = EmbeddedEngine(pa.table({"id": list(range(30))}))
     singles = [make_query(f"id = {i}", engine.schema) for i in range(30)]
     counts: Counter[tuple[int, int]] = Counter()
     for seed in range(400):
-        engine.deal(4, str(seed))
-        dealt = engine._connection.execute("SELECT r, block FROM dealt").fetchall()
-        assert len(dealt) == len({row for row, _ in dealt}) == 28
-        assert set(Counter(block for _, block in dealt).values()) == {7}
-        counts.update(dealt)
-    assert all(abs(counts[row, block] - 400 * 7 / 30) < 52 for row in range(30) for block in range(4))
-    # the last deal, seen through moments
-    seen = [[engine.moments([single], [block])[0].total for block in range(4)] for single in singles[:10]]
-    assert [[float((i, b) in dealt) for b in range(4)] for i in range(10)] == seen
+        engine.shuffle(str(seed))
+        placed = engine._connection.execute("SELECT r, place FROM shuffled").fetchall()
+        assert sorted(row for row, _ in placed) == sorted(place for _, place in placed) == list(range(30))
+        counts.update((row, place // 7) for row, place in placed)
+    assert all(abs(counts[row, part] - 400 * 7 / 30) < 52 for row in range(30) for part in range(4))
+    # the last shuffle, seen through moments
+    seen = [[engine.moments([single], [span])[0].total for span in even_spans(30, 4)] for single in singles[:10]]
+    places = dict(placed)
+    assert [[float(places[i] // 7 == part) for part in range(4)] for i in range(10)] == seen
 
 
-def test_deal_depends_on_the_seed_and_not_on_names_of_ours() -> None:
-    table = pa.table({"block": list(range(50)), "r": [1] * 50, "c0": [2.0] * 50, "t0_0": [3] * 50, "d": ["x"] * 50})
+def test_a_shuffle_depends_on_the_seed_and_not_on_names_of_ours() -> None:
+    table = pa.table({"place": list(range(50)), "r": [1] * 50, "c0": [2.0] * 50, "t0_0": [3] * 50, "d": ["x"] * 50})
     engine = EmbeddedEngine(table)
-    query = make_query("block + c0 * r / t0_0", engine.schema, (0, 60))
+    query = make_query("place + c0 * r / t0_0", engine.schema, (0, 60))
     totals = []
     for seed in ("a", "b", "a"):
-        engine.deal(5, seed)
-        totals.append([found.total for found in engine.moments([query] * 5, [0, 1, 2, 3, 4])])
+        engine.shuffle(seed)
+        totals.append([found.total for found in engine.moments([query] * 5, even_spans(50, 5))])
     assert totals[0] == totals[2] != totals[1]
     assert sum(totals[0]) == pytest.approx(engine.moments([query])[0].total)
 
 
-def test_blocks_are_checked() -> None:
+def test_spans_are_checked() -> None:
     engine = EmbeddedEngine(ROWS)
     query = make_query("churned", engine.schema)
-    with pytest.raises(InvalidArgument, match="0 blocks were dealt"):
-        engine.moments([query], [0])
-    engine.deal(3, "s")
-    with pytest.raises(InvalidArgument, match="count from 0"):
-        engine.moments([query], [3])
+    with pytest.raises(InvalidArgument, match="not shuffled"):
+        engine.moments([query], [Span(0, 1)])
+    engine.shuffle("s")
+    for wrong in (Span(0, N + 1), Span(-1, 3), Span(3, 3), Span(4, 3)):
+        with pytest.raises(InvalidArgument, match="count from 0"):
+            engine.moments([query], [wrong])
     with pytest.raises(InvalidArgument, match="every query needs its own"):
-        engine.moments([query], [0, 1])
-    with pytest.raises(InvalidArgument, match="number of rows"):
-        engine.deal(N + 1, "s")
+        engine.moments([query], [Span(0, 1), Span(1, 2)])
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.duckdb"])

@@ -236,15 +236,15 @@ def test_other_data_are_others() -> None:
     assert _print(a=[math.nan, math.inf, -0.0]) == _print(a=[None, None, 0.0]) == _print(a=[0, None, None])
 
 
-def test_rows_are_dealt_alike_in_any_order_and_format(tmp_path: Path) -> None:
-    """Equal rows are interchangeable, others keep their block."""
+def test_rows_are_shuffled_alike_in_any_order_and_format(tmp_path: Path) -> None:
+    """Equal rows are interchangeable, others keep their place."""
     frame = pa.table({"a": [i // 2 / 7 for i in range(40)], "t": [None if i % 3 else "x" for i in range(40)]})
     dealt = []
     for data in (frame, frame.take(list(range(39, -1, -1))), _parquet(tmp_path / "a.parquet", frame)):
         engine = EmbeddedEngine(data)
-        engine.deal(4, "seed")
+        engine.shuffle("seed")
         relation, row = engine._source.relation, engine._source.row
-        sql = f"SELECT d.a, d.t, dealt.block FROM {relation} AS d JOIN dealt ON d.{row} = dealt.r ORDER BY ALL"
+        sql = f"SELECT d.a, d.t, s.place FROM {relation} AS d JOIN shuffled AS s ON d.{row} = s.r ORDER BY ALL"
         dealt.append(engine._connection.execute(sql).fetchall())
         engine.close()
     assert dealt[0] == dealt[1] == dealt[2]

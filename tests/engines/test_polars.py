@@ -18,7 +18,7 @@ from afresh.engines.embedded import engine as embedded
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.embedded.polars_scan import PolarsScan
 from afresh.errors import EngineError
-from afresh.moments import Moments
+from afresh.moments import Moments, even_spans
 from afresh.queries.query import Query, make_query
 from afresh.queries.tree import Node
 from engines import oracle
@@ -83,15 +83,17 @@ def test_both_engines_agree(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_are_large")
-def test_rows_in_memory_are_held_once_and_dealt(path: Path) -> None:
+def test_rows_in_memory_are_held_once_and_shuffled(path: Path) -> None:
     frame = table().append_column("list", pa.array([[i] for i in range(len(ROWS))]))
     engine, file = EmbeddedEngine(frame), EmbeddedEngine(path)
     assert engine.schema["list"] is None
     assert engine._connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (0,)
     query = make_query("x", engine.schema, (-1, 2))
     whole = engine.moments([query])[0]
-    engine.deal(7, "seed")
-    assert sum(part.total for part in engine.moments([query] * 7, list(range(7)))) == pytest.approx(whole.total)
+    engine.shuffle("seed")
+    assert sum(part.total for part in engine.moments([query] * 7, even_spans(engine.rows, 7))) == pytest.approx(
+        whole.total
+    )
     assert engine.moments([query])[0].total == pytest.approx(whole.total)
     assert engine.identity().fingerprint == EmbeddedEngine(frame).identity().fingerprint != file.identity().fingerprint
 

@@ -286,7 +286,8 @@ def test_somebody_elses_loss_meets_one_thread() -> None:
 @pytest.mark.parametrize("method", ["stabilized", "split"])
 def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     """More rows than any reader takes at once, from memory and from a file in several row groups."""
-    from afresh.engines.embedded.rowwise import read_features, rows_of_block
+    from afresh.engines.embedded.rowwise import read_features, rows_of_span
+    from afresh.moments import even_spans
 
     n = 300_000
     frame = pd.DataFrame({"x": np.arange(n, dtype=float), "label": RNG.integers(0, 3, n)})
@@ -299,11 +300,12 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
             assert (read_features(engine, "label")["x"] == frame.x).all()
             orders.append(holdout.labelled.order)
             if method == "split":
-                blocks = [rows_of_block(engine, block) for block in range(3)]
-                assert sorted(np.concatenate(blocks)) == list(range(n))
-                # the engine's own sum of x over a block is that of the rows named here
-                own = engine.moments([_mean_of_x(holdout, n)], [1])[0]
-                assert own.total == pytest.approx(frame.x.to_numpy()[blocks[1]].sum() / n)
+                spans = even_spans(n, 3)
+                parts = [rows_of_span(engine, span) for span in spans]
+                assert sorted(np.concatenate(parts)) == list(range(n))
+                # the engine's own sum of x over a span is that of the rows named here
+                own = engine.moments([_mean_of_x(holdout, n)], [spans[1]])[0]
+                assert own.total == pytest.approx(frame.x.to_numpy()[parts[1]].sum() / n)
     assert len(set(orders)) == 1
     swapped = frame.copy()
     swapped.loc[[0, 1], "label"] = frame.label[[1, 0]].to_numpy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from afresh.engines.identity import Identity
-    from afresh.moments import Moments
+    from afresh.moments import Moments, Span
     from afresh.queries.query import Query
     from afresh.queries.tree import Type
 
@@ -33,12 +33,12 @@ class Engine(Protocol):
         """Raise `DataChanged` if the data are visibly not those that were opened; looks at no value of a row."""
         ...
 
-    def deal(self, blocks: int, seed: str) -> None:
-        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
+    def shuffle(self, seed: str) -> None:
+        """Give every row a place, by a shuffle that depends on the seed and the content only."""
         ...
 
-    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; of its own block of rows if `blocks` says so."""
+    def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so."""
         ...
 
     def close(self) -> None:

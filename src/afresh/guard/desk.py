@@ -19,7 +19,6 @@ from afresh.guard.scope import Scope
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
 from afresh.mechanisms.registry import GUESSING
-from afresh.moments import sum_moments
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from afresh.ledger.ledger import Settle
     from afresh.ledger.records import Released
     from afresh.mechanisms.base import Mechanism
-    from afresh.moments import Moments
+    from afresh.moments import Moments, Span
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
@@ -163,16 +162,14 @@ class Desk:
         return found
 
     def _moments(self, pending: Sequence[Entry], queries: Sequence[RowQuestion]) -> list[Any]:
-        """Of every entry the moments of all rows, or of each group of blocks its mechanism wants."""
-        groups = [self.plan.mechanism.blocks(entry.number) for entry in pending]
-        if not any(groups):
+        """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""
+        spans = [self.plan.mechanism.spans(entry.number) for entry in pending]
+        if not any(spans):
             return list(moments_of(self.engine, queries))
-        wanted = [
-            (query, block) for query, parts in zip(queries, groups, strict=True) for part in parts for block in part
-        ]
-        found = iter(moments_of(self.engine, [query for query, _ in wanted], [block for _, block in wanted]))
-        summed = [[sum_moments([next(found) for _ in part]) for part in parts] for parts in groups]
-        return [parts[0] if len(parts) == 1 else tuple(parts) for parts in summed]
+        wanted = [(query, span) for query, own in zip(queries, spans, strict=True) for span in own]
+        found = iter(moments_of(self.engine, [query for query, _ in wanted], [span for _, span in wanted]))
+        parts = [tuple(next(found) for _ in own) for own in spans]
+        return [own[0] if len(own) == 1 else own for own in parts]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """What follows by its rule from what was released for a question."""
@@ -235,7 +232,7 @@ class Desk:
     @property
     def target(self) -> str:
         """What the truths of its answers are means over, in words."""
-        return self.scope.words(self.engine.rows, dealt=self.plan.mechanism.dealt > 0)
+        return self.scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
 
     def spent(self, analyst: str) -> Spent:
         """What this analyst has spent, and the caps."""
@@ -261,14 +258,14 @@ class Desk:
             self.ledger.close()
 
 
-def moments_of(engine: Engine, queries: Sequence[RowQuestion], blocks: Sequence[int] | None = None) -> list[Moments]:
-    """The moments of every query, of its own block of rows if `blocks` says so; those of one kind together."""
+def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
+    """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
     kinds: dict[type, list[int]] = {}
     for place, query in enumerate(queries):
         kinds.setdefault(type(query), []).append(place)
     found: dict[int, Moments] = {}
     for places in kinds.values():
-        alike, own = [queries[place] for place in places], None if blocks is None else [blocks[i] for i in places]
+        alike, own = [queries[place] for place in places], None if spans is None else [spans[i] for i in places]
         found |= zip(places, alike[0].moments_of(engine, alike, own), strict=True)
     return [found[place] for place in range(len(queries))]
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from afresh.errors import InvalidArgument
+from afresh.moments import Span
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -121,12 +122,12 @@ class Mechanism(Protocol):
         ...
 
     @property
-    def dealt(self) -> int:
-        """Into how many blocks the rows are dealt; 0 if every answer is from all rows."""
+    def shuffles(self) -> bool:
+        """Whether answers are made from some of the rows, so that these must be shuffled."""
         ...
 
-    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Which blocks of rows the answer with this number is made from; several groups give several moments."""
+    def spans(self, number: int) -> tuple[Span, ...]:
+        """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments."""
         ...
 
     # What is released is a number, or a few named ones; guess and check makes it only when it knows what came before.

@@ -14,7 +14,7 @@ from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import grid_problems, grid_step
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation
 from afresh.mechanisms.stabilized import noisy_transform
-from afresh.moments import Moments
+from afresh.moments import Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.guess_and_check import (
     History,
@@ -69,9 +69,14 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
         """The rows that only check."""
         return self.rows // self.dealt * (self.dealt - self.guessing)
 
-    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+    @property
+    def shuffles(self) -> bool:
+        """True: a file may be sorted."""
+        return True
+
+    def spans(self, number: int) -> tuple[Span, ...]:
         """Those that guess, and those that check."""
-        return tuple(range(self.guessing)), tuple(range(self.guessing, self.dealt))
+        return Span(0, self.guess_rows), Span(self.guess_rows, self.guess_rows + self.check_rows)
 
     @property
     def accounted(self) -> str:

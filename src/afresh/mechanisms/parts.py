@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, Heard
+from afresh.moments import Span
 
 
 class _HasHalfWidth(Protocol):
@@ -59,12 +60,12 @@ class FromAllRows(NoMemory):
     """Every answer is made from all rows."""
 
     @property
-    def dealt(self) -> int:
-        """0: rows are not dealt."""
-        return 0
+    def shuffles(self) -> bool:
+        """False: the order of rows does not matter."""
+        return False
 
-    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """None."""
+    def spans(self, number: int) -> tuple[Span, ...]:
+        """None: all rows."""
         return ()
 
     @property

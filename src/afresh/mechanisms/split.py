@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from scipy.special import betainccinv, betaincinv
 
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation, NoMemory, Promised, ReleasesMean
-from afresh.moments import Moments
+from afresh.moments import Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
@@ -46,13 +46,13 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
         return self.rows // self.questions
 
     @property
-    def dealt(self) -> int:
-        """A block for every question."""
-        return self.questions
+    def shuffles(self) -> bool:
+        """True: a file may be sorted."""
+        return True
 
-    def blocks(self, number: int) -> tuple[tuple[int, ...], ...]:
+    def spans(self, number: int) -> tuple[Span, ...]:
         """The question's own."""
-        return ((number - 1,),)
+        return (Span((number - 1) * self.block, number * self.block),)
 
     @property
     def grid(self) -> None:

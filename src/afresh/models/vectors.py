@@ -19,7 +19,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from afresh.models.threads import for_all, slices
-from afresh.moments import Moments, sum_moments
+from afresh.moments import Moments, Span, sum_moments
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -51,16 +51,14 @@ class VectorQuery:
     columns: ClassVar[None] = None
 
     @staticmethod
-    def moments_of(engine: Engine, questions: Sequence[VectorQuery], blocks: Sequence[int] | None) -> list[Moments]:
+    def moments_of(engine: Engine, questions: Sequence[VectorQuery], spans: Sequence[Span] | None) -> list[Moments]:
         """Those of several, one after the other."""
-        if blocks is None:
+        if spans is None:
             return [each.moments(engine.rows) for each in questions]
-        from afresh.engines.embedded.rowwise import rows_of_block
+        from afresh.engines.embedded.rowwise import rows_of_span
 
-        return [
-            each.moments(engine.rows, rows_of_block(engine, block))
-            for each, block in zip(questions, blocks, strict=True)
-        ]
+        chosen = {span: rows_of_span(engine, span) for span in set(spans)}
+        return [each.moments(engine.rows, chosen[span]) for each, span in zip(questions, spans, strict=True)]
 
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
-    from afresh.moments import Moments
+    from afresh.moments import Moments, Span
 
 
 class RowQuestion(Protocol):
@@ -44,6 +44,6 @@ class RowQuestion(Protocol):
         ...
 
     @staticmethod
-    def moments_of(engine: Engine, questions: Sequence[Any], blocks: Sequence[int] | None) -> list[Moments]:
-        """The moments of questions of this kind, each of its own block of rows if `blocks` says so."""
+    def moments_of(engine: Engine, questions: Sequence[Any], spans: Sequence[Span] | None) -> list[Moments]:
+        """The moments of questions of this kind, each over its own span of rows if `spans` says so."""
         ...

@@ -22,7 +22,7 @@ from afresh.queries.typing import describe
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
-    from afresh.moments import Moments
+    from afresh.moments import Moments, Span
 
 VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of a tree does
 
@@ -147,9 +147,9 @@ class Query:
         return frozenset(columns(self.expression) | (set() if self.group is None else columns(self.group)))
 
     @staticmethod
-    def moments_of(engine: Engine, questions: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
+    def moments_of(engine: Engine, questions: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         """Those of several, in one scan."""
-        return engine.moments(questions, blocks)
+        return engine.moments(questions, spans)
 
 
 def make_query(

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from afresh.engines.embedded.dealing import deal_rows
 from afresh.engines.embedded.scratch import Scratch
+from afresh.engines.embedded.shuffling import shuffle_rows
 from afresh.engines.embedded.sources import Source, interruptible, open_source
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
 from afresh.engines.sql.duckdb import DuckDBDialect
 from afresh.engines.sql.engine import SqlEngine, failed
 from afresh.engines.sql.rendering import Statement
-from afresh.moments import Moments
+from afresh.moments import Moments, Span, united
 from afresh.queries.query import Query
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LARGE = 1_000_000  # rows of a file from which on Polars is worth importing
 class EmbeddedEngine(SqlEngine):
     """Rows in a Parquet or DuckDB file, read in place, or in anything else, copied when it is opened.
 
-    Safe to use from several threads, except that `deal` must come before the questions.
+    Safe to use from several threads, except that `shuffle` must come before the questions.
     """
 
     dialect = DuckDBDialect()
@@ -65,24 +65,24 @@ class EmbeddedEngine(SqlEngine):
         if self._source.stamp:
             self._source.stamp.check()
 
-    def deal(self, blocks: int, seed: str) -> None:
-        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
-        super().deal(blocks, seed)
+    def shuffle(self, seed: str) -> None:
+        """Give every row a place, by a shuffle that depends on the seed and the content only."""
+        super().shuffle(seed)
         if self._source.held is not None:  # its rows have no numbers
             self._run("CREATE TABLE numbered AS SELECT * FROM data")
             self._source = replace(self._source, relation="numbered", held=None)
             self.__dict__["_polars"] = None
         source = self._source
-        dealt = deal_rows(source.relation, source.row, source.columns, self._rows // blocks, blocks, seed)
-        self._run(f"CREATE OR REPLACE TABLE dealt AS {dealt}")
+        shuffled = shuffle_rows(source.relation, source.row, source.columns, seed)
+        self._run(f"CREATE OR REPLACE TABLE shuffled AS {shuffled}")
 
-    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
+    def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
 
         Very many queries take one scan for every `at_once` of them, and so do those that Polars knows and the others.
         """
-        if blocks is not None or self._polars is None:
-            return super().moments(queries, blocks)
+        if spans is not None or self._polars is None:
+            return super().moments(queries, spans)
         found: dict[int, Moments] = {}
         for start in range(0, len(queries), self.at_once):
             part = range(start, min(start + self.at_once, len(queries)))
@@ -169,18 +169,19 @@ class EmbeddedEngine(SqlEngine):
 
         return self._read(read)
 
-    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+    def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
         source, rows = f"{self._source.relation} AS d", self._rows
-        if blocks is None and (short := statement.short()) is not None:
+        if spans is None and (short := statement.short()) is not None:
             values = self._run(f"SELECT {', '.join(short)} FROM {source}")
             self._check_count(values[0], rows)
             return values
         scan = statement.scan()
-        if blocks is not None:
-            wanted = sorted(set(blocks))
-            scan.append("dealt.block AS block")
-            source += f" JOIN dealt ON d.{self._source.row} = dealt.r WHERE dealt.block IN {_listed(wanted)}"
-            rows = self._rows // self._blocks * len(wanted)
+        if spans is not None:
+            wanted = united(spans)
+            scan.append("s.place AS place")
+            some = " OR ".join(f"(s.place >= {span.start:d} AND s.place < {span.stop:d})" for span in wanted)
+            source += f" JOIN shuffled AS s ON d.{self._source.row} = s.r WHERE {some}"
+            rows = sum(span.rows for span in wanted)
         sql = f"SELECT {', '.join(scan)} FROM {source}"
         for step in statement.steps():
             sql = f"SELECT {', '.join(step)} FROM ({sql})"
@@ -227,7 +228,3 @@ def _bytes(size: str) -> float:
     """Of a size as DuckDB writes it, 16.0 GiB."""
     number, unit = size.split()
     return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return f"({', '.join(str(int(number)) for number in numbers)})"

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from afresh.engines.sql.duckdb import column, quote_name
 from afresh.errors import DataError, MissingExtra
+from afresh.moments import Span
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.engines.embedded.engine import EmbeddedEngine
 
-_DEALT: WeakKeyDictionary[Engine, list[NDArray[np.int64]]] = WeakKeyDictionary()  # dealt once, when data are opened
+_SHUFFLED: WeakKeyDictionary[Engine, NDArray[np.int64]] = WeakKeyDictionary()  # once, when data are opened
 
 
 def embedded(engine: Engine) -> EmbeddedEngine:
@@ -57,18 +58,16 @@ def order_of(engine: Engine) -> str:
     return embedded(engine).order(_by_row(engine))
 
 
-def rows_of_block(engine: Engine, block: int) -> NDArray[np.int64]:
-    """The positions of the rows that were dealt into a block."""
-    if engine not in _DEALT:
+def rows_of_span(engine: Engine, span: Span) -> NDArray[np.int64]:
+    """The positions of the rows of a span, rising."""
+    if engine not in _SHUFFLED:
         source = embedded(engine).source
         found = embedded(engine).fetch(
-            f"SELECT coalesce(dealt.block, -1) AS block FROM {source.relation} AS d "
-            f"LEFT JOIN dealt ON d.{source.row} = dealt.r ORDER BY d.{source.row}"
+            f"SELECT s.place FROM {source.relation} AS d JOIN shuffled AS s ON d.{source.row} = s.r "
+            f"ORDER BY d.{source.row}"
         )
-        blocks = np.asarray(found["block"], dtype=np.int64)
-        order = np.argsort(blocks, kind="stable")
-        _DEALT[engine] = np.split(order, np.searchsorted(blocks[order], np.arange(blocks.max() + 1)))[1:]
-    return _DEALT[engine][block]
+        _SHUFFLED[engine] = np.argsort(np.asarray(found["place"], dtype=np.int64))
+    return np.sort(_SHUFFLED[engine][span.start : span.stop])
 
 
 def _in_order(engine: Engine) -> str:

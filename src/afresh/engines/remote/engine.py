@@ -19,6 +19,7 @@ from afresh.engines.identity.statement import Hashing, sum_table
 from afresh.engines.sql.engine import SqlEngine
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged
+from afresh.moments import Span
 from afresh.queries.tree import Type
 
 
@@ -57,25 +58,25 @@ class RemoteEngine(SqlEngine):
         self._check_count(sums.rows)
         return identify(sums, VERSION)
 
-    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
-        scan = [statement.scan()] if blocks is None else self._dealt(statement)
+    def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
+        scan = [statement.scan()] if spans is None else self._shuffled(statement)
         values = self._run([*scan, *statement.steps()])
         self._check_count(values[0])
         return values
 
-    def _dealt(self, statement: Statement) -> list[list[str]]:
-        """The statement's scan with a block for every row.
+    def _shuffled(self, statement: Statement) -> list[list[str]]:
+        """The statement's scan with a place for every row.
 
-        Nothing can be stored beside the table, so every question deals anew. Rows are ranked by content (equal rows
+        Nothing can be stored beside the table, so every question shuffles anew. Rows are ranked by content (equal rows
         are interchangeable), and the ranks are shuffled by the seed alone.
         """
         names = statement.names
-        text = f"concat({self.dialect.quote_text(self._seed + ':')}, k)"
+        text = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k)"
         shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
         return [
             *self._hashed(statement.scan(), names),
             [*names, "row_number() OVER (ORDER BY h) AS k"],
-            [*names, f"floor(({shuffled} - 1) / {self._rows // self._blocks:d}) AS block"],
+            [*names, f"{shuffled} - 1 AS place"],
         ]
 
     def _hashed(self, scan: Sequence[str] = (), names: Sequence[str] = ()) -> list[list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from afresh.engines.identity import Identity
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
-from afresh.moments import Moments
+from afresh.moments import Moments, Span
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
 
@@ -33,7 +33,7 @@ class SqlEngine(ABC):
         self._columns, self._rows = dict(columns), rows
         self._schema = MappingProxyType(schema)
         self._identity: Identity | None = None
-        self._blocks, self._seed = 0, ""
+        self._seed: str | None = None
 
     @property
     def rows(self) -> int:
@@ -51,23 +51,21 @@ class SqlEngine(ABC):
             self._identity = self._identify()
         return self._identity
 
-    def deal(self, blocks: int, seed: str) -> None:
-        """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
-        if not 1 <= blocks <= self._rows:
-            raise InvalidArgument(f"blocks = {blocks!r}, must be between 1 and the number of rows, {self._rows}")
-        self._blocks, self._seed = blocks, seed
+    def shuffle(self, seed: str) -> None:
+        """Give every row a place, by a shuffle that depends on the seed and the content only."""
+        self._seed = seed
 
-    def moments(self, queries: Sequence[Query], blocks: Sequence[int] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; of its own block of rows if `blocks` says so.
+    def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
+        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
 
         Very many queries take one scan for every `at_once` of them.
         """
-        if blocks is not None:
-            self._check_blocks(queries, blocks)
+        if spans is not None:
+            self._check_spans(queries, spans)
         results: list[Moments] = []
         for start in range(0, len(queries), self.at_once):
             part = slice(start, start + self.at_once)
-            results += self._scan(queries[part], None if blocks is None else blocks[part])
+            results += self._scan(queries[part], None if spans is None else spans[part])
         return results
 
     @abstractmethod
@@ -83,27 +81,30 @@ class SqlEngine(ABC):
         """Compute the identity."""
 
     @abstractmethod
-    def _evaluate(self, statement: Statement, blocks: Sequence[int] | None) -> tuple[Any, ...]:
+    def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
         """The statement's outputs; raises `EngineError` and `DataChanged` only, which quote nothing."""
 
-    def _scan(self, queries: Sequence[Query], blocks: Sequence[int] | None) -> list[Moments]:
+    def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         statement = Statement(self.dialect, self._columns)
-        places = [statement.add(query, blocks[i] if blocks is not None else None) for i, query in enumerate(queries)]
+        places = [statement.add(query, spans[i] if spans is not None else None) for i, query in enumerate(queries)]
         if len(queries) > 1 and statement.width > self.widest:
             half = len(queries) // 2
             parts = (slice(half), slice(half, None))
-            return [found for p in parts for found in self._scan(queries[p], None if blocks is None else blocks[p])]
-        values = self._evaluate(statement, blocks)
-        size = self._rows if blocks is None else self._rows // self._blocks
+            return [found for p in parts for found in self._scan(queries[p], None if spans is None else spans[p])]
+        values = self._evaluate(statement, spans)
+        sizes = [self._rows] * len(queries) if spans is None else [span.rows for span in spans]
         found = [[float(value) for value in values[place]] for place in places]
-        return [Moments(size, sums[0], sums[-1]) for sums in found]  # a count is its own sum of squares
+        # a count is its own sum of squares
+        return [Moments(size, sums[0], sums[-1]) for size, sums in zip(sizes, found, strict=True)]
 
-    def _check_blocks(self, queries: Sequence[Query], blocks: Sequence[int]) -> None:
-        if len(blocks) != len(queries):
-            raise InvalidArgument(f"{len(blocks)} blocks for {len(queries)} queries; every query needs its own")
-        for block in blocks:
-            if not 0 <= block < self._blocks:
-                raise InvalidArgument(f"block = {block!r}, but {self._blocks} blocks were dealt; they count from 0")
+    def _check_spans(self, queries: Sequence[Query], spans: Sequence[Span]) -> None:
+        if self._seed is None:
+            raise InvalidArgument("spans of rows were asked for, but the rows were not shuffled")
+        if len(spans) != len(queries):
+            raise InvalidArgument(f"{len(spans)} spans for {len(queries)} queries; every query needs its own")
+        for span in spans:
+            if not 0 <= span.start < span.stop <= self._rows:
+                raise InvalidArgument(f"the span {tuple(span)} is none of {self._rows} rows; places count from 0")
 
     def _check_count(self, count: int, expected: int | None = None) -> None:
         if count != (self._rows if expected is None else expected):

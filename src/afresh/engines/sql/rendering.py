@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from afresh.moments import Span
 from afresh.queries.query import Query
 from afresh.queries.tree import Column, Literal, Node, Op, Type
 
@@ -162,9 +163,10 @@ class Statement:
     layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
     outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
 
-    def add(self, query: Query, block: int | None = None) -> slice:
-        """Add a query (of one block of rows); says which outputs hold its total (and sum of squares)."""
-        within = None if block is None else _Piece(f"block = {block:d}", 0, frozenset(["block"]))
+    def add(self, query: Query, span: Span | None = None) -> slice:
+        """Add a query (over one span of rows); says which outputs hold its total (and sum of squares)."""
+        test = "" if span is None else f"place >= {span.start:d} AND place < {span.stop:d}"
+        within = None if span is None else _Piece(test, 0, frozenset(["place"]))
         group = None if query.group is None else self._piece(query.group)
         inside = [part for part in (within, group) if part is not None]
         test = " AND ".join(part.sql for part in inside)
@@ -186,7 +188,7 @@ class Statement:
         return slice(start, len(self.outputs))
 
     def scan(self) -> list[str]:
-        """The projection at the bottom; blocks of rows, where there are any, are the engine's to add."""
+        """The projection at the bottom; places of rows, where there are any, are the engine's to add."""
         return [f"{sql} AS {_bare(name)}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # none may be read
 
     @property
