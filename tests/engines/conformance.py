@@ -128,7 +128,7 @@ def check(query: Query, found: Moments, values: list[float]) -> None:
     else:
         assert found.mean == pytest.approx(math.fsum(values) / found.n, abs=1e-12), query.text
         assert found.squares == pytest.approx(math.fsum(v * v for v in values), abs=1e-9), query.text
-    if query.binary:
+    if query.levels == 2:
         assert set(values) <= {0.0, 1.0}
 
 

@@ -34,7 +34,7 @@ def mean(loss: Loss, predictions: Any, truth: Any, classes: Any = None) -> float
     """The mean loss in its own units, the way a guard evaluates it."""
     labels = Labels(truth, classes)
     checked = check_predictions(predictions, loss.kind, labels)
-    query = VectorQuery("", "", lambda rows: loss.rows(checked, labels, rows), loss.binary)
+    query = VectorQuery("", "", lambda rows: loss.rows(checked, labels, rows), 2 if loss.binary else None)
     low, high = loss.bounds
     found = query.moments(len(truth))
     everything = loss.rows(checked, labels, slice(None)).astype(float)

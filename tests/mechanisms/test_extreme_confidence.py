@@ -52,7 +52,7 @@ def test_split(failure: float, rows: int, questions: int) -> None:
     mechanism = Split(rows, questions, failure)
     block, side = mechanism.block, mechanism.failure / (2 * questions)
     for hits in sorted({0, 1, block // 10, block // 2, block - 1, block} & set(range(block + 1))):
-        low, high = mechanism.interval(hits / block, binary=True)
+        low, high = mechanism.interval(hits / block, levels=2)
         with mp.workdps(60):
             # Both tails are Pr(Bin <= count) of a share: of hits at the upper end, of misses at the lower.
             for count, share, end in ((hits, mp.mpf(high), high), (block - hits, 1 - mp.mpf(low), low)):

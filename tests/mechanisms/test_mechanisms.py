@@ -157,7 +157,7 @@ def test_stabilized_interval_against_the_whole_binomial(y: float) -> None:
 @given(st.integers(0, 100))
 def test_split_interval_against_scipy(hits: int) -> None:
     mechanism = Split(10_000, 100, 0.05)
-    low, high = mechanism.interval(hits / 100, binary=True)
+    low, high = mechanism.interval(hits / 100, levels=2)
     assert (low, high) == pytest.approx(split_oracle.split_exact(hits, 10_000, 100, 0.05), rel=1e-9)
     wide = mechanism.interval(hits / 100)
     assert wide == pytest.approx(split_oracle.split_chernoff(hits / 100, 10_000, 100, 0.05), rel=1e-9, abs=1e-12)

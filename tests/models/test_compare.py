@@ -130,7 +130,7 @@ def test_what_cannot_be_told_takes_more_rows(rows: int, value: float, beyond: fl
 def reading(plan: Plan, number: int, released: float) -> Reading:
     """What a ledger would keep of a released number."""
     now, mechanism = datetime(2025, 1, 1), plan.mechanism
-    made = outcome(released, mechanism.value(released), *mechanism.interval(released, binary=True), ends=plan.ends)
+    made = outcome(released, mechanism.value(released), *mechanism.interval(released, levels=2), ends=plan.ends)
     return read(Entry(number, f"{number}", "", 0.0, now, made, now))
 
 

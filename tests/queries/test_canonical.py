@@ -278,16 +278,16 @@ def test_groups() -> None:
     scaled, mirrored = split_by_group(make_query("b", SCHEMA, (1, 5)), parse("a < 1", SCHEMA))
     assert scaled.text == "CASE WHEN a < 1 THEN b ELSE 1 END within [1, 5], missing as 1"
     assert mirrored.text == "CASE WHEN a < 1 THEN 6 - (b) ELSE 1 END within [1, 5], missing as 5"
-    assert inside.binary
+    assert inside.levels == 2
 
 
-def test_binary() -> None:
-    assert make_query("CASE WHEN p THEN 1 ELSE 0 END", SCHEMA).binary
-    assert make_query("CAST(p AS DOUBLE)", SCHEMA).binary
-    assert not make_query("CASE WHEN p THEN 1 WHEN q THEN 0 ELSE 0.5 END", SCHEMA).binary
-    assert not make_query("CASE WHEN p THEN 1 ELSE 0 END", SCHEMA, (0, 2)).binary
-    assert not make_query("CASE WHEN p THEN 1 END", SCHEMA, (0, 1), missing=0.5).binary
-    assert not make_query("a", SCHEMA, (0, 1)).binary
+def test_levels() -> None:
+    assert make_query("CASE WHEN p THEN 1 ELSE 0 END", SCHEMA).levels == 2
+    assert make_query("CAST(p AS DOUBLE)", SCHEMA).levels == 2
+    assert make_query("CASE WHEN p THEN 1 WHEN q THEN 0 ELSE 0.5 END", SCHEMA).levels is None
+    assert make_query("CASE WHEN p THEN 1 ELSE 0 END", SCHEMA, (0, 2)).levels is None
+    assert make_query("CASE WHEN p THEN 1 END", SCHEMA, (0, 1), missing=0.5).levels is None
+    assert make_query("a", SCHEMA, (0, 1)).levels is None
 
 
 def _shuffled(node: Node, random: Callable[..., Any]) -> Node:

@@ -117,7 +117,7 @@ def _read(text: str) -> Query:
         query = make_query(text, SCHEMA, (0.0, 1.0))
     assert query.text
     assert query.digest
-    assert query.binary in (True, False)
+    assert query.levels in (None, 2)
     return query
 
 

@@ -129,7 +129,7 @@ class Desk:
             mechanism.row_charge,
             coarseness,
             query.bounds,
-            query.binary,
+            query.levels,
             own,
             guess,
         )
@@ -157,7 +157,7 @@ class Desk:
             options = {} if entry.guess is None else {"guess": entry.guess}
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
-            settle = partial(_settle, mechanism, entry.binary, self.plan.ends, released)
+            settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released)
             found.append((entry, settle if callable(released) else settle(())))
         return found
 
@@ -270,11 +270,13 @@ def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[S
     return [found[place] for place in range(len(queries))]
 
 
-def _settle(mechanism: Mechanism, binary: bool, ends: float, released: Any, earlier: Sequence[Released]) -> Outcome:
+def _settle(
+    mechanism: Mechanism, levels: int | None, ends: float, released: Any, earlier: Sequence[Released]
+) -> Outcome:
     """What is recorded: the released number with its value and interval, which nobody computes again."""
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
-        return outcome(made, mechanism.value(made), *mechanism.interval(made, binary=binary), ends=ends)
+        return outcome(made, mechanism.value(made), *mechanism.interval(made, levels=levels), ends=ends)
 
 
 def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:

@@ -42,7 +42,7 @@ class Releasing(Protocol):
         """On the scale of the mean."""
         ...
 
-    def interval(self, released: Any, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: Any, *, levels: int | None = None) -> tuple[float, float]:
         """The simultaneous interval."""
         ...
 

@@ -339,7 +339,7 @@ def entry_of(record: Reserved) -> Entry:
         coarseness=record.coarseness,
         analyst=record.analyst,
         bounds=record.bounds,
-        binary=record.binary,
+        levels=record.levels,
         own=record.own,
         guess=record.guess,
     )

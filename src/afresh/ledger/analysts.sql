@@ -57,7 +57,7 @@ BEGIN
     END;
     -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
     IF body -> 'version' IS DISTINCT FROM '1'::jsonb OR NOT coalesce(keys = CASE kind
-        WHEN 'reserved' THEN 'analyst at binary bounds charge coarseness digest guess kind number own row_charge text version'
+        WHEN 'reserved' THEN 'analyst at bounds charge coarseness digest guess kind levels number own row_charge text version'
         WHEN 'answered' THEN 'at high kind low number released value version'
         WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'
         END, false) THEN
@@ -75,7 +75,7 @@ BEGIN
 
     IF kind = 'reserved' THEN
         IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
-            AND afresh_bounds(body -> 'bounds') AND jsonb_typeof(body -> 'binary') = 'boolean'
+            AND afresh_bounds(body -> 'bounds') AND (body -> 'levels') IN ('null'::jsonb, '2'::jsonb, '3'::jsonb)
             AND jsonb_typeof(body -> 'own') = 'boolean' AND afresh_number(body -> 'coarseness', 1, 1e300)
             AND afresh_number(body -> 'charge', 0, 1e300) AND afresh_number(body -> 'row_charge', 0, 1e300)
             AND jsonb_typeof(body -> 'number') = 'number'

@@ -38,7 +38,7 @@ class Question:
     coarseness: float = 1.0
     """How many times the plan's noise. An answer that is in the ledger serves every coarser question."""
     bounds: tuple[float, float] = (0.0, 1.0)
-    binary: bool = False
+    levels: int | None = None
     own: bool = True
     """Whether it is asked for itself, and not as a part of a statement."""
     guess: tuple[float, float] | None = None
@@ -89,7 +89,7 @@ class Entry:
     coarseness: float = 1.0
     analyst: str = ""
     bounds: tuple[float, float] = (0.0, 1.0)
-    binary: bool = False
+    levels: int | None = None
     own: bool = True
     guess: tuple[float, float] | None = None
     new: bool = field(default=False, compare=False)

@@ -176,7 +176,7 @@ class Ledger:
                         digest=question.digest,
                         text=question.text,
                         bounds=question.bounds,
-                        binary=question.binary,
+                        levels=question.levels,
                         own=question.own,
                         coarseness=float(question.coarseness),
                         charge=float(question.charge),

@@ -88,7 +88,7 @@ class Reserved:
     """What the question means, readable."""
     bounds: tuple[float, float]
     """The scale of the question; what is released is on [0, 1]."""
-    binary: bool
+    levels: int | None
     """Whether the question only takes the two values at its bounds."""
     own: bool
     """Whether it was asked for itself, and not as a part of a `Stated` number."""

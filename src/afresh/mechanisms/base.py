@@ -135,7 +135,7 @@ class Mechanism(Protocol):
         """What to release about a query with these moments, given one standard normal number."""
         ...
 
-    def admits(self, released: Any, *, binary: bool = False) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None) -> bool:
         """Whether this could have been released: a number on the public grid, or whatever the mechanism releases."""
         ...
 
@@ -143,8 +143,8 @@ class Mechanism(Protocol):
         """What was released on the scale of the mean, in [0, 1]."""
         ...
 
-    def interval(self, released: Any, *, binary: bool = False) -> tuple[float, float]:
-        """The simultaneous interval; `binary` says that the query only takes the values 0 and 1."""
+    def interval(self, released: Any, *, levels: int | None = None) -> tuple[float, float]:
+        """The simultaneous interval; `levels` says how many values the query has, if few."""
         ...
 
     def half_width(self, mean: float) -> float:

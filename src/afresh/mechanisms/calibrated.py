@@ -117,7 +117,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
         return max(end(v, -1), 0.0), min(end(v, +1), 1.0)
 
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """Step 2: from the sample mean to the truth, by Chernoff's bound at the level the information allows."""
         low, high = self.sample_mean_range(released)
         bound = self.L / self.rows

@@ -154,7 +154,7 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
             history = before.after(record)
         return history
 
-    def admits(self, released: Any, *, binary: bool = False) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None) -> bool:
         """A claim with its bins, and the past that its level follows from."""
         try:
             _, history = unpack(released)
@@ -172,7 +172,7 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
         level = check_level(self.questions, self.failure, history)
         return check(mean, guess, low, high, bins, self.check_rows, level)
 
-    def interval(self, released: Mapping[str, float], *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or the interval of the bin."""
         record, history = unpack(released)
         level = check_level(self.questions, self.failure, history)

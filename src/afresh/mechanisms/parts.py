@@ -153,10 +153,10 @@ class ReleasesMean(ABC):
         return released
 
     @abstractmethod
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """Each mechanism's own."""
 
-    def admits(self: _HasGrid, released: Any, *, binary: bool = False) -> bool:
+    def admits(self: _HasGrid, released: Any, *, levels: int | None = None) -> bool:
         """Within [0, 1] and on the grid."""
         number = isinstance(released, float | int) and 0 <= released <= 1
         return number and (self.grid is None or float(released / self.grid).is_integer())

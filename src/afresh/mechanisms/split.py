@@ -59,12 +59,12 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
         """None: the mean of a question's own rows is released as it is."""
         return
 
-    def admits(self, released: Any, *, binary: bool = False) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None) -> bool:
         """A mean; of a 0/1 question, a number of rows over all of them."""
         if not super().admits(released):
             return False
         hits = released * self.block
-        return not binary or abs(hits - round(hits)) <= 1e-6
+        return levels != 2 or abs(hits - round(hits)) <= 1e-6
 
     @property
     def failure_use(self) -> dict[str, float]:
@@ -75,10 +75,10 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
         """The mean of the question's own rows; no noise is needed."""
         return min(max(moments.mean, 0.0), 1.0)
 
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """Exact binomial for 0/1 queries, Chernoff's bound for the others."""
         side = self.failure / (2 * self.questions)
-        if binary:
+        if levels == 2:
             hits = round(released * self.block)
             low = betaincinv(hits, self.block - hits + 1, side) if hits > 0 else 0.0
             high = betainccinv(hits + 1, self.block - hits, side) if hits < self.block else 1.0

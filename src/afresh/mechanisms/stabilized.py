@@ -113,7 +113,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
         return noisy_transform(self._transform, moments, noise, self.s, self.grid)
 
-    def admits(self, released: object, *, binary: bool = False) -> bool:
+    def admits(self, released: object, *, levels: int | None = None) -> bool:
         """On the grid, or at the end to which it was clipped."""
         if not isinstance(released, float | int) or not 0 <= released <= self._transform.top * (1 + 1e-12):
             return False
@@ -125,7 +125,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         """v = Theta^{-1}(y)."""
         return self._transform.inverse_at(released)
 
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """[e_+^{-1}(y - H), e_-^{-1}(y + H)], the same for every kind of query."""
         reach = self.H + self.grid / 2
         low = self._tilted.lower_inverse(released - reach)

@@ -151,12 +151,16 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
     )
 
 
+def _two(loss: Loss) -> int | None:
+    return 2 if loss.binary else None
+
+
 def _excess(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """max(loss of A - loss of B, 0)."""
     low, high = loss.bounds
     words = f"excess of the {loss.words} of {a.name} over that of {b.name}"
     function = np.greater if loss.binary else lambda x, y: np.maximum(x - y, 0.0)
-    return _of_both(rows, a, b, loss, "excess", words, function, binary=loss.binary, bounds=(0.0, high - low))
+    return _of_both(rows, a, b, loss, "excess", words, function, levels=_two(loss), bounds=(0.0, high - low))
 
 
 def _square(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
@@ -165,7 +169,7 @@ def _square(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vecto
     words = f"squared difference of the {loss.words} of {a.name} and of {b.name}"
     function = np.not_equal if loss.binary else lambda x, y: (x - y) ** 2
     largest = min(max((high - low) * (high - low), sys.float_info.min), sys.float_info.max)  # a number in any units
-    return _of_both(rows, a, b, loss, "square", words, function, binary=loss.binary, bounds=(0.0, largest))
+    return _of_both(rows, a, b, loss, "square", words, function, levels=_two(loss), bounds=(0.0, largest))
 
 
 def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:

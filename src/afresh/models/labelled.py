@@ -108,14 +108,14 @@ class LabelledRows:
         parts: Sequence[Any],
         values: Callable[[Rows], Values],
         *,
-        binary: bool = False,
+        levels: int | None = None,
         bounds: tuple[float, float] = (0.0, 1.0),
         loss: Loss | None = None,
     ) -> VectorQuery:
         """A question about one number a row, known by JSON-ready parts."""
         alone = isinstance(loss, Custom)  # somebody else's function, which may not expect threads
         return VectorQuery(
-            self._digest(*parts), self.words(text), values, binary=binary, bounds=bounds, one_thread=alone
+            self._digest(*parts), self.words(text), values, levels=levels, bounds=bounds, one_thread=alone
         )
 
     def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:

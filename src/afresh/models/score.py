@@ -44,7 +44,7 @@ def loss_question(rows: LabelledRows, predicted: Predicted, loss: Loss) -> Vecto
         f"{loss.words} of {predicted.name}",
         ["loss", loss.words, predicted.digest],
         lambda part: predicted.losses(loss, rows.labels, part),
-        binary=loss.binary,
+        levels=2 if loss.binary else None,
         bounds=loss.bounds,
         loss=loss,
     )

@@ -35,13 +35,13 @@ _HASHED = 1 << 21  # bytes hashed at once
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorQuery:
-    """A question psi into [0, 1] whose values are computed when they are needed; `binary` ones are booleans."""
+    """A question psi into [0, 1] whose values are computed when they are needed; those of two levels are booleans."""
 
     digest: str
     text: str
     values: Callable[[Rows], Values]
     """Psi on some of the rows."""
-    binary: bool = False
+    levels: int | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     """The scale on which its answer is told."""
     missing: float | None = None
@@ -64,14 +64,14 @@ class VectorQuery:
         """The moments over all `count` rows, or over those whose positions are given."""
         parts = slices(count if rows is None else len(rows), _AT_ONCE)
         chosen = parts if rows is None else [rows[part] for part in parts]
-        if self.one_thread or self.binary:  # booleans are counted sooner than threads wake up
+        if self.one_thread or self.levels == 2:  # booleans are counted sooner than threads wake up
             return sum_moments([self._sum(part) for part in chosen])
         return sum_moments(for_all(self._sum, chosen))
 
     def _sum(self, rows: Rows) -> Moments:
         with np.errstate(all="ignore"):  # a warning, or an error where they are asked for, would tell of labels
             values = self.values(rows)
-            if self.binary:
+            if self.levels == 2:
                 count = int(np.count_nonzero(values))
                 return Moments(len(values), count, count)
             return Moments(len(values), float(values.sum()), _sum_of_squares(values))

@@ -34,8 +34,8 @@ class RowQuestion(Protocol):
         ...
 
     @property
-    def binary(self) -> bool:
-        """Whether psi can only be 0 or 1."""
+    def levels(self) -> int | None:
+        """How many evenly spaced values psi can have: 2 if it is 0 or 1, 3 if it may also be 1/2; None if any."""
         ...
 
     @property

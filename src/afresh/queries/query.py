@@ -79,11 +79,12 @@ class Query:
         return ((self.missing if self.missing is not None else low) - low) / (high - low)
 
     @property
-    def binary(self) -> bool:
-        """Whether psi can only be 0 or 1, as the expression alone shows."""
-        return self.expression.type is Type.BOOLEAN or (
+    def levels(self) -> int | None:
+        """2 if psi can only be 0 or 1, as the expression alone shows."""
+        two = self.expression.type is Type.BOOLEAN or (
             self.fill in (0.0, 1.0) and _only_extremes(self.expression, *self.bounds)
         )
+        return 2 if two else None
 
     @property
     def words(self) -> str:

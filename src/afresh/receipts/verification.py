@@ -204,12 +204,12 @@ def _answers(facts: Facts) -> str:
         if entry.outcome is None:
             continue
         mechanism, released = plan.at(entry.coarseness), entry.outcome.released
-        if not mechanism.admits(released, binary=entry.binary):
+        if not mechanism.admits(released, levels=entry.levels):
             raise InvalidArgument(
                 f"what was released for question {entry.number} is not on the plan's public grid, whose step is "
                 f"{mechanism.grid!r}"
             )
-        value, (low, high) = mechanism.value(released), mechanism.interval(released, binary=entry.binary)
+        value, (low, high) = mechanism.value(released), mechanism.interval(released, levels=entry.levels)
         # Ends were rounded outward, by less than a step.
         for what, said, least, most in (
             ("value", entry.outcome.value, value, value),

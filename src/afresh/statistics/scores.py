@@ -106,7 +106,10 @@ class _Cells:
 
         queries = [
             self.rows.question(
-                f"{words} of {self.predicted.name}", ["cell", words, code, self.predicted.digest], of(f), binary=binary
+                f"{words} of {self.predicted.name}",
+                ["cell", words, code, self.predicted.digest],
+                of(f),
+                levels=2 if binary else None,
             )
             for words, f in cells
         ]

@@ -61,7 +61,7 @@ class FixedNoise(FromAllRows, EqualAnswers, ReleasesMean, SampleAndNoise):
         """v on the public grid, within [0, 1]."""
         return min(max(round_to_grid(moments.mean + self.scale * noise, self.grid), 0.0), 1.0)
 
-    def interval(self, released: float, *, binary: bool = False) -> tuple[float, float]:
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """The same for every kind of query."""
         reach, bound = self.scale * self._reach + self.grid / 2, self._level / self.rows
         return kl_lower(max(released - reach, 0.0), bound), kl_upper(min(released + reach, 1.0), bound)
