@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from afresh.errors import QueryError
@@ -12,49 +13,11 @@ from afresh.queries import build, refusals
 from afresh.queries.casts import cast
 from afresh.queries.columns import Columns
 from afresh.queries.dates import difference, minus, part
+from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.syntax import TOO_DEEP
 from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand
 
-_COMPARE = {
-    "Equals": "=",
-    "NotEquals": "<>",
-    "Less": "<",
-    "LessEqual": "<=",
-    "Greater": ">",
-    "GreaterEqual": ">=",
-}
-_ARITHMETIC = {
-    "Add": Op.ADD,
-    "Multiply": Op.MULTIPLY,
-    "Divide": Op.DIVIDE,
-    "Modulus": Op.MODULO,
-    "Power": Op.POWER,
-}
-_OF_NUMBER = {
-    "Abs": Op.ABS,
-    "Sign": Op.SIGN,
-    "Floor": Op.FLOOR,
-    "Ceil": Op.CEIL,
-    "Exp": Op.EXP,
-    "Ln": Op.LN,
-    "Log10": Op.LOG10,
-    "Sqrt": Op.SQRT,
-}
-_OF_TEXT = {"Lowercase": Op.LOWER, "Uppercase": Op.UPPER, "StringLength": Op.LENGTH}
-_SEARCH = {"StartsWith": Op.STARTS_WITH, "EndsWith": Op.ENDS_WITH, "StringContains": Op.CONTAINS}
-_MERGE = {"Coalesce": Op.COALESCE, "Least": Op.LEAST, "Greatest": Op.GREATEST}
-_PARTS = {
-    "ExtractYear": "year",
-    "ExtractQuarter": "quarter",
-    "ExtractMonth": "month",
-    "ExtractDay": "day",
-    "ExtractDayOfYear": "doy",
-    "ExtractHour": "hour",
-    "ExtractMinute": "minute",
-    "ExtractSecond": "second",
-    "ExtractEpochSeconds": "epoch",
-}
 _SPECIAL = {
     "FloorDivide": refusals.INTEGER_DIVISION,
     "StringConcat": refusals.JOINED,
@@ -128,11 +91,8 @@ class _Reader:
             "Field": self.field,
             "Literal": self.literal,
             "Alias": lambda op: read(op.arg),  # the name of a value is not part of its meaning
-            "And": lambda op: build.junction(Op.AND, (read(op.left), read(op.right))),
-            "Or": lambda op: build.junction(Op.OR, (read(op.left), read(op.right))),
-            "Not": lambda op: build.negated(read(op.arg)),
             "IsNull": lambda op: build.is_null(read(op.arg)),
-            "NotNull": lambda op: build.negated(build.is_null(read(op.arg))),
+            "NotNull": lambda op: build.call(Op.NOT, build.is_null(read(op.arg))),
             "InValues": lambda op: build.membership(read(op.value), [read(item) for item in op.options]),
             "Between": lambda op: build.between(read(op.arg), read(op.lower_bound), read(op.upper_bound)),
             "StringSQLLike": self.like,
@@ -147,21 +107,19 @@ class _Reader:
             "DateDelta": self.delta,
             "TimestampDelta": self.delta,
             "DayOfWeekIndex": self.day_of_week,
+            "ExtractQuarter": partial(self.part, "quarter"),
             "Round": lambda op: build.rounded(read(op.arg), build.number(0) if op.digits is None else read(op.digits)),
             "Substring": self.substring,
             "Cast": self.cast,
             "TryCast": self.cast,
         }
-        for names, handler in (
-            (_COMPARE, lambda op, how: build.comparison(how, read(op.left), read(op.right))),
-            (_ARITHMETIC, lambda op, how: build.arithmetic(how, read(op.left), read(op.right))),
-            (_OF_NUMBER, lambda op, how: build.of_number(how, read(op.arg))),
-            (_OF_TEXT, lambda op, how: build.of_text(how, read(op.arg))),
-            (_MERGE, lambda op, how: build.merge(how, [read(arg) for arg in op.arg])),
-            (_SEARCH, lambda op, how: build.search(how, *(read(arg) for arg in op.args))),
-            (_PARTS, lambda op, how: part(how, read(op.arg))),
-        ):
-            self.handlers |= {name: _given(handler, how) for name, how in names.items()}
+        for sign, row in COMPARISONS.items():
+            self.handlers[row.ibis] = partial(self.comparison, sign)
+        for name, unit in PARTS.items():
+            self.handlers |= dict.fromkeys(unit.ibis.split(), partial(self.part, name))
+        for operation in Op:  # what has no handler of its own has plain operands, as its row says
+            for name in (operation.row.sql if operation.row.ibis is None else operation.row.ibis).split():
+                self.handlers.setdefault(name, partial(self.call, operation))
 
     def read(self, op: Any) -> Operand:
         """The tree of any allowed operation; None for a bare NULL."""
@@ -173,6 +131,16 @@ class _Reader:
         tree = handler(op)
         self.depth -= 1
         return build.limited(tree, self.depth)
+
+    def call(self, operation: Op, op: Any) -> Node:
+        listed = (part for arg in op.args for part in (arg if isinstance(arg, tuple) else (arg,)))
+        return build.call(operation, *map(self.read, listed))
+
+    def comparison(self, sign: str, op: Any) -> Node:
+        return build.comparison(sign, self.read(op.left), self.read(op.right))
+
+    def part(self, unit: str, op: Any) -> Node:
+        return part(unit, self.read(op.arg))
 
     def field(self, op: Any) -> Node:
         table = op.rel
@@ -240,7 +208,7 @@ class _Reader:
 
     def day_of_week(self, op: Any) -> Node:
         """Ibis counts from 0 on Monday."""
-        return build.arithmetic(Op.SUBTRACT, part("isodow", self.read(op.arg)), build.number(1))
+        return build.call(Op.SUBTRACT, part("isodow", self.read(op.arg)), build.number(1))
 
     def substring(self, op: Any) -> Node:
         """Ibis counts from 0."""
@@ -261,10 +229,6 @@ class _Reader:
             name = type(kind).__name__.upper()
             name = {"FLOAT64": "DOUBLE", "FLOAT32": "FLOAT"}.get(name, name)
         return cast(self.read(op.arg), name)
-
-
-def _given(handler: Callable[[Any, Any], Operand], how: Any) -> Handler:
-    return lambda op: handler(op, how)
 
 
 def _refuse(op: Any) -> QueryError:

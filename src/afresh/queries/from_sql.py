@@ -1,10 +1,11 @@
-"""SQL text to expression tree, through an allowlist: what is not named here does not pass."""
+"""SQL text to expression tree, through an allowlist: what is neither here nor in `operations` does not pass."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from afresh.errors import QueryError
@@ -12,6 +13,7 @@ from afresh.queries import build
 from afresh.queries.casts import cast
 from afresh.queries.columns import Columns
 from afresh.queries.dates import difference, minus, part
+from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.refusals import refuse, refuse_function
 from afresh.queries.syntax import TOO_DEEP, syntax
 from afresh.queries.tree import Literal, Node, Op, Type
@@ -20,33 +22,6 @@ from afresh.queries.typing import Operand, short
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
-_COMPARE = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_ARITHMETIC = {"Add": Op.ADD, "Mul": Op.MULTIPLY, "Div": Op.DIVIDE, "Mod": Op.MODULO, "Pow": Op.POWER}
-_OF_NUMBER = {
-    "Abs": Op.ABS,
-    "Sign": Op.SIGN,
-    "Floor": Op.FLOOR,
-    "Ceil": Op.CEIL,
-    "Exp": Op.EXP,
-    "Ln": Op.LN,
-    "Sqrt": Op.SQRT,
-}
-_OF_TEXT = {"Lower": Op.LOWER, "Upper": Op.UPPER, "Trim": Op.TRIM, "Length": Op.LENGTH}
-_MERGE = {"Coalesce": Op.COALESCE, "Least": Op.LEAST, "Greatest": Op.GREATEST}
-_SEARCH = {"StartsWith": Op.STARTS_WITH, "EndsWith": Op.ENDS_WITH, "Contains": Op.CONTAINS}
-_PARTS = {
-    "Year": "year",
-    "Quarter": "quarter",
-    "Month": "month",
-    "Day": "day",
-    "DayOfMonth": "day",
-    "DayOfYear": "doy",
-    "DayOfWeekIso": "isodow",
-    "Hour": "hour",
-    "Minute": "minute",
-    "Second": "second",
-    "TimeToUnix": "epoch",
-}
 # arguments sqlglot sets besides operands, none of which changes the meaning here
 _HARMLESS = {"typed", "safe", "ignore_nulls", "coalesce", "date_part_boundary", "_type"}
 _DIGITS = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -78,7 +53,6 @@ class _Reader:
             "Boolean": (lambda node: Literal(bool(node.this), Type.BOOLEAN), "this"),
             "Null": (lambda _: None, ""),
             "Neg": (lambda node: build.negative(read(node.this)), "this"),
-            "Not": (lambda node: build.negated(read(node.this)), "this"),
             "And": (self.junction, "this expression"),
             "Or": (self.junction, "this expression"),
             "In": (self.membership, "this expressions query field unnest"),
@@ -99,16 +73,15 @@ class _Reader:
             "DateDiff": (self.difference, "this expression unit"),
             "Anonymous": (self.function, "this expressions"),
         }
-        for names, handler, arguments in (
-            (_COMPARE, self.comparison, "this expression"),
-            (_ARITHMETIC, self.arithmetic, "this expression"),
-            (_OF_NUMBER, self.of_number, "this"),
-            (_OF_TEXT, self.of_text, "this"),
-            (_MERGE, self.merge, "this expressions"),
-            (_SEARCH, self.search, "this expression"),
-            (_PARTS, self.part, "this"),
-        ):
-            self.handlers |= dict.fromkeys(names, (handler, arguments))
+        for sign, row in COMPARISONS.items():
+            self.handlers[row.sql] = partial(self.comparison, sign), "this expression"
+        for name, unit in PARTS.items():
+            self.handlers |= dict.fromkeys(unit.sql.split(), (partial(self.part, name), "this"))
+        self.handlers["Quarter"] = partial(self.part, "quarter"), "this"
+        for op in Op:  # what has no handler of its own has plain operands, as its row says
+            others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
+            for name in op.row.sql.split():
+                self.handlers.setdefault(name, (partial(self.call, op, others), f"this {others}"))
 
     def read(self, node: Expression) -> Operand:
         """The tree of any allowed node; None for a bare NULL."""
@@ -154,10 +127,17 @@ class _Reader:
                 stack += [one.expression, one.this]
             else:
                 parts.append(self.read(one))
-        return build.junction(Op.AND if type(node).__name__ == "And" else Op.OR, parts)
+        return build.call(Op.AND if type(node).__name__ == "And" else Op.OR, *parts)
 
-    def comparison(self, node: Expression) -> Node:
-        return build.comparison(_COMPARE[type(node).__name__], self.read(node.this), self.read(node.expression))
+    def call(self, op: Op, others: str, node: Expression) -> Node:
+        rest = node.args.get(others) if others else []
+        return build.call(op, *map(self.read, [node.this, *(rest if isinstance(rest, list) else [rest])]))
+
+    def comparison(self, sign: str, node: Expression) -> Node:
+        return build.comparison(sign, self.read(node.this), self.read(node.expression))
+
+    def part(self, unit: str, node: Expression) -> Node:
+        return part(unit, self.read(node.this))
 
     def membership(self, node: Expression) -> Node:
         if any(node.args.get(key) for key in ("query", "field", "unnest")):
@@ -180,7 +160,7 @@ class _Reader:
         if type(node.expression).__name__ in ("Any", "All"):
             raise QueryError(f"{name} ANY is not allowed; write a {name} 'x%' OR a {name} 'y%'")
         tree = build.like(self.read(node.this), self.read(node.expression), name)
-        return build.negated(tree) if node.args.get("negate") else tree
+        return build.call(Op.NOT, tree) if node.args.get("negate") else tree
 
     def case(self, node: Expression) -> Node:
         branches, default = node.args["ifs"], node.args.get("default")
@@ -191,21 +171,6 @@ class _Reader:
         results = [self.read(branch.args["true"]) for branch in branches]
         return build.case(tests, [*results, None if default is None else self.read(default)])
 
-    def merge(self, node: Expression) -> Node:
-        return build.merge(_MERGE[type(node).__name__], [self.read(arg) for arg in (node.this, *node.expressions)])
-
-    def arithmetic(self, node: Expression) -> Node:
-        return build.arithmetic(_ARITHMETIC[type(node).__name__], self.read(node.this), self.read(node.expression))
-
-    def of_number(self, node: Expression) -> Node:
-        return build.of_number(_OF_NUMBER[type(node).__name__], self.read(node.this))
-
-    def of_text(self, node: Expression) -> Node:
-        return build.of_text(_OF_TEXT[type(node).__name__], self.read(node.this))
-
-    def search(self, node: Expression) -> Node:
-        return build.search(_SEARCH[type(node).__name__], self.read(node.this), self.read(node.expression))
-
     def round(self, node: Expression) -> Node:
         digits = node.args.get("decimals")
         return build.rounded(self.read(node.this), build.number(0) if digits is None else self.read(digits))
@@ -214,7 +179,7 @@ class _Reader:
         base, value = node.this, node.args.get("expression")
         if value is None or type(base).__name__ != "Literal" or base.this != "10":
             raise refuse(node)
-        return build.of_number(Op.LOG10, self.read(value))
+        return build.call(Op.LOG10, self.read(value))
 
     def cast(self, node: Expression) -> Node:
         to = node.args["to"]
@@ -230,9 +195,6 @@ class _Reader:
 
     def left(self, node: Expression) -> Node:
         return build.substring(self.read(node.this), build.number(1), self.read(node.expression), "left")
-
-    def part(self, node: Expression) -> Node:
-        return part(_PARTS[type(node).__name__], self.read(node.this))
 
     def difference(self, node: Expression) -> Node:
         unit = node.args.get("unit")
