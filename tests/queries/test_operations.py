@@ -207,8 +207,7 @@ def test_the_range_holds_all_values(op: Op) -> None:
 def _names(of: str) -> set[str]:
     """The names of nodes in sqlglot or Ibis, from all tables."""
     tables = [op.row for op in Op], COMPARISONS.values(), PARTS.values(), SPELLINGS.values()
-    listed = [row for rows in tables for row in rows]
-    return {name for row in listed for name in (row.sql if of == "sql" or row.ibis is None else row.ibis).split()}
+    return {name for rows in tables for row in rows for name in getattr(row, of).split()}
 
 
 def test_parsers_know_what_the_table_names() -> None:
@@ -274,7 +273,7 @@ def test_ibis_nodes_are_read_as_their_operations() -> None:
         "DateDelta": ("day", d, e),
         "TimestampDelta": ("hour", m, n),
     }
-    owners = [(name, op) for op in Op for name in (op.row.sql if op.row.ibis is None else op.row.ibis).split()]
+    owners = [(name, op) for op in Op for name in op.row.ibis.split()]
     owners += [(row.ibis, row.op) for row in COMPARISONS.values()]
     owners += [(name, Op.PART) for part in PARTS.values() for name in part.ibis.split()]
     owners += [(name, None) for row in SPELLINGS.values() for name in row.ibis.split()]  # type: ignore[misc]  # none

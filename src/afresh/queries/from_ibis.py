@@ -118,7 +118,7 @@ class _Reader:
         for name, unit in PARTS.items():
             self.handlers |= dict.fromkeys(unit.ibis.split(), partial(self.part, name))
         for operation in Op:  # what has no handler of its own has plain operands, as its row says
-            for name in (operation.row.sql if operation.row.ibis is None else operation.row.ibis).split():
+            for name in operation.row.ibis.split():
                 self.handlers.setdefault(name, partial(self.call, operation))
 
     def read(self, op: Any) -> Operand:

@@ -73,15 +73,15 @@ class Row:
     """What the operands are; the last may be repeated if there may be `more`."""
     returns: Type | Sort
     value: Callable[..., Any]
-    """The exact value of plain Python values; NULL is given to it only where it is not `strict`."""
+    """The exact value of plain Python values. NULL, as None, is given to it only where `null` leaves that to it."""
     null: Null = Null.KEPT
     range: ranges.Rule = ranges.anything
     """The range of a number, from those of the operands that are numbers."""
     more: bool = False
     sql: str = ""
     """The names of its nodes in sqlglot."""
-    ibis: str | None = None
-    """The names of its nodes in Ibis, unless they are the same."""
+    ibis: str = ""
+    """The names of its nodes in Ibis."""
     sign: str = ""
     """What people write, if that is no function of the operation's own name."""
     binds: int = 0
@@ -153,12 +153,12 @@ _LIKES = "StringSQLLike StringSQLILike"
 _CASES = "IfElse SearchedCase SimpleCase"
 
 
-def _search(sql: str, value: Callable[[str, str], bool], ibis: str | None = None) -> Row:
+def _search(sql: str, ibis: str, value: Callable[[str, str], bool]) -> Row:
     return Row((_T, _T), _B, value, sql=sql, ibis=ibis)
 
 
-def _merge(name: str, value: Callable[..., Value], rule: ranges.Rule, kind: Sort) -> Row:
-    return Row((kind, kind), _ALIKE, value, Null.SKIPPED, rule, more=True, sql=name)
+def _merge(name: str, value: Callable[..., Any], rule: ranges.Rule, kind: Sort) -> Row:
+    return Row((kind, kind), _ALIKE, value, Null.SKIPPED, rule, more=True, sql=name, ibis=name)
 
 
 def _infix(sql: str, ibis: str, sign: str, binds: int, value: Any, rule: ranges.Rule, passes: int = ALL) -> Row:
@@ -166,7 +166,7 @@ def _infix(sql: str, ibis: str, sign: str, binds: int, value: Any, rule: ranges.
 
 
 def _whole(name: str, value: Any, passes: int = ALL) -> Row:
-    return Row((_N,), _N, value, range=ranges.rising(value), sql=name, passes=passes, idempotent=True)
+    return Row((_N,), _N, value, range=ranges.rising(value), sql=name, ibis=name, passes=passes, idempotent=True)
 
 
 def _library(
@@ -176,7 +176,7 @@ def _library(
 
 
 def _casting(takes: Type, returns: Type, value: Any) -> Row:
-    return Row((takes,), returns, value, Null.MADE, sql="Cast TryCast", sign="CAST", folds=False)
+    return Row((takes,), returns, value, Null.MADE, sql="Cast TryCast", ibis="Cast TryCast", sign="CAST", folds=False)
 
 
 class Op(StrEnum):
@@ -191,10 +191,10 @@ class Op(StrEnum):
         op.row = row
         return op
 
-    AND = "and", Row((_B, _B), _B, values.every, Null.DECIDED, more=True, sql="And", sign="AND", binds=2)
-    OR = "or", Row((_B, _B), _B, values.some, Null.DECIDED, more=True, sql="Or", sign="OR", binds=1)
-    NOT = "not", Row((_B,), _B, operator.not_, sql="Not", sign="NOT")
-    IS_TRUE = "is_true", Row((_B,), _B, lambda x: x is True, Null.NEVER, sql="Is", ibis="", sign="IS TRUE")
+    AND = "and", Row((_B, _B), _B, values.every, Null.DECIDED, more=True, sql="And", ibis="And", sign="AND", binds=2)
+    OR = "or", Row((_B, _B), _B, values.some, Null.DECIDED, more=True, sql="Or", ibis="Or", sign="OR", binds=1)
+    NOT = "not", Row((_B,), _B, operator.not_, sql="Not", ibis="Not", sign="NOT")
+    IS_TRUE = "is_true", Row((_B,), _B, lambda x: x is True, Null.NEVER, sql="Is", sign="IS TRUE")
     IS_NULL = (
         "is_null",
         Row((Sort.ANY,), _B, lambda x: x is None, Null.NEVER, sql="Is", ibis="IsNull NotNull", sign="IS NULL"),
@@ -207,9 +207,9 @@ class Op(StrEnum):
         "like",
         Row((_T, Sort.WORD), _B, values.like, sql="Like ILike", ibis=_LIKES, sign="LIKE", binds=4, folds=False),
     )
-    STARTS_WITH = "starts_with", _search("StartsWith", str.startswith)
-    ENDS_WITH = "ends_with", _search("EndsWith", str.endswith)
-    CONTAINS = "contains", _search("Contains", str.__contains__, "StringContains")
+    STARTS_WITH = "starts_with", _search("StartsWith", "StartsWith", str.startswith)
+    ENDS_WITH = "ends_with", _search("EndsWith", "EndsWith", str.endswith)
+    CONTAINS = "contains", _search("Contains", "StringContains", str.__contains__)
     # condition, result, condition, result, ..., default
     CASE = (
         "case",
@@ -217,9 +217,9 @@ class Op(StrEnum):
             (_B, _ALIKE, _ALIKE), _ALIKE, values.chosen, Null.CHOSEN, ranges.union, sql="Case", ibis=_CASES, sign="CASE"
         ),
     )
-    COALESCE = "coalesce", _merge("Coalesce", values.first, ranges.first, _ALIKE)
-    LEAST = "least", _merge("Least", values.least, ranges.least, _ORDERED)
-    GREATEST = "greatest", _merge("Greatest", values.greatest, ranges.greatest, _ORDERED)
+    COALESCE = "coalesce", _merge("Coalesce", lambda *there: there[0], ranges.first, _ALIKE)
+    LEAST = "least", _merge("Least", lambda *there: min(there), ranges.least, _ORDERED)
+    GREATEST = "greatest", _merge("Greatest", lambda *there: max(there), ranges.greatest, _ORDERED)
     ADD = "add", _infix("Add", "Add", "+", 5, operator.add, ranges.corners(operator.add))
     SUBTRACT = "subtract", _infix("Sub", "Subtract", "-", 5, operator.sub, ranges.corners(operator.sub))
     MULTIPLY = "multiply", _infix("Mul", "Multiply", "*", 6, operator.mul, ranges.times)
@@ -230,25 +230,31 @@ class Op(StrEnum):
         "negate",
         Row((_N,), _N, operator.neg, range=ranges.opposite, sql="Neg", ibis="Negate", sign="-", passes=ALL),
     )
-    ABS = "abs", Row((_N,), _N, abs, range=ranges.absolute, sql="Abs", passes=ALL, idempotent=True)
-    SIGN = "sign", _whole("Sign", values.sign, 0)
+    ABS = "abs", Row((_N,), _N, abs, range=ranges.absolute, sql="Abs", ibis="Abs", passes=ALL, idempotent=True)
+    SIGN = "sign", _whole("Sign", lambda x: (x > 0) - (x < 0), 0)
     FLOOR = "floor", _whole("Floor", math.floor)
     CEIL = "ceil", _whole("Ceil", math.ceil)
     ROUND = "round", _whole("Round", values.round_half_away)
     EXP = "exp", _library("Exp", "Exp", math.exp, ranges.rising(math.exp))
     LN = "ln", _library("Ln", "Ln", math.log, ranges.rising(math.log, 0.0), ALL)
     LOG10 = "log10", _library("Log", "Log10", math.log10, ranges.rising(math.log10, 0.0), ALL)
-    SQRT = "sqrt", Row((_N,), _N, math.sqrt, Null.MADE, ranges.rising(math.sqrt, 0.0), sql="Sqrt", passes=ALL)
+    SQRT = (
+        "sqrt",
+        Row((_N,), _N, math.sqrt, Null.MADE, ranges.rising(math.sqrt, 0.0), sql="Sqrt", ibis="Sqrt", passes=ALL),
+    )
     LOWER = "lower", Row((_T,), _T, values.lower, sql="Lower", ibis="Lowercase", idempotent=True)
     UPPER = "upper", Row((_T,), _T, values.upper, sql="Upper", ibis="Uppercase", idempotent=True)
-    TRIM = "trim", Row((_T,), _T, lambda x: x.strip(" "), sql="Trim", ibis="", folds=False, idempotent=True)
+    TRIM = "trim", Row((_T,), _T, lambda x: x.strip(" "), sql="Trim", folds=False, idempotent=True)
     # from a start, counted from 1, and maybe only so many
-    SUBSTRING = "substring", Row((_T, Sort.WHOLE), _T, values.substring, more=True, sql="Substring", folds=False)
+    SUBSTRING = (
+        "substring",
+        Row((_T, Sort.WHOLE), _T, values.substring, more=True, sql="Substring", ibis="Substring", folds=False),
+    )
     LENGTH = "length", Row((_T,), _N, len, range=ranges.counts, sql="Length", ibis="StringLength", folds=False)
     TO_NUMBER = "to_number", _casting(_T, _N, values.to_number)
     TO_TEXT = "to_text", _casting(_N, _T, values.to_text)
     # its range is that of the part, and other names are in PARTS
-    PART = "date_part", Row((Sort.WORD, Sort.TIME), _N, _part, sql="Extract", ibis="", folds=False)
+    PART = "date_part", Row((Sort.WORD, Sort.TIME), _N, _part, sql="Extract", folds=False)
 
     @property
     def word(self) -> str:
@@ -259,6 +265,10 @@ class Op(StrEnum):
         """The value on plain Python values, exactly as the language means it; None is NULL."""
         if self.row.strict and None in args:
             return None
+        if self.row.null is Null.SKIPPED:
+            args = tuple(arg for arg in args if arg is not None)
+            if not args:
+                return None
         try:
             value = self.row.value(*args)
         except (ValueError, OverflowError, ZeroDivisionError):

@@ -42,26 +42,6 @@ def chosen(*args: Value) -> Value:
     return next((value for test, value in zip(args[:-1:2], args[1:-1:2], strict=True) if test is True), args[-1])
 
 
-def first(*values: Value) -> Value:
-    """Of coalesce: the first value that is there."""
-    return next((value for value in values if value is not None), None)
-
-
-def least(*values: Value) -> Value:
-    """The smallest value that is there."""
-    return min((value for value in values if value is not None), default=None)
-
-
-def greatest(*values: Value) -> Value:
-    """The largest value that is there."""
-    return max((value for value in values if value is not None), default=None)
-
-
-def sign(x: float) -> int:
-    """-1, 0 or 1."""
-    return (x > 0) - (x < 0)
-
-
 def round_half_away(x: float) -> float:
     """The nearest whole number, of two the one farther from zero."""
     whole = math.floor(abs(x))
