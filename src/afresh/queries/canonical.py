@@ -115,14 +115,13 @@ def _like(text: Node, pattern: Node) -> Node:
         return Call(Op.LIKE, (text, Literal(shape, Type.TEXT)), Type.BOOLEAN)
     found = Literal(inner, Type.TEXT)
     if shape == inner:
-        return logic.equal(text, found)
+        return _make(Op.EQUAL, (text, found), Type.BOOLEAN)
     before, after = shape.startswith("%"), shape.endswith("%")
-    return _search(Op.CONTAINS if before and after else Op.ENDS_WITH if before else Op.STARTS_WITH, text, found)
+    op = Op.CONTAINS if before and after else Op.ENDS_WITH if before else Op.STARTS_WITH
+    return _make(op, (text, found), Type.BOOLEAN)
 
 
 def _search(op: Op, text: Node, part: Node) -> Node:
-    if isinstance(text, Literal) and isinstance(part, Literal):
-        return _constant(op.evaluate(text.value, part.value), Type.BOOLEAN)
     empty = isinstance(part, Literal) and part.value == ""
     return Call(Op.CONTAINS if empty else op, (text, part), Type.BOOLEAN)
 

@@ -6,17 +6,10 @@ from afresh.errors import QueryError
 from afresh.queries.build import call, case, number
 from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand, moment
+from afresh.queries.values import SQL_TYPES
 
 # the SQL names of the types a cast may lead to, in sqlglot's spelling
-KINDS = {
-    "DOUBLE": Type.NUMBER,
-    "VARCHAR": Type.TEXT,
-    "TEXT": Type.TEXT,
-    "BOOLEAN": Type.BOOLEAN,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIMESTAMP,
-    "TIMESTAMPNTZ": Type.TIMESTAMP,
-}
+KINDS = {name: kind for kind, name in SQL_TYPES.items()} | {"TEXT": Type.TEXT, "TIMESTAMPNTZ": Type.TIMESTAMP}
 _WHOLE = {
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "MEDIUMINT"),
     *("UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"),

@@ -104,10 +104,6 @@ def _merge_memberships(op: Op, parts: dict[str, Node]) -> dict[str, Node]:
 
 def equal(left: Node, right: Node) -> Node:
     """=, of which the order does not matter."""
-    if null(left) or null(right):
-        return Literal(None, Type.BOOLEAN)
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        return TRUE if left.value == right.value else FALSE
     for one, other in ((left, right), (right, left)):
         if one == TRUE:
             return other
@@ -121,8 +117,6 @@ def membership(value: Node, choices: tuple[Node, ...]) -> Node:
     once = {serialize(choice): choice for choice in choices}
     if len(once) == 1:
         return equal(value, *once.values())
-    if isinstance(value, Literal):
-        return Literal(None, Type.BOOLEAN) if value.value is None else TRUE if value in once.values() else FALSE
     return Call(Op.IN, (value, *(once[key] for key in sorted(once))), Type.BOOLEAN)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from afresh.queries.values import SQL_TYPES
 
 # binding strength, besides that of operations; a part that binds less than its surroundings gets parentheses
 _NOT, _COMPARISON, _NEGATE, _ATOM = 3, 4, 7, 8
@@ -19,13 +20,6 @@ def quote_name(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-_SQL_TYPE = {
-    Type.NUMBER: "DOUBLE",
-    Type.TEXT: "VARCHAR",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
 # a column of such a name is quoted; sqlglot would read the bare word as something else
 _RESERVED = {
     *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "TRUE"),
@@ -47,7 +41,7 @@ def _write(node: Node) -> tuple[str, int]:
             return quote_name(name), _ATOM
         case Literal(value, kind):
             if value is None:
-                return f"CAST(NULL AS {_SQL_TYPE[kind]})", _ATOM
+                return f"CAST(NULL AS {SQL_TYPES[kind]})", _ATOM
             if isinstance(value, bool):
                 return str(value).upper(), _ATOM
             if isinstance(value, float):
@@ -79,7 +73,7 @@ def _write_call(op: Op, args: tuple[Node, ...], kind: Type) -> tuple[str, int]:
     if op is Op.CASE:
         return _write_case(args), _ATOM
     if op in (Op.TO_NUMBER, Op.TO_TEXT):
-        return f"CAST({readable(args[0])} AS {_SQL_TYPE[kind]})", _ATOM
+        return f"CAST({readable(args[0])} AS {SQL_TYPES[kind]})", _ATOM
     return f"{op.value}({', '.join(map(readable, args))})", _ATOM
 
 

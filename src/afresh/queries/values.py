@@ -27,6 +27,16 @@ class Type(Enum):
     TIMESTAMP = "timestamp"
 
 
+# what they are called in questions, and by DuckDB
+SQL_TYPES = {
+    Type.BOOLEAN: "BOOLEAN",
+    Type.NUMBER: "DOUBLE",
+    Type.TEXT: "VARCHAR",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
 def every(*conditions: bool | None) -> bool | None:
     """AND in three values: one false decides."""
     return False if False in conditions else None if None in conditions else True

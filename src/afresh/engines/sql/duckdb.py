@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from afresh.engines.sql.rendering import COMMON, Rule, Write, form, pattern, quoted
 from afresh.errors import QueryError
 from afresh.queries.tree import Op, Type
-from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT
+from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT, SQL_TYPES
 
 _INTEGERS = {
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -147,13 +147,7 @@ class DuckDBDialect:
     """DuckDB's SQL."""
 
     rules: Mapping[Op, Rule] = RULES
-    types: Mapping[Type, str] = {
-        Type.BOOLEAN: "BOOLEAN",
-        Type.NUMBER: "DOUBLE",
-        Type.TEXT: "VARCHAR",
-        Type.DATE: "DATE",
-        Type.TIMESTAMP: "TIMESTAMP",
-    }
+    types: Mapping[Type, str] = SQL_TYPES
     kind = staticmethod(type_of)
     leaf = staticmethod(leaf)
     double = staticmethod(double)
