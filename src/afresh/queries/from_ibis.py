@@ -51,7 +51,7 @@ _SPECIAL = {
 _CLOCKS = {"TimestampNow", "DateNow", "TimeNow", "RandomScalar", "RandomUUID", "Impure"}
 _TABLES = {"UnboundTable", "DatabaseTable", "InMemoryTable"}
 
-Handler = Callable[[Any], Operand]
+Handler = Callable[["_Reader", Any], Operand]
 
 
 def from_ibis(expression: Any, schema: Mapping[str, Type | None]) -> Node:
@@ -86,61 +86,21 @@ class _Reader:
         self.columns = Columns(schema)
         self.depth = 0
         self.table: Any = None
-        read = self.read
-        self.handlers: dict[str, Handler] = {
-            "Field": self.field,
-            "Literal": self.literal,
-            "Alias": lambda op: read(op.arg),  # the name of a value is not part of its meaning
-            "IsNull": lambda op: build.is_null(read(op.arg)),
-            "NotNull": lambda op: build.call(Op.NOT, build.is_null(read(op.arg))),
-            "InValues": lambda op: build.membership(read(op.value), [read(item) for item in op.options]),
-            "Between": lambda op: build.between(read(op.arg), read(op.lower_bound), read(op.upper_bound)),
-            "StringSQLLike": self.like,
-            "StringSQLILike": self.like,
-            "IfElse": lambda op: build.case([read(op.bool_expr)], [read(op.true_expr), read(op.false_null_expr)]),
-            "SearchedCase": self.case,
-            "SimpleCase": self.case,
-            "NullIf": lambda op: build.nullif(read(op.arg), read(op.null_if_expr)),
-            "Negate": lambda op: build.negative(read(op.arg)),
-            "Subtract": lambda op: minus(read(op.left), read(op.right)),
-            "DateDiff": lambda op: minus(read(op.left), read(op.right)),
-            "DateDelta": self.delta,
-            "TimestampDelta": self.delta,
-            "DayOfWeekIndex": self.day_of_week,
-            "ExtractQuarter": partial(self.part, "quarter"),
-            "Round": lambda op: build.rounded(read(op.arg), build.number(0) if op.digits is None else read(op.digits)),
-            "Substring": self.substring,
-            "Cast": self.cast,
-            "TryCast": self.cast,
-        }
-        for sign, row in COMPARISONS.items():
-            self.handlers[row.ibis] = partial(self.comparison, sign)
-        for name, unit in PARTS.items():
-            self.handlers |= dict.fromkeys(unit.ibis.split(), partial(self.part, name))
-        for operation in Op:  # what has no handler of its own has plain operands, as its row says
-            for name in operation.row.ibis.split():
-                self.handlers.setdefault(name, partial(self.call, operation))
 
     def read(self, op: Any) -> Operand:
         """The tree of any allowed operation; None for a bare NULL."""
-        handler = self.handlers.get(type(op).__name__)
+        handler = _HANDLERS.get(type(op).__name__)
         if handler is None or not type(op).__module__.startswith("ibis.expr.operations"):
             raise _refuse(op)
         self.depth += 1
         build.limited(None, self.depth)
-        tree = handler(op)
+        tree = handler(self, op)
         self.depth -= 1
         return build.limited(tree, self.depth)
 
-    def call(self, operation: Op, op: Any) -> Node:
+    def call(self, op: Any, *, operation: Op) -> Node:
         listed = (part for arg in op.args for part in (arg if isinstance(arg, tuple) else (arg,)))
         return build.call(operation, *map(self.read, listed))
-
-    def comparison(self, sign: str, op: Any) -> Node:
-        return build.comparison(sign, self.read(op.left), self.read(op.right))
-
-    def part(self, unit: str, op: Any) -> Node:
-        return part(unit, self.read(op.arg))
 
     def field(self, op: Any) -> Node:
         table = op.rel
@@ -229,6 +189,54 @@ class _Reader:
             name = type(kind).__name__.upper()
             name = {"FLOAT64": "DOUBLE", "FLOAT32": "FLOAT"}.get(name, name)
         return cast(self.read(op.arg), name)
+
+
+def _plain(operation: Op) -> Handler:
+    """Of an operation on the operands of Ibis's node, as most are."""
+    return partial(_Reader.call, operation=operation)
+
+
+def _part(unit: str) -> Handler:
+    return lambda self, op: part(unit, self.read(op.arg))
+
+
+def _comparison(sign: str) -> Handler:
+    return lambda self, op: build.comparison(sign, self.read(op.left), self.read(op.right))
+
+
+_HANDLERS: dict[str, Handler] = {
+    **{name: _plain(operation) for operation in Op for name in operation.row.ibis.split()},
+    **{row.ibis: _comparison(sign) for sign, row in COMPARISONS.items()},
+    **{name: _part(unit) for unit, row in PARTS.items() for name in row.ibis.split()},
+    "Field": _Reader.field,
+    "Literal": _Reader.literal,
+    "Alias": lambda self, op: self.read(op.arg),  # the name of a value is not part of its meaning
+    "IsNull": lambda self, op: build.is_null(self.read(op.arg)),
+    "NotNull": lambda self, op: build.call(Op.NOT, build.is_null(self.read(op.arg))),
+    "InValues": lambda self, op: build.membership(self.read(op.value), [self.read(item) for item in op.options]),
+    "Between": lambda self, op: build.between(self.read(op.arg), self.read(op.lower_bound), self.read(op.upper_bound)),
+    "StringSQLLike": _Reader.like,
+    "StringSQLILike": _Reader.like,
+    "IfElse": lambda self, op: build.case(
+        [self.read(op.bool_expr)], [self.read(op.true_expr), self.read(op.false_null_expr)]
+    ),
+    "SearchedCase": _Reader.case,
+    "SimpleCase": _Reader.case,
+    "NullIf": lambda self, op: build.nullif(self.read(op.arg), self.read(op.null_if_expr)),
+    "Negate": lambda self, op: build.negative(self.read(op.arg)),
+    "Subtract": lambda self, op: minus(self.read(op.left), self.read(op.right)),
+    "DateDiff": lambda self, op: minus(self.read(op.left), self.read(op.right)),
+    "DateDelta": _Reader.delta,
+    "TimestampDelta": _Reader.delta,
+    "DayOfWeekIndex": _Reader.day_of_week,
+    "ExtractQuarter": _part("quarter"),
+    "Round": lambda self, op: build.rounded(
+        self.read(op.arg), build.number(0) if op.digits is None else self.read(op.digits)
+    ),
+    "Substring": _Reader.substring,
+    "Cast": _Reader.cast,
+    "TryCast": _Reader.cast,
+}
 
 
 def _refuse(op: Any) -> QueryError:

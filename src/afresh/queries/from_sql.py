@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HARMLESS = {"typed", "safe", "ignore_nulls", "coalesce", "date_part_boundary", "_type"}
 _DIGITS = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
-Handler = Callable[["Expression"], Operand]
+Handler = Callable[["_Reader", "Expression"], Operand]
 
 
 def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
@@ -44,48 +44,10 @@ class _Reader:
     def __init__(self, schema: Mapping[str, Type | None]) -> None:
         self.columns = Columns(schema)
         self.depth = 0
-        read = self.read
-        # the handler of a kind of node, and the arguments it reads: no other may be set
-        self.handlers: dict[str, tuple[Handler, str]] = {
-            "Paren": (lambda node: read(node.this), "this"),
-            "Column": (self.column, "this table db catalog"),
-            "Literal": (self.literal, "this is_string"),
-            "Boolean": (lambda node: Literal(bool(node.this), Type.BOOLEAN), "this"),
-            "Null": (lambda _: None, ""),
-            "Neg": (lambda node: build.negative(read(node.this)), "this"),
-            "And": (self.junction, "this expression"),
-            "Or": (self.junction, "this expression"),
-            "In": (self.membership, "this expressions query field unnest"),
-            "Between": (self.between, "this low high"),
-            "Is": (self.state, "this expression"),
-            "Like": (self.like, "this expression negate"),
-            "ILike": (self.like, "this expression negate"),
-            "Case": (self.case, "this ifs default"),
-            "Nullif": (lambda node: build.nullif(read(node.this), read(node.expression)), "this expression"),
-            "Round": (self.round, "this decimals"),
-            "Log": (self.log10, "this expression"),
-            "Cast": (self.cast, "this to"),
-            "TryCast": (self.cast, "this to"),
-            "Sub": (lambda node: minus(read(node.this), read(node.expression)), "this expression"),
-            "Substring": (self.substring, "this start length"),
-            "Left": (self.left, "this expression"),
-            "Extract": (lambda node: part(node.this.name, read(node.expression)), "this expression"),
-            "DateDiff": (self.difference, "this expression unit"),
-            "Anonymous": (self.function, "this expressions"),
-        }
-        for sign, row in COMPARISONS.items():
-            self.handlers[row.sql] = partial(self.comparison, sign), "this expression"
-        for name, unit in PARTS.items():
-            self.handlers |= dict.fromkeys(unit.sql.split(), (partial(self.part, name), "this"))
-        self.handlers["Quarter"] = partial(self.part, "quarter"), "this"
-        for op in Op:  # what has no handler of its own has plain operands, as its row says
-            others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
-            for name in op.row.sql.split():
-                self.handlers.setdefault(name, (partial(self.call, op, others), f"this {others}"))
 
     def read(self, node: Expression) -> Operand:
         """The tree of any allowed node; None for a bare NULL."""
-        handler, arguments = self.handlers.get(type(node).__name__, (None, ""))
+        handler, arguments = _HANDLERS.get(type(node).__name__, (None, ""))
         if handler is None:
             raise refuse(node)
         for key, value in node.args.items():  # what a handler does not read would be dropped silently
@@ -94,7 +56,7 @@ class _Reader:
                 raise QueryError(f"{name} takes only its plain form here; leave out what follows ({key})")
         self.depth += 1
         build.limited(None, self.depth)
-        tree = handler(node)
+        tree = handler(self, node)
         self.depth -= 1
         return build.limited(tree, self.depth)
 
@@ -129,15 +91,9 @@ class _Reader:
                 parts.append(self.read(one))
         return build.call(Op.AND if type(node).__name__ == "And" else Op.OR, *parts)
 
-    def call(self, op: Op, others: str, node: Expression) -> Node:
+    def call(self, node: Expression, *, op: Op, others: str) -> Node:
         rest = node.args.get(others) if others else []
         return build.call(op, *map(self.read, [node.this, *(rest if isinstance(rest, list) else [rest])]))
-
-    def comparison(self, sign: str, node: Expression) -> Node:
-        return build.comparison(sign, self.read(node.this), self.read(node.expression))
-
-    def part(self, unit: str, node: Expression) -> Node:
-        return part(unit, self.read(node.this))
 
     def membership(self, node: Expression) -> Node:
         if any(node.args.get(key) for key in ("query", "field", "unnest")):
@@ -210,3 +166,53 @@ class _Reader:
                 raise QueryError("write date_part('month', x), with the part as a constant")
             return part(str(args[0].this), self.read(args[1]))
         raise refuse_function(name)
+
+
+def _plain(op: Op) -> tuple[Handler, str]:
+    """Of an operation on operands that stand beside each other in sqlglot's node, as most do."""
+    others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
+    return partial(_Reader.call, op=op, others=others), f"this {others}"
+
+
+def _part(unit: str) -> tuple[Handler, str]:
+    return lambda self, node: part(unit, self.read(node.this)), "this"
+
+
+def _comparison(sign: str) -> tuple[Handler, str]:
+    return lambda self, node: build.comparison(
+        sign, self.read(node.this), self.read(node.expression)
+    ), "this expression"
+
+
+# the handler of a kind of node, and the arguments it reads: no other may be set
+_HANDLERS: dict[str, tuple[Handler, str]] = {
+    **{name: _plain(op) for op in Op for name in op.row.sql.split()},
+    **{row.sql: _comparison(sign) for sign, row in COMPARISONS.items()},
+    **{name: _part(unit) for unit, row in PARTS.items() for name in row.sql.split()},
+    "Quarter": _part("quarter"),
+    "Paren": (lambda self, node: self.read(node.this), "this"),
+    "Column": (_Reader.column, "this table db catalog"),
+    "Literal": (_Reader.literal, "this is_string"),
+    "Boolean": (lambda self, node: Literal(bool(node.this), Type.BOOLEAN), "this"),
+    "Null": (lambda *_: None, ""),
+    "Neg": (lambda self, node: build.negative(self.read(node.this)), "this"),
+    "And": (_Reader.junction, "this expression"),
+    "Or": (_Reader.junction, "this expression"),
+    "In": (_Reader.membership, "this expressions query field unnest"),
+    "Between": (_Reader.between, "this low high"),
+    "Is": (_Reader.state, "this expression"),
+    "Like": (_Reader.like, "this expression negate"),
+    "ILike": (_Reader.like, "this expression negate"),
+    "Case": (_Reader.case, "this ifs default"),
+    "Nullif": (lambda self, node: build.nullif(self.read(node.this), self.read(node.expression)), "this expression"),
+    "Round": (_Reader.round, "this decimals"),
+    "Log": (_Reader.log10, "this expression"),
+    "Cast": (_Reader.cast, "this to"),
+    "TryCast": (_Reader.cast, "this to"),
+    "Sub": (lambda self, node: minus(self.read(node.this), self.read(node.expression)), "this expression"),
+    "Substring": (_Reader.substring, "this start length"),
+    "Left": (_Reader.left, "this expression"),
+    "Extract": (lambda self, node: part(node.this.name, self.read(node.expression)), "this expression"),
+    "DateDiff": (_Reader.difference, "this expression unit"),
+    "Anonymous": (_Reader.function, "this expressions"),
+}
