@@ -1,4 +1,4 @@
-"""What every engine must do: mean exactly what `tree` says, on a table of values chosen to break it.
+"""What every engine must do: mean exactly what `operations` says, on a table of values chosen to break it.
 
 Counts must be those of the oracle, and means within 1e-12 of it. An engine takes the suite by a subclass of
 `Conformance` with a fixture `engine` over a table of `ROWS`.
@@ -152,7 +152,7 @@ def _values(made: Made, nudge: int) -> list[float]:
 
 def _uses_library(made: Made) -> bool:
     nodes = (node for tree in made[1:] if tree is not None for node in walk(tree))
-    return any(isinstance(node, Call) and node.op in oracle.LIBRARY for node in nodes)
+    return any(isinstance(node, Call) and node.op.row.library for node in nodes)
 
 
 def _check_between(made: Made, found: Moments) -> None:
@@ -196,8 +196,9 @@ class Conformance:
         """Every operation on every operand that can be infinite or NaN inside an engine."""
         x, y, ten = Column("x", Type.NUMBER), Column("y", Type.NUMBER), Literal(10.0, Type.NUMBER)
         operands: list[Node] = [x, *(Call(op, (x, y), Type.NUMBER) for op in (Op.MULTIPLY, Op.DIVIDE, Op.POWER))]
-        trees: list[Node] = [Call(op, (one,), Type.NUMBER) for op in expressions._UNARY for one in operands]
-        pairs = [*expressions._BINARY, Op.COALESCE, Op.LEAST, Op.GREATEST]
+        unary = expressions.operations(Type.NUMBER, Type.NUMBER)
+        pairs = [*expressions.operations(Type.NUMBER, Type.NUMBER, Type.NUMBER), *expressions.MERGES]
+        trees: list[Node] = [Call(op, (one,), Type.NUMBER) for op in unary for one in operands]
         trees += [Call(op, args, Type.NUMBER) for op in pairs for one in operands for args in ((one, ten), (ten, one))]
         trees += [Call(Op.CASE, (Column("flag", Type.BOOLEAN), one, ten), Type.NUMBER) for one in operands]
         trees += [Call(Op.IS_NULL, (tree,), Type.BOOLEAN) for tree in trees]

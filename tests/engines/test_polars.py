@@ -1,4 +1,4 @@
-"""Polars, which answers about large data, must mean exactly what `tree` says too, where it is used at all."""
+"""Polars, which answers about large data, must mean exactly what `operations` says too, where it is used at all."""
 
 from __future__ import annotations
 
