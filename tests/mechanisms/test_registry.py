@@ -118,8 +118,8 @@ def test_a_difference_is_read_from_two_answers(name: str) -> None:
 
 
 ROOT = Path(afresh.__file__).parent
-# Where a mechanism may be named: its own room, its theory, and the lab, which draws pictures of chosen ones. A receipt's
-# format is written down for ever, with the constants that every method had then.
+# Where a mechanism may be named: its own room, its theory, and the lab, which draws pictures of chosen ones. The format
+# of receipts is written down for ever, with the constants that every method had then.
 AT_HOME = ("mechanisms", "theory", "lab")
 WRITTEN_DOWN = "receipts/format.py"
 
