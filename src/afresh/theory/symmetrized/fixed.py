@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
 from afresh.theory.symmetrized.constants import ALPHA_MIN, MOST_ROW, Constants, constants
-from afresh.theory.symmetrized.gaussian import hazard, log_excess, slope
+from afresh.theory.symmetrized.gaussian import log_excess, slope, slope_and_hazard
 
 Floats = NDArray[np.float64]
 Shares = Literal["constant width", "equal"]
@@ -64,7 +64,7 @@ def _tangent(v: Floats, c: float) -> Floats:
     low, high = -v - 1.0, (1 + c * c) / v + 2.0
     u = np.clip(-v / (1 + c * c) + 0.7 / np.maximum(v, 0.5), low, high)
     for _ in range(5):
-        a, r = hazard(u), slope(u)
+        r, a = slope_and_hazard(u)
         u = np.clip(u + (a + c * c * r - v) / (a * (u + a) + c * c * r * (r - a)), low, high)
     return u
 
@@ -73,9 +73,16 @@ def _touching(w: Floats, c: float) -> Floats:
     """The u with u - c^2 R(u) = w, where rho - sqrt(tau) = c R(u) is the best tangent; any u is valid."""
     u = w + c * c * slope(w + c * c * np.maximum(-w, 0.5))
     for _ in range(4):
-        a, r = hazard(u), slope(u)
+        r, a = slope_and_hazard(u)
         u = u - (u - c * c * r - w) / (1 + c * c * r * (r - a))
     return u
+
+
+def log_slope_of_best(h: float, reach: float, bulk: float) -> float:
+    """lam, the slope of the tangent with which log_failure is least; where rounding of alpha to [.2, h] is ignored."""
+    sig = math.sqrt(1 + 4 * reach * reach)
+    c = 2 * reach / sig
+    return c * float(slope(_tangent(np.array(h / sig - c * math.sqrt(bulk)), c)))
 
 
 def simple_width(c: Constants, j: float, failure: float) -> float:
@@ -167,9 +174,9 @@ def constant_interval(value: float, half_width: float, half_step: float = 0.0) -
 def plan(n: int, count: int, beta: float, *, shares: Shares = "constant width", s: float | None = None) -> Plan:
     """The plan with the narrowest last answer, or that of noise `s`."""
     if s is None:
-        s = best_noise(n, count, lambda s: _last_half_width(constants(n, count, s, beta), shares))
+        s = best_noise(n, count, lambda s: s * width_of(constants(n, count, s, beta), shares, rough=True))
     c = constants(n, count, s, beta)
-    return Plan(constants=c, shares=shares, width=_last_width(c, shares, _BLOCKS))
+    return Plan(constants=c, shares=shares, width=width_of(c, shares))
 
 
 def best_noise(n: int, count: int, half_width: Callable[[float], float]) -> float:
@@ -192,12 +199,9 @@ def round_noise(s: float) -> float:
     return float(f"{math.ceil(s / unit) * unit:.4g}")
 
 
-def _last_half_width(c: Constants, shares: Shares) -> float:
-    return c.s * _last_width(c, shares, _ROUGH_BLOCKS)
-
-
-def _last_width(c: Constants, shares: Shares, blocks: int) -> float:
+def width_of(c: Constants, shares: Shares, *, rough: bool = False) -> float:
     """h of the last answer: its own share, or the h at which all F_j together use up what there is."""
+    blocks = _ROUGH_BLOCKS if rough else _BLOCKS
     if shares == "equal":
         return float(solve_width(math.log(c.main / c.count), c.reach, c.bulk_before(c.count), c.swap))
     if shares != "constant width":
