@@ -140,3 +140,33 @@ def log_failure(w: World, h: float, j: int, b: mp.mpf | None = None) -> mp.mpf:
             return (above + sig * psi(-(width - alpha) / sig)) / alpha
 
         return w.kap + mp.log(golden(outer, AMIN, min(width, mp.mpf(12)), 34))
+
+
+def curve_at(bends: list[float], weights: list[float], tau: mp.mpf, rho: mp.mpf) -> mp.mpf:
+    """Q(rho) = ln sum_m w_m exp(l_m rho^2/2 - l_m tau/(2 (1 - l_m)))."""
+    terms = [
+        mp.mpf(w) * mp.exp(mp.mpf(bend) * rho**2 / 2 - bend * tau / (2 * (1 - mp.mpf(bend))))
+        for bend, w in zip(bends, weights, strict=True)
+    ]
+    return mp.log(mp.fsum(terms))
+
+
+def admits(
+    h: float, b: float, tau: float, kap: float, bends: list[float], weights: list[float], upper: float, lower: float
+) -> bool:
+    """Whether some alpha satisfies both conditions of 17.6, sup over rho by golden section (ln G - Q is concave)."""
+    with mp.workdps(20):
+        reach, width, bulk = mp.mpf(b), mp.mpf(h), mp.mpf(tau)
+        sig = mp.sqrt(1 + 4 * reach**2)
+        top = mp.sqrt(bulk) + 12
+        for i in range(14):
+            alpha = AMIN * (mp.mpf(min(h, 2.0)) / AMIN) ** (mp.mpf(i) / 13)
+            if kap + mp.log(sig * psi(-(width - alpha) / sig) / alpha) > lower:
+                continue
+
+            def above(rho: mp.mpf, alpha: mp.mpf = alpha) -> mp.mpf:
+                return curve_at(bends, weights, bulk, rho) - mp.log(sig * psi((2 * reach * rho - width + alpha) / sig))
+
+            if kap - mp.log(alpha) - golden(above, mp.mpf(0), top, 26) <= upper:
+                return True
+        return False

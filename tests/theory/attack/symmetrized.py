@@ -1,8 +1,10 @@
-"""Analysts that try to make the intervals of Theorem S miss. By hand: PYTHONPATH=tests python -m theory.attack.symmetrized
+"""Analysts that try to make the intervals of Theorem S miss.
 
-An attack plays `runs` games at once and returns, for each game, the largest |clip(y_j) - P_j|/(s h_j) over its answers: a
-miss where it exceeds 1. Every analyst spends its answers on learning the rows along orthogonal directions, which is what
-Lemma M says is best, and then pushes along the posterior mean; all truths are known exactly by symmetry.
+By hand, with more games: PYTHONPATH=src:tests python -m theory.attack.symmetrized 4000
+
+An attack plays `runs` games at once and returns, for each game, the largest |clip(y_j) - P_j|/(s h_j) over its answers:
+a miss where it exceeds 1. Every analyst spends its answers on learning the rows along orthogonal directions, which is
+what Lemma M says is best, and then pushes along the posterior mean; all truths are known exactly by symmetry.
 """
 
 from __future__ import annotations
@@ -85,8 +87,7 @@ def rare_union(found: AdaptivePlan, n: int, runs: int, rng: np.random.Generator,
     top = np.argsort(y, axis=1)[:, -pick:]
     final = np.take_along_axis(counts, top, axis=1).sum(axis=1) / n + s * rng.normal(size=runs)
     truth = np.append(np.full(k - 1, p), pick * p)
-    probes = sorted({1, (k - 1) // 2, k - 1})
-    # h_j(P) of a few j bounds those before them from neither side, so only these and the last answer are judged.
+    probes = sorted({1, (k - 1) // 2, k - 1})  # h_j(P) takes a moment, so only these and the last answer are judged
     kept = [j - 1 for j in probes]
     half_widths = np.array([s * float(found.width(p, j)[0]) for j in probes] + [s * float(found.width(pick * p, k)[0])])
     return far(np.column_stack([y[:, kept], final]), truth[[*kept, k - 1]], half_widths)
@@ -153,19 +154,19 @@ def games(beta: float, runs: int, rng: np.random.Generator) -> dict[str, Floats]
             found[f"push {n} {k} {shares}"] = push_public(widths, n, s, runs, rng)
             found[f"push often {n} {k} {shares}"] = push_public(widths, n, s, runs, rng, pushes=k // 3)
             found[f"repeat {n} {k} {shares}"] = repeat(widths, n, s, runs, rng)
-            if n <= 512:
+            if n <= 512 and runs <= 1000:
                 found[f"majority {n} {k} {shares}"] = majority(widths, n, s, runs, rng)
                 found[f"soft majority {n} {k} {shares}"] = majority(widths, n, s, runs, rng, soft=True)
     for n, expected in ((1024, 50),):
         widths = open_half_widths(n, 0.03, beta, expected, np.arange(1, 101))
         found[f"push endless {n}"] = push_public(widths, n, 0.03, runs, rng)
-    for n, k in ((1000, 41), (3000, 101)):
+    for n, k in ((1024, 41), (2048, 101)):
         adaptive = adaptive_plan(n, k, beta)
         c = adaptive.constants
         for last in (0.02, 0.1, 0.5):
             found[f"rare union {n} {k} {last}"] = rare_union(adaptive, n, runs, rng, last)
         half = np.array([c.s * float(adaptive.width(0.5, j)[0]) for j in (1, k)])
-        found[f"push adaptive {n} {k}"] = push_public(np.r_[np.full(k - 1, half.max()), half[1]], 1024, c.s, runs, rng)
+        found[f"push adaptive {n} {k}"] = push_public(np.r_[np.full(k - 1, half.max()), half[1]], n, c.s, runs, rng)
     for n, share in ((4096, 0.125), (2048, 0.25)):
         pairs = comparison_plan(n, 120, beta, share, least=share / 2)
         found[f"comparisons, same rows {n}"] = push_comparisons(pairs, share, runs, rng, best=False)

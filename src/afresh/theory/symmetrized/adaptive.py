@@ -55,6 +55,13 @@ class Curve:
 
 def widths(curve: Curve, reach: ArrayLike, bulk: float, swap: float, log_share: float) -> Floats:
     """h for each b = reach: the smallest found over tangents of Q_j, each of which is valid by itself."""
+    return widths_and_alphas(curve, reach, bulk, swap, log_share)[0]
+
+
+def widths_and_alphas(
+    curve: Curve, reach: ArrayLike, bulk: float, swap: float, log_share: float
+) -> tuple[Floats, Floats]:
+    """The same with the alphas at which both conditions hold."""
     b = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
     rho = np.linspace(0.0, 1.0, _TANGENTS + 1)[1:] ** 1.5 * (math.sqrt(bulk) + 8.0)
     value, lam = curve.at(rho, bulk)
@@ -71,7 +78,7 @@ def widths(curve: Curve, reach: ArrayLike, bulk: float, swap: float, log_share: 
     second = alpha - sig * inverse_log_excess(lower - swap + np.log(alpha) - np.log(sig))
     # Should no tangent give alpha <= h, this h does: it only grows.
     h: Floats = np.maximum.reduce([chosen, second, alpha]) * (1 + _SAFE)
-    return h
+    return h, alpha
 
 
 def pairs_between(c: Constants, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -94,18 +101,20 @@ def pairs_between(c: Constants, low: ArrayLike, high: ArrayLike) -> Floats:
 def first_argument_upper_each(e: ArrayLike, bound: float) -> Floats:
     """up(e, c) of each: the largest d >= e with kl(d || e) <= c, never below; Newton's steps descend to it."""
     e = np.clip(np.asarray(e, dtype=np.float64), 0.0, 1.0)
-    inner = np.clip(e, 1e-300, 1 - 1e-16)
+    inner = np.maximum(e, 1e-307)
+    full = -np.log(inner) <= bound * (1 + 1e-9) + 1e-14  # kl(1 || e) is within the bound
+    inner = np.where(full, 0.5, inner)
     start = np.minimum(inner + math.sqrt(bound / 2), inner + bound + np.sqrt(bound * bound + 2 * inner * bound))
     d = np.minimum(start, 1 - 1e-15)
     for _ in range(40):
         value = kl_each(d, inner) - bound
         step = np.maximum(value / (np.log(d / inner) - np.log1p(-d) + np.log1p(-inner)), 0.0)
-        d = d - step
+        d = np.maximum(d - step, inner)
         if np.all(step <= 1e-14 * d):
             break
     # Where kl is too small the start was left of the root, which is then beyond 1 - 1e-15.
-    d = np.where(kl_each(d, inner) < bound * (1 - 1e-9), 1.0, d * (1 + 1e-12))
-    return np.where(e >= 1, 1.0, np.where(e <= 0, 0.0, np.clip(d, e, 1.0)))
+    d = np.where(full | (kl_each(d, inner) < bound * (1 - 1e-9)), 1.0, np.minimum(d * (1 + 1e-12), 1.0))
+    return np.where(e <= 0, 0.0, d)
 
 
 @dataclass(frozen=True)

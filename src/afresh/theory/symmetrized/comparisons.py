@@ -57,7 +57,7 @@ class ComparisonPlan:
         return charge
 
     def admits(self, account: ArrayLike, ranges: ArrayLike) -> bool:
-        """Whether the next answer keeps every row within q, its own row counted four times (C6). Check before asking."""
+        """Whether the next answer keeps every row within q, its own part counted four times; checked before it."""
         return bool(np.all(np.asarray(account) + 4 * self.charge(ranges) <= self.constants.row))
 
 
