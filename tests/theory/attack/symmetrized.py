@@ -22,6 +22,7 @@ from afresh.theory.symmetrized.comparisons import ComparisonPlan, comparison_pla
 from afresh.theory.symmetrized.constants import constants
 from afresh.theory.symmetrized.endless import open_half_widths
 from afresh.theory.symmetrized.fixed import Plan, log_failure, plan, solve_width
+from afresh.theory.symmetrized.unequal import Spent, UnequalPlan, unequal_plan
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +94,31 @@ def rare_union(found: AdaptivePlan, n: int, runs: int, rng: np.random.Generator,
     return far(np.column_stack([y[:, kept], final]), truth[[*kept, k - 1]], half_widths)
 
 
+def push_unequal(found: UnequalPlan, runs: int, rng: np.random.Generator) -> Floats:
+    """As push_public, with noises that jump between s/2 and 2 s and a last answer of the finest that is admitted."""
+    c = found.constants
+    n = c.n
+    spent = Spent()
+    noises: list[float] = []
+    halves: list[float] = []
+    while len(noises) < min(c.count - 1, n - 1):
+        s = c.s * (0.5, 1.0, 2.0)[len(noises) % 3]
+        if not found.admits(spent, s) or spent.units > c.count - 5:
+            break
+        halves.append(found.half_width(c.pairs, spent, s))
+        noises.append(s)
+        spent = found.after(spent, s, c.pairs)
+    halves.append(found.half_width(c.pairs, spent, c.s / 2))
+    noise = np.array(noises)
+    A = hadamard(n)[1 : len(noises) + 1].astype(np.float64)
+    sigma = _signs(rng.normal(size=(runs, n)))
+    y = 0.5 + sigma @ A.T / (2 * n) + noise * rng.normal(size=(runs, len(noises)))
+    t = 1 / (4 * n * noise**2)
+    mean = ((y - 0.5) / (2 * n * noise**2) / (1 + t)) @ A
+    final = 0.5 + (_signs(mean) * sigma).mean(axis=1) / 2 + c.s / 2 * rng.normal(size=runs)
+    return far(np.column_stack([y, final]), 0.5, np.array(halves))
+
+
 def push_comparisons(found: ComparisonPlan, share: float, runs: int, rng: np.random.Generator, best: bool) -> Floats:
     """Models that disagree on a share of public rows: learn the labels there, then disagree where it pays.
 
@@ -118,7 +144,8 @@ def push_comparisons(found: ComparisonPlan, share: float, runs: int, rng: np.ran
     one[:block] = 1.0
     account[:block] = (each if best else k - 1) * found.charge(one)[:block]
     assert found.admits(account, one)
-    return np.maximum(np.abs(y).reshape(runs, -1).max(axis=1), np.abs(final)) / half
+    ratio: Floats = np.maximum(np.abs(y).reshape(runs, -1).max(axis=1), np.abs(final)) / half
+    return ratio
 
 
 def functional(n: int, k: int, s: float, target: float, runs: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -149,7 +176,7 @@ def games(beta: float, runs: int, rng: np.random.Generator) -> dict[str, Floats]
     found: dict[str, Floats] = {}
     for n, k in ((512, 60), (1024, 200), (2048, 400)):
         for shares in ("constant width", "equal"):
-            p: Plan = plan(n, k, beta, shares=shares)  # type: ignore[arg-type] # one of the two
+            p: Plan = plan(n, k, beta, shares=shares)
             s, widths = p.constants.s, p.constants.s * p.widths(np.arange(1, k + 1))
             found[f"push {n} {k} {shares}"] = push_public(widths, n, s, runs, rng)
             found[f"push often {n} {k} {shares}"] = push_public(widths, n, s, runs, rng, pushes=k // 3)
@@ -167,6 +194,9 @@ def games(beta: float, runs: int, rng: np.random.Generator) -> dict[str, Floats]
             found[f"rare union {n} {k} {last}"] = rare_union(adaptive, n, runs, rng, last)
         half = np.array([c.s * float(adaptive.width(0.5, j)[0]) for j in (1, k)])
         found[f"push adaptive {n} {k}"] = push_public(np.r_[np.full(k - 1, half.max()), half[1]], n, c.s, runs, rng)
+    for n, k in ((1024, 100), (2048, 200)):
+        unequal = unequal_plan(n, k, beta, plan(n, k, beta).constants.s)
+        found[f"push unequal {n} {k}"] = push_unequal(unequal, runs, rng)
     for n, share in ((4096, 0.125), (2048, 0.25)):
         pairs = comparison_plan(n, 120, beta, share, least=share / 2)
         found[f"comparisons, same rows {n}"] = push_comparisons(pairs, share, runs, rng, best=False)

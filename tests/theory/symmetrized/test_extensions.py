@@ -22,6 +22,7 @@ from afresh.theory.symmetrized.constants import constants, first_argument_upper
 from afresh.theory.symmetrized.endless import open_half_width, open_half_widths, open_noise, open_share
 from afresh.theory.symmetrized.fixed import plan
 from afresh.theory.symmetrized.gaussian import log_excess
+from afresh.theory.symmetrized.unequal import Spent, UnequalPlan, unequal_plan
 from afresh.theory.symmetrized.vectors import ball_pairs, histogram_pairs, price, row_price
 from oracle import symmetrized as oracle
 
@@ -271,3 +272,104 @@ def test_a_plan_serves_vectors_by_counting_their_price() -> None:
     bulk = plain * c.step / (1 + c.step) + 10 * total / (1 + total / 20)
     assert bulk <= c.bulk
     assert plain * c.step + 10 * total <= 1000 * c.step * (1 + 1e-9)
+
+
+# --- unequal noise ------------------------------------------------------------------------------------------------
+
+
+def late(found: UnequalPlan) -> Spent:
+    """The account before the last answer, if all went as planned."""
+    c = found.constants
+    return Spent(c.count - 1, c.count - 1.0, c.count - 1.0, (c.count - 1) * c.step / (1 + c.step))
+
+
+def test_calibrated_noise_for_rare_events() -> None:
+    """A right hint, one unit an answer: what 2.6 computed without proof, now by the curve."""
+    found = unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,))
+    c, spent = found.constants, late(unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,)))
+    for about, printed in ((0.5, 0.0391), (0.1, 0.0262), (0.01, 0.0119)):
+        s = found.noise_for(about, spent)
+        interval = found.interval(about, spent, s)
+        assert (interval[1] - interval[0]) / 2 <= printed * 1.005
+        charged = (c.s / s) ** 2 * found.pairs_of(interval) / c.pairs
+        assert charged == pytest.approx(1, abs=0.01)
+
+
+def test_a_wrong_hint_costs_budget_only() -> None:
+    """Noise for 1% and a mean of one half: as wide as it must be for the truth, and dear."""
+    found = unequal_plan(10**5, 1000, 0.05, 0.0047)
+    spent = late(found)
+    s = found.noise_for(0.01, spent)
+    low, high = found.interval(0.5, spent, s)
+    after = found.after(spent, s, found.pairs_of((low, high)))
+    assert after.units - spent.units > 6
+    assert (high - low) / 2 > 3 * s  # b is larger, so h is
+    assert found.pairs_of((0.4, 0.6)) >= float(pairs_between(found.constants, 0.5, 0.5))
+    # With D(P) at its largest the answer is that of a plan whose noise is s for this one alone.
+    assert found.half_width(found.constants.pairs, spent, s) >= (high - low) / 2 * 0.99
+
+
+def test_caps_are_kept_on_any_path() -> None:
+    """q, kap's mass and tau stay below their caps whatever noises an analyst chooses."""
+    found = unequal_plan(2000, 60, 0.1, 0.03)
+    c = found.constants
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        spent = Spent()
+        while True:
+            s = float(c.s * np.exp(rng.uniform(-1.5, 1.5)))
+            if not found.admits(spent, s):
+                break
+            own = (c.s / s) ** 2
+            assert (spent.rows + 4 * own) / (4 * c.n**2 * c.s**2) <= c.row
+            assert spent.units + 4 * own <= c.count + 3 * (c.s / found.finest) ** 2
+            spent = found.after(spent, s, c.pairs)
+            assert spent.bulk <= c.bulk
+        assert spent.answers <= 60
+    assert not found.admits(Spent(), found.finest * 0.99)
+    coarse = found.after(Spent(), c.s, c.pairs, counted=False)
+    assert coarse.answers == 0
+    assert coarse.units == pytest.approx(1)
+
+
+def test_rhobar_of_the_design_is_one_bend() -> None:
+    """One bend l = lam/(lam + sqrt(tau*)): Q's tangent of slope lam is lam rho - lam rhobar - lam^2/2 (2.5)."""
+    lam, planned = 1.5, 54.0
+    curve = Curve((lam / (lam + math.sqrt(planned)),), (1.0,), 0.01)
+    for bulk in (20.0, 54.0, 80.0):
+        rho0 = np.array([lam / curve.bends[0]])
+        value, slope = curve.at(rho0, bulk)
+        rhobar = (math.sqrt(planned) + bulk / math.sqrt(planned)) / 2
+        assert slope[0] == pytest.approx(lam)
+        assert value[0] - lam * rho0[0] == pytest.approx(-lam * rhobar - lam * lam / 2)
+
+
+def test_numbers_follow_their_standard_deviation() -> None:
+    """sd .05 on [0, 1], E(psi - c)^2 = .0025 asked first: about .012 where the range gives .038."""
+    found = unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,))
+    c, spent = found.constants, late(found)
+    first = found.noise_for(0.0025, spent)
+    low, high = found.interval(0.0025, spent, first)
+    pairs = found.pairs_of_number(high)
+    s = c.s * math.sqrt(pairs / c.pairs)
+    half = found.half_width(pairs, spent, max(s, found.finest))
+    assert low == 0.0
+    assert half < 0.0122
+    assert found.half_width(c.pairs, spent, c.s) > 3 * half
+    assert found.pairs_of_number(1.0) == pytest.approx(c.pairs)
+    with pytest.raises(InvalidArgument, match="square"):
+        found.pairs_of_number(1.5)
+
+
+def test_step_e1_of_numbers_on_random_samples() -> None:
+    """e = S[phi] + P[phi] - 2 (c - P)^2 + 2 (S - P)(c - P) <= S[phi] + P[phi] + (S - P)^2/2, exactly."""
+    rng = np.random.default_rng(12)
+    for _ in range(300):
+        weights, psi, centre = rng.dirichlet(np.ones(6)), rng.random(6), rng.random()
+        sample = rng.choice(6, size=9, p=weights)
+        S, P = float(psi[sample].mean()), float(weights @ psi)
+        phi = (psi - centre) ** 2
+        e = float(np.mean([weights @ (psi[i] - psi) ** 2 for i in sample]))
+        both = float(phi[sample].mean() + weights @ phi)
+        assert e == pytest.approx(both - 2 * (centre - P) ** 2 + 2 * (S - P) * (centre - P))
+        assert e <= both + (S - P) ** 2 / 2 + 1e-12

@@ -146,7 +146,7 @@ def test_reference_widths(n: int, k: int, printed: float) -> None:
 @pytest.mark.parametrize(("n", "k", "beta"), EXTREMES)
 @pytest.mark.parametrize("shares", ["constant width", "equal"])
 def test_plans_at_the_edges_of_the_domain(n: int, k: int, beta: float, shares: str) -> None:
-    found = plan(n, k, beta, shares=shares)  # type: ignore[arg-type] # parametrized strings
+    found = plan(n, k, beta, shares=shares)
     assert 0 < found.half_width <= 1
     assert np.all(np.diff(found.widths([1, max(k // 2, 1), k])) >= -1e-9)
     assert found.interval(0.0, k)[0] == 0.0

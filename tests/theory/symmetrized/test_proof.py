@@ -19,7 +19,7 @@ def coins(n: int) -> Floats:
     return np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
 
 
-def excess(mean: Floats, a: float, spread: Floats | float = 1.0) -> Floats:
+def excess(mean: Floats, a: Floats | float, spread: Floats | float = 1.0) -> Floats:
     """E(|x| - a)_+ for x ~ N(mean, spread^2), a >= 0."""
     up: Floats = spread * np.exp(log_excess((mean - a) / spread))
     down: Floats = spread * np.exp(log_excess((-mean - a) / spread))
@@ -86,7 +86,8 @@ class Game:
 
     def direction(self, wish: Floats) -> Floats:
         """B0_i = (psi(Z+) - psi(Z-))/(2 n s), anything in [-size, size]: the wish, scaled to the largest."""
-        return self.size * wish / np.max(np.abs(wish))
+        scaled: Floats = self.size * wish / np.max(np.abs(wish))
+        return scaled
 
     def choose(self, past: list[Floats], z: list[float]) -> Floats:
         """The analyst knows the pairs and everything released; posterior push: along the mean of the coins."""

@@ -131,28 +131,35 @@ class AdaptivePlan:
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats]:
+        """Cells of [0, 1] and D(P) on each."""
         edges = np.sin(np.linspace(0, math.pi / 2, _CELLS + 1)) ** 2
         edges[-1] = 1.0
-        return edges, np.sqrt(self._reach2(edges[:-1], edges[1:]))
-
-    def _reach2(self, low: Floats, high: Floats) -> Floats:
-        return self.constants.scaled(1.0) * pairs_between(self.constants, low, high)
+        return edges, pairs_between(self.constants, edges[:-1], edges[1:])
 
     def curve(self, j: int) -> Curve:
         """The curve of answer j: the bends that suit the largest and the smallest typical variance."""
         return _curve(self, j)
 
+    def widths_at(self, pairs: Floats, j: int, s: float | None = None, bulk: float | None = None) -> Floats:
+        """h_j of answers with the bounds d_j <= pairs, noise s and tau_j = bulk (those of the plan unless given)."""
+        c = self.constants
+        reach = np.sqrt(c.scaled(1.0, s) * pairs)
+        bulk = c.bulk_before(j) if bulk is None else bulk
+        return widths(self.curve(j), reach, bulk, c.swap, float(self.base.log_share(j)))
+
     def width(self, truth: ArrayLike, j: int) -> Floats:
         """h_j(P)."""
-        c, point = self.constants, np.atleast_1d(np.asarray(truth, dtype=np.float64))
-        reach = np.sqrt(self._reach2(point, point))
-        return widths(self.curve(j), reach, c.bulk_before(j), c.swap, float(self.base.log_share(j)))
+        point = np.atleast_1d(np.asarray(truth, dtype=np.float64))
+        return self.widths_at(pairs_between(self.constants, point, point), j)
 
-    def interval(self, value: float, j: int, half_step: float = 0.0) -> tuple[float, float]:
+    def interval(
+        self, value: float, j: int, half_step: float = 0.0, *, s: float | None = None, bulk: float | None = None
+    ) -> tuple[float, float]:
         """The hull of {P: |clip(y) - P| <= s h_j(P) + half a step}: the outermost cell that holds such a P."""
         centre = min(max(value, 0.0), 1.0)
-        high = self._end(centre, j, half_step)
-        return 1 - self._end(1 - centre, j, half_step), high  # D(P) = D(1 - P), and so for h
+        high = self._end(centre, j, half_step, s, bulk)
+        low = 1 - self._end(1 - centre, j, half_step, s, bulk)  # D(P) = D(1 - P), and so for h
+        return min(max(low - 1e-15, 0.0), centre), max(high, centre)
 
     def half_width(self, truth: float, j: int | None = None) -> float:
         """Half the length of the interval if the answer has no noise; of the last answer unless said otherwise."""
@@ -163,30 +170,31 @@ class AdaptivePlan:
         """About half_width of the last answer at the typical means, for choosing the noise: not outward."""
         nodes = np.sin(np.linspace(0, math.pi / 2, 33)) ** 2
         away = self.constants.s * self.width(nodes, self.constants.count)
-        high = [nodes[np.flatnonzero(nodes - away <= p)[-1]] for p in self.typical]
+        points = np.array(self.typical)
+        high = np.array([nodes[np.flatnonzero(nodes - away <= p)[-1]] for p in points])
         for _ in range(3):  # the end is p + s h(end)
-            high = np.minimum(np.array(self.typical) + np.interp(high, nodes, away), 1.0)
-        low = [max(p - np.interp(p, nodes, away), 0.0) for p in self.typical]
-        return (np.array(high) - np.array(low)) / 2
+            high = np.minimum(points + np.interp(high, nodes, away), 1.0)
+        low = np.maximum(points - np.interp(points, nodes, away), 0.0)
+        half: Floats = (high - low) / 2
+        return half
 
-    def _end(self, centre: float, j: int, half_step: float) -> float:
+    def _end(self, centre: float, j: int, half_step: float, s: float | None, bulk: float | None) -> float:
         """The largest P that an answer `centre` admits."""
-        c, curve = self.constants, self.curve(j)
-        share, bulk = float(self.base.log_share(j)), c.bulk_before(j)
+        noise = self.constants.s if s is None else s
 
-        def ends(edges: Floats, reach: Floats) -> tuple[Floats, Floats]:
-            away = (c.s * widths(curve, reach, bulk, c.swap, share) + half_step) * (1 + _SAFE)
+        def ends(edges: Floats, pairs: Floats) -> tuple[NDArray[np.bool_], Floats]:
+            away = (noise * self.widths_at(pairs, j, s, bulk) + half_step) * (1 + _SAFE)
             return edges[:-1] <= centre + away, np.minimum(edges[1:], centre + away)
 
-        edges, reach = self._cells
+        edges, pairs = self._cells
         first = int(np.searchsorted(edges, centre, side="right")) - 1
-        edges, reach = edges[max(first, 0) :], reach[max(first, 0) :]
-        if len(reach) == 0:
+        edges, pairs = edges[first:], pairs[first:]
+        if len(pairs) == 0:
             return 1.0
-        admitted, end = ends(edges, reach)
+        admitted, end = ends(edges, pairs)
         for i in np.flatnonzero(admitted)[::-1]:
             inner = np.linspace(edges[i], edges[i + 1], _SPLIT + 1)
-            within, tops = ends(inner, np.sqrt(self._reach2(inner[:-1], inner[1:])))
+            within, tops = ends(inner, pairs_between(self.constants, inner[:-1], inner[1:]))
             if within.any():
                 return float(min(np.max(tops[within]), end[i]))
         return 1.0  # pragma: no cover - the cell of the value itself is always admitted
@@ -197,7 +205,7 @@ def _curve(plan: AdaptivePlan, j: int) -> Curve:
     c = plan.constants
     bulk, share = c.bulk_before(j), float(plan.base.log_share(j))
     points = np.array(plan.typical)
-    reaches = np.sqrt(plan._reach2(points, points))
+    reaches = np.sqrt(c.scaled(1.0) * pairs_between(c, points, points))
     slopes = [log_slope_of_best(float(solve_width(share, b, bulk, c.swap)), b, bulk) for b in reaches]
     root = math.sqrt(bulk)
     # Where nothing was revealed rho is 0, and any bend will do.

@@ -227,5 +227,5 @@ def _bulk(c: Constants, order: Floats) -> Floats:
 def _orders(j: ArrayLike, count: int) -> Floats:
     order = np.asarray(j, dtype=np.float64)
     if np.any((order < 1) | (order > count) | (order != np.floor(order))):
-        raise InvalidArgument(f"answer {j} is not one of the {count} of the plan.")
+        raise InvalidArgument(f"answer {j!r} is not one of the {count} of the plan.")
     return order

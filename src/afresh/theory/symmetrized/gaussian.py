@@ -53,7 +53,7 @@ def slope_and_hazard(u: Floats) -> tuple[Floats, Floats]:
 def inverse_slope(value: ArrayLike) -> Floats:
     """The u with slope(u) = value > 0."""
     target: Floats = np.asarray(value, dtype=np.float64)
-    u = np.interp(np.log(target), _LOG_SLOPES, _POINTS)
+    u: Floats = np.interp(np.log(target), _LOG_SLOPES, _POINTS)
     for _ in range(2):  # the table is good to 1e-3, or to 1e-2 relative in the tails
         r, a = slope_and_hazard(u)
         # In logarithms slope is nearly linear in both tails: (ln slope)' = phi/Phi - slope < 0.
