@@ -154,7 +154,7 @@ def curve_at(bends: list[float], weights: list[float], tau: mp.mpf, rho: mp.mpf)
 def admits(
     h: float, b: float, tau: float, kap: float, bends: list[float], weights: list[float], upper: float, lower: float
 ) -> bool:
-    """Whether some alpha satisfies both conditions of 17.6, sup over rho by golden section (ln G - Q is concave)."""
+    """Whether some alpha satisfies both conditions of 17.7, sup over rho by golden section (ln G - Q is concave)."""
     with mp.workdps(20):
         reach, width, bulk = mp.mpf(b), mp.mpf(h), mp.mpf(tau)
         sig = mp.sqrt(1 + 4 * reach**2)

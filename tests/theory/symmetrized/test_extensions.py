@@ -1,4 +1,4 @@
-"""Sections 17.6 to 17.8 and 18: widths that follow the mean, endless budgets, comparisons, vectors."""
+"""Sections 17.7 to 17.10 and 18: widths that follow the mean, endless budgets, comparisons, unequal noise, vectors."""
 
 import math
 
@@ -201,7 +201,7 @@ def test_comparisons_keep_their_promises() -> None:
 
 
 def test_step_e1_of_comparisons_on_random_rows() -> None:
-    """e <= rbar/2 - u^2/2 + T(S) for rows with laws and ranges of their own (17.8), exactly."""
+    """e <= rbar/2 - u^2/2 + T(S) for rows with laws and ranges of their own (17.9), exactly."""
     rng = np.random.default_rng(5)
     for _ in range(300):
         n, m = 12, 3
@@ -333,7 +333,7 @@ def test_caps_are_kept_on_any_path() -> None:
 
 
 def test_rhobar_of_the_design_is_one_bend() -> None:
-    """One bend l = lam/(lam + sqrt(tau*)): Q's tangent of slope lam is lam rho - lam rhobar - lam^2/2 (2.5)."""
+    """One bend l = lam/(lam + sqrt(tau*)): Q's tangent of slope lam is lam rho - lam rhobar - lam^2/2."""
     lam, planned = 1.5, 54.0
     curve = Curve((lam / (lam + math.sqrt(planned)),), (1.0,), 0.01)
     for bulk in (20.0, 54.0, 80.0):

@@ -194,7 +194,7 @@ def optimal_miss(n: int, points: int, rounds: int, s: float, h: list[float], cel
 def test_the_best_analyst_of_a_small_game_stays_below_the_failure(
     n: int, points: int, rounds: int, cells: int, failure: float
 ) -> None:
-    """With the sure bound D = 1 nothing else can fail, and no clipping is needed: an exact test of 1.1 to 1.5."""
+    """With the sure bound D = 1 nothing else can fail, and no clipping is needed: an exact test of 17.2 to 17.5."""
     s = math.sqrt((rounds + 3) / (4 * n * n * 0.5))  # q = 1/2
     gam, q = 2.0, 0.5
     step = gam / (4 * n * s * s)
@@ -205,7 +205,7 @@ def test_the_best_analyst_of_a_small_game_stays_below_the_failure(
     assert miss <= failure
 
 
-# --- 1.6 --------------------------------------------------------------------------------------------------------
+# --- 17.6 --------------------------------------------------------------------------------------------------------
 
 
 def test_the_iteration_for_the_pairs_is_monotone_and_concave() -> None:
@@ -222,7 +222,7 @@ def test_the_iteration_for_the_pairs_is_monotone_and_concave() -> None:
         assert np.all(np.diff(values, 2) <= 1e-9)
 
 
-def test_pairs_have_the_mean_that_1_6_says() -> None:
+def test_pairs_have_the_mean_that_17_6_says() -> None:
     """e_j = S[psi^2] + P[psi^2] - 2 S P <= S + P - 2 S P <= 1/2 + (S - P)^2/2 for random samples and populations."""
     rng = np.random.default_rng(8)
     for _ in range(300):

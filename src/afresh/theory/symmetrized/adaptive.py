@@ -1,6 +1,6 @@
-"""Half-widths that follow the mean, the noise and the past of each answer (17.6): a curve fixed in advance.
+"""Half-widths that follow the mean, the noise and the past of each answer (17.7): a curve fixed in advance.
 
-The slope of 17.5 may not depend on what was seen (C1 of the proof). So each answer j has a curve that is fixed before
+The slope of 17.5 may not depend on what was seen (17.7). So each answer j has a curve that is fixed before
 any data is seen,
 
     Q_j(rho) = ln sum_m w_m exp(l_m rho^2/2 - l_m tau_j/(2 (1 - l_m))),   0 < l_m < 1, sum w_m = 1,
@@ -82,7 +82,7 @@ def widths_and_alphas(
 
 
 def pairs_between(c: Constants, low: ArrayLike, high: ArrayLike) -> Floats:
-    """D(P) from above for every truth P in [low, high] (1.6): the fixpoint of d -> up(max S + P - 2 S P, L1/n)."""
+    """D(P) from above for every truth P in [low, high] (17.6): the fixpoint of d -> up(max S + P - 2 S P, L1/n)."""
     low, high = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
     least = 1 - first_argument_upper_each(1 - low, c.level3 / c.n)
     most = first_argument_upper_each(high, c.level3 / c.n)

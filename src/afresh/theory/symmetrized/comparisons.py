@@ -1,4 +1,4 @@
-"""Comparisons of models whose features are public (17.8): one answer each, noise set by the public disagreement.
+"""Comparisons of models whose features are public (17.9): one answer each, noise set by the public disagreement.
 
 Row i has a law of its own; the truth is the mean of the rows' expectations of psi_j = (1 + d_j)/2. r_ij is the range of
 psi_j(i, .) over labels, public, 0 where the models agree; rbar_j the mean of r_ij^2. Then d_j <= D(rbar_j) for all j

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl
 
-ALPHA_MIN = 0.2  # the least alpha of 1.2: what a failure of G is divided by
+ALPHA_MIN = 0.2  # the least alpha of 17.2: what a failure of G is divided by
 BAD_SHARE = 0.02  # the part of beta that pays for a failure of G
 MOST_ROW = 0.9  # q <= .9: beyond, gam = 1/(1-q) makes every width useless
 _UP = 1 + 1e-12  # the arithmetic here is good to 1e-14
@@ -117,7 +117,7 @@ def constants(
             level3=level3,
         )
 
-    # Downwards from D = 1: every iterate is valid (1.6), so the number of steps is a matter of taste.
+    # Downwards from D = 1: every iterate is valid (17.6), so the number of steps is a matter of taste.
     found = with_pairs(1.0)
     for _ in range(60):
         pairs = min(_largest_pairs(found) * _UP, 1.0)

@@ -1,4 +1,4 @@
-"""A budget that never ends (17.7): answer j has the share K/((j+K)(j+K-1)), which sums to 1 over all j.
+"""A budget that never ends (17.8): answer j has the share K/((j+K)(j+K-1)), which sums to 1 over all j.
 
 Each answer is a comparison of its own, with constants for j answers and its own failure, so nothing that was released
 is touched by later questions. The constants are those of `count` = j and beta times the share.

@@ -1,4 +1,4 @@
-"""Answers of unequal noise on one account (17.9): precision chosen per answer, noise calibrated to small variances.
+"""Answers of unequal noise on one account (17.10): precision chosen per answer, noise calibrated to small variances.
 
 Noise s_j and the bound D_l of d_l may be functions of the transcript. Fixed in advance are caps: on the units spent,
 sum (s/s_l)^2 D_l/D, on the rows' accounts, and on the finest noise; and the curve and the share of each answer. An
@@ -131,12 +131,16 @@ def unequal_plan(
 ) -> UnequalPlan:
     """A plan for `count` units at reference noise s; noise down to `finest` (default s/8).
 
-    `rows` caps the row units sum (s/s_l)^2, by default at ten times the count, as far as q <= .9 allows.
+    `rows` caps the row units sum (s/s_l)^2. A nat of kap widens answers by some 4%, and kap grows with this cap: by
+    default it is 2 to 10 times the count, such that kap is about .8.
     """
     finest = s / 8 if finest is None else finest
     largest = (s / finest) ** 2
-    rows = min(10.0 * count + 3 * largest, 0.99 * MOST_ROW * 4 * n * n * s * s) if rows is None else rows
-    row = rows / (4 * n * n * s * s)
-    c = constants(n, count, s, beta, least=finest, row=row, largest=largest, mixed=True)
+    unit = 1 / (4 * n * n * s * s)
+    if rows is None:
+        swap = unit * count * count / (16 * n * s * s)  # kap for one row unit an answer, D = 1/2
+        rows = min(max(0.8 / swap, 2.0), 10.0) * count + 4 * largest
+        rows = min(rows, 0.99 * MOST_ROW / unit)
+    c = constants(n, count, s, beta, least=finest, row=rows * unit, largest=largest, mixed=True)
     base = Plan(c, "constant width", width_of(c, "constant width"))
     return UnequalPlan(AdaptivePlan(base, typical), finest, rows)
