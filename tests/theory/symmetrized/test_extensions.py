@@ -58,8 +58,8 @@ def test_the_two_inverses_agree(e: float, bound: float) -> None:
     assert each == pytest.approx(one, rel=1e-8)
 
 
-def test_figures_of_fix_a() -> None:
-    """.0388/.0306/.0181 by slopes; the curve does better, and nearly reaches what was claimed before C1."""
+def test_the_curve_is_narrower_than_straight_lines() -> None:
+    """.0388/.0306/.0181 by straight lines; the curve nearly reaches what a free slope would give, unproved."""
     found = adaptive_plan(10**5, 1000, 0.05, s=0.0047)
     for truth, slopes, unproved in ((0.5, 0.0388, 0.0378), (0.1, 0.0306, 0.0297), (0.01, 0.0181, 0.0176)):
         assert unproved <= found.half_width(truth) <= slopes
@@ -183,7 +183,7 @@ def test_comparisons_keep_their_promises() -> None:
     c = found.constants
     for share in shares[2:]:
         t = c.growth * found.pairs(share) / (4 * c.n * found.noise(share) ** 2)
-        assert t <= c.step * (1 + 1e-11)  # b, tau and lam stay on plan: C1 does not arise
+        assert t <= c.step * (1 + 1e-11)  # b, tau and lam stay on plan, so no slope depends on what was seen
     ranges = np.zeros(10**4)
     ranges[:500] = 1.0
     account = np.zeros(10**4)
@@ -229,7 +229,7 @@ def test_prices_of_vectors() -> None:
         assert 4 * (1 - 1 / bins) * 0.97 <= found <= 4 * (1 - 1 / bins) * 1.05
         assert found <= price(c, 2.0, bins) + 1e-9
     assert price(c, 2.0, 10**6) == pytest.approx(2 / c.pairs * (1 + c.step), rel=1e-6)
-    assert c.scaled(2.0) / c.step == pytest.approx(3.909, abs=1e-3)  # what the design counted
+    assert c.scaled(2.0) / c.step == pytest.approx(3.909, abs=1e-3)  # not counting the 1 + t
     assert price(c, ball_pairs(c, 0.5), 20) == pytest.approx(1 + c.step, rel=0.01)
     assert price(c, ball_pairs(c, 0.5), 1) == pytest.approx(1)
     assert price(c, 2.0, 100, s=0.5 * c.s) == pytest.approx(4 * price(c, 2.0, 100), rel=0.01)
@@ -284,7 +284,7 @@ def late(found: UnequalPlan) -> Spent:
 
 
 def test_calibrated_noise_for_rare_events() -> None:
-    """A right hint, one unit an answer: what 2.6 computed without proof, now by the curve."""
+    """A right hint, one unit an answer: what was once computed without proof, now by the curve."""
     found = unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,))
     c, spent = found.constants, late(unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,)))
     for about, printed in ((0.5, 0.0391), (0.1, 0.0262), (0.01, 0.0119)):
@@ -332,7 +332,7 @@ def test_caps_are_kept_on_any_path() -> None:
     assert coarse.units == pytest.approx(1)
 
 
-def test_rhobar_of_the_design_is_one_bend() -> None:
+def test_one_bend_has_the_tangent_of_lemma_m() -> None:
     """One bend l = lam/(lam + sqrt(tau*)): Q's tangent of slope lam is lam rho - lam rhobar - lam^2/2."""
     lam, planned = 1.5, 54.0
     curve = Curve((lam / (lam + math.sqrt(planned)),), (1.0,), 0.01)

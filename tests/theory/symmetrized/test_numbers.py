@@ -26,7 +26,7 @@ from afresh.theory.symmetrized.gaussian import (
 )
 from oracle import symmetrized as oracle
 
-# (n, k, beta, s) and D, t, tau, kap, h of 2.2.
+# (n, k, beta, s) and D, t, tau, kap, h of the first draft's test vectors.
 VECTORS = [
     ((10**5, 1000, 0.05, 0.0047), (0.5116554508, 0.05797158282, 54.7950283, 0.03300132077, 8.034271)),
     ((10**4, 100, 0.05, 0.0093), (0.53832894, 0.15606904, 13.499976, 0.0239296, 7.7150119)),

@@ -250,7 +250,7 @@ def test_jensen_on_the_ghost_for_every_sample_and_ghost() -> None:
             assert left <= right + 1e-12
 
 
-def test_c1_the_gap_is_real() -> None:
+def test_a_slope_chosen_after_the_fact_breaks_lemma_m() -> None:
     """Lemma M is for a fixed lam: whoever sees |m| before lam is chosen exceeds it.
 
     100 orthogonal questions: |m|^2 = v chi^2_100 with v = t/(1+t), tau = 100 v. Each fixed lam has a moment of at most
