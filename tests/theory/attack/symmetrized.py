@@ -19,7 +19,6 @@ from scipy.stats import binom
 
 from afresh.theory.symmetrized.adaptive import AdaptivePlan, adaptive_plan
 from afresh.theory.symmetrized.comparisons import ComparisonPlan, comparison_plan
-from afresh.theory.symmetrized.constants import constants
 from afresh.theory.symmetrized.endless import open_half_widths
 from afresh.theory.symmetrized.fixed import Plan, log_failure, plan, solve_width
 from afresh.theory.symmetrized.unequal import Spent, UnequalPlan, unequal_plan
@@ -171,6 +170,22 @@ def functional(n: int, k: int, s: float, target: float, runs: int, rng: np.rando
     return float(least.mean()), float(least.std() / math.sqrt(runs))
 
 
+def two_draws(
+    found: UnequalPlan, spent: Spent, truth: float, ratio: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Noise calibrated by a coarse first draw of noise ratio s: the units charged for both, and the half-width."""
+    c = found.constants
+    coarse = ratio * c.s
+    mean = truth + math.sqrt(truth * (1 - truth) / c.n) * rng.normal()
+    guess = min(max(mean + coarse * rng.normal(), coarse / 2), 1 - coarse / 2)
+    s = found.noise_for(min(guess, 1 - guess), spent, units=1 / (1 + 1 / ratio**2))
+    entered = found.after(spent, coarse, c.pairs, counted=False)
+    interval = found.interval(mean + s * rng.normal(), entered, s)
+    pairs = found.pairs_of(interval)
+    after = found.after(found.after(spent, coarse, pairs, counted=False), s, pairs)
+    return after.units - spent.units, (interval[1] - interval[0]) / 2
+
+
 def games(beta: float, runs: int, rng: np.random.Generator) -> dict[str, Floats]:
     """Every attack on plans of failure beta: name and the worst ratio of each game."""
     found: dict[str, Floats] = {}
@@ -216,8 +231,16 @@ def main(runs: int = 4000) -> None:
         for n, k, s in ((256, 100, 0.08), (1024, 200, 0.04), (1024, 400, 0.05)):
             value, error = functional(n, k, s, target, 5 * runs, rng)
             print(f"F = {target}: {n} {k} found {value:.4f} +- {error:.4f}")
-    c = constants(1024, 200, 0.04, 0.05)
-    print(f"(q {c.row:.3f}, D {c.pairs:.3f}, kap {c.swap:.3f} at the middle cell)")
+    found = unequal_plan(10**5, 1000, 0.05, 0.0047, typical=(0.5,))
+    c = found.constants
+    late = Spent(998, 998.0, 998.0, 998 * c.step / (1 + c.step))
+    for ratio in (2.0, 3.0, 4.5):
+        for truth in (0.5, 0.1, 0.01):
+            units, half = np.array([two_draws(found, late, truth, ratio, rng) for _ in range(20)]).T
+            print(
+                f"two draws, coarse {ratio} s, {truth}: units {units.mean():.2f}, at most {units.max():.2f};"
+                f" half-width {half.mean():.4f} ({half.min():.4f} to {half.max():.4f})"
+            )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from afresh.theory.bernoulli import kl_each
 from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift
-from afresh.theory.symmetrized.fixed import Plan, best_noise, log_slope_of_best, plan, solve_width, width_of
+from afresh.theory.symmetrized.fixed import Plan, best_noise, best_slope, plan, solve_width, width_of
 from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
 
 Floats = NDArray[np.float64]
@@ -206,7 +206,7 @@ def _curve(plan: AdaptivePlan, j: int) -> Curve:
     bulk, share = c.bulk_before(j), float(plan.base.log_share(j))
     points = np.array(plan.typical)
     reaches = np.sqrt(c.scaled(1.0) * pairs_between(c, points, points))
-    slopes = [log_slope_of_best(float(solve_width(share, b, bulk, c.swap)), b, bulk) for b in reaches]
+    slopes = [best_slope(float(solve_width(share, b, bulk, c.swap)), b, bulk) for b in reaches]
     root = math.sqrt(bulk)
     # Where nothing was revealed rho is 0, and any bend will do.
     bends = tuple(min(float(lam / (lam + root)), 0.98) for lam in (max(slopes), _RARE_SLOPE * min(slopes)))

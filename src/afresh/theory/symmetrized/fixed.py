@@ -78,8 +78,8 @@ def _touching(w: Floats, c: float) -> Floats:
     return u
 
 
-def log_slope_of_best(h: float, reach: float, bulk: float) -> float:
-    """lam, the slope of the tangent with which log_failure is least; where rounding of alpha to [.2, h] is ignored."""
+def best_slope(h: float, reach: float, bulk: float) -> float:
+    """lam, the slope of the tangent with which F_j(h) is least, were alpha not confined to [.2, h]."""
     sig = math.sqrt(1 + 4 * reach * reach)
     c = 2 * reach / sig
     return c * float(slope(_tangent(np.array(h / sig - c * math.sqrt(bulk)), c)))
@@ -188,7 +188,8 @@ def best_noise(n: int, count: int, half_width: Callable[[float], float]) -> floa
     if not least <= 1 / ALPHA_MIN:
         raise InvalidArgument(f"count == {count} is too many answers for n == {n} rows: no noise suffices.")
     guess = (count / 50) ** 0.25 / math.sqrt(2.5 * n)
-    low, high = max(least, guess / 6), min(max(6 * guess, 2 * least), 1 / ALPHA_MIN)
+    low = max(least, guess / 6 * min(1.0, count / 20))  # few answers want little noise
+    high = min(max(6 * guess, 2 * least), 1 / ALPHA_MIN)
     best = minimize_between(lambda x: half_width(math.exp(x)), math.log(low), math.log(high), tolerance=3e-3)
     return round_noise(min(max(math.exp(best), low), high))
 

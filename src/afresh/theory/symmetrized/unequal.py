@@ -68,7 +68,8 @@ class UnequalPlan:
         """The account after an answer of noise s whose d is at most `pairs`.
 
         A coarse draw that only chooses the noise of a second draw about the same question is not counted: it has no
-        interval of its own, and that of the second draw bounds the d of both, which is one number.
+        interval of its own, and that of the second draw bounds the d of both, which is one number. Before the second
+        draw it must be entered with the D of the plan, because its own interval is not known yet.
         """
         c = self.constants
         own = (c.s / s) ** 2

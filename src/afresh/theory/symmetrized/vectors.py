@@ -13,7 +13,9 @@ from afresh.theory.symmetrized.constants import Constants, drift, first_argument
 
 
 def histogram_pairs(c: Constants, bins: int) -> float:
-    """D of a one-hot vector: d/2 = up(1 - 1/m + delta/m + delta^2/4, L1/n), at most 1; also for group means.
+    """D of a one-hot vector: d/2 = up(1 - 1/m + delta/m + delta^2/4, L1/n), at most 1.
+
+    Group shares (A 1_g, (1-A) 1_g) of a 0/1 number A are one-hot; of other A in [0, 1] only d <= 2 is proved.
 
     delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam d/(2n)): how far S[g] may be from P[g] in units of the largest p,
     for g = p of the row's bin.
