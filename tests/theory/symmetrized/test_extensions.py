@@ -130,6 +130,16 @@ def test_the_hull_holds_every_truth_that_the_answer_admits(n: int, k: int, beta:
             assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-9)
 
 
+@pytest.mark.parametrize(("n", "k", "beta"), [(10**3, 10**6, 0.5), (10**9, 1, 1e-9), (10**9, 10**6, 1e-9)])
+def test_adaptive_plans_at_the_edges_of_the_domain(n: int, k: int, beta: float) -> None:
+    found = adaptive_plan(n, k, beta)
+    for j in {1, k}:
+        for value in (0.0, 1e-9, 0.3, 1.0):
+            low, high = found.interval(value, j)
+            assert 0 <= low <= value <= high <= 1
+    assert found.half_width(0.01) <= found.half_width(0.5) + 1e-12
+
+
 @given(st.integers(1, 1000), st.floats(0, 1), st.floats(0, 0.05))
 @settings(max_examples=25)
 def test_intervals_grow_with_the_step_of_the_grid(j: int, value: float, half_step: float) -> None:

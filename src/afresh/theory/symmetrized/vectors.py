@@ -1,7 +1,8 @@
 """Vectors answered in one release (section 18): what they cost in plain answers of the same noise.
 
 The coordinates are answers of one batch. Lemma G and Lemma M hold with all of them; a row's account and kap grow with
-d = mean of |psi(Z+) - psi(Z-)|^2 and tau by sum_l t_l/(1 + t_l) <= T/(1 + T/m), T = gam d/(4 n s^2).
+d = mean of |psi(Z+) - psi(Z-)|^2 and tau by sum_l t_l/(1 + t_l) <= T/(1 + T/m), T = gam d/(4 n s^2). The constants must
+have been made with `events` at least the number of vectors and of their coordinates that get an interval.
 """
 
 from __future__ import annotations
