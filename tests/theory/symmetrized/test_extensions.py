@@ -1,6 +1,7 @@
 """Sections 17.7 to 17.10 and 18: widths that follow the mean, endless budgets, comparisons, unequal noise, vectors."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -311,8 +312,11 @@ def test_calibrated_noise_for_rare_events() -> None:
         s = found.noise_for(about, spent)
         interval = found.interval(about, spent, s)
         assert (interval[1] - interval[0]) / 2 <= printed * 1.005
-        charged = (c.s / s) ** 2 * found.pairs_of(interval) / c.pairs
-        assert charged == pytest.approx(1, abs=0.01)
+        own = (c.s / s) ** 2
+        assert own * found.pairs_of(interval) / c.pairs == pytest.approx(1, abs=0.01)
+        # A width is worth nothing if the row accounts end before the last answer.
+        before = replace(spent, units=c.count - own, rows=(c.count - 1) * own)
+        assert found.admits(before, s)
 
 
 def test_a_wrong_hint_costs_budget_only() -> None:
