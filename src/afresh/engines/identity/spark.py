@@ -32,6 +32,11 @@ class SparkHashing:
         found = f"(CASE WHEN {size} < 2.2250738585072014E-308D THEN {tiny} ELSE {normal} END)"
         return f"({found} | CASE WHEN {value} < 0D THEN shiftleft(1L, 63) ELSE 0L END)"
 
+    def parts(self, value: str) -> str:
+        """A cast drops what is behind the point."""
+        whole = f"CAST({value} AS BIGINT)"
+        return f"({whole} + CAST(({value} - CAST({whole} AS DOUBLE)) * 4611686018427387904D AS BIGINT))"
+
     def whole(self, value: str) -> str:
         """A double that is small and whole."""
         return f"CAST({value} AS BIGINT)"
@@ -49,8 +54,8 @@ class SparkHashing:
         return f"({days} + {clock} + CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
 
     def text(self, value: str) -> str:
-        """The first 63 bits of a text's MD5."""
-        return f"(CAST(conv(substr(md5({value}), 1, 16), 16, -10) AS BIGINT) & 9223372036854775807L)"
+        """The first 64 bits of a text's MD5."""
+        return f"CAST(conv(substr(md5({value}), 1, 16), 16, -10) AS BIGINT)"
 
     def matches(self, value: str, pattern: str) -> str:
         """Whether all of a text satisfies a grammar."""
