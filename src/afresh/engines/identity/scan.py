@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
 _BATCH = 2**16  # rows read at a time: a multiple of DuckDB's vectors
-_BLOCK = 2**14  # rows hashed at a time, so that the arrays stay in the processor's cache
+_BLOCK = 2**16  # rows hashed at a time: with fewer, calling NumPy would cost more than what it does
 _MOST_THREADS = 4  # more would wait for Python's lock
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
 _FEW = 100  # different texts of a sample: more are not worth a dictionary

@@ -91,7 +91,7 @@ class Hashing(Protocol):
 
 
 def sum_table(hashing: Hashing, dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
-    """The sums of a table: one statement for the fingerprint, after a glance at some rows; more for very many columns."""
+    """The sums of a table: one statement, after a glance at some rows; more for very many columns."""
     kept = {name: columns[name] for name in sorted(columns) if counts(name) and dialect.kind(columns[name])}
     spelt = _spelt(hashing, dialect, kept, run)
     table = [_Column(place, name, kept[name], spelt.get(name), dialect) for place, name in enumerate(kept)]
