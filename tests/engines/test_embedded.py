@@ -145,7 +145,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "rows-1:7f3b418e01108fe3192247b92fa937cb2c32606599d155ca9a80fbb917f82c6b"
+    assert found == "rows-1:c2b297d48d42c69f8688721aa5ccf50ad464659d763d1b8d03e22b1a301877e4"
 
 
 def test_deal_is_fair_and_disjoint() -> None:
