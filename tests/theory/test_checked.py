@@ -17,7 +17,7 @@ from afresh.theory.checked import (
     claim,
     expected_half_width,
     failed_limits,
-    node_alpha,
+    node_level,
     plan_checked,
     plan_open,
     search_checked,
@@ -102,7 +102,7 @@ def test_one_node_misses_at_most_its_alpha(truth: float) -> None:
     A pass at the whole of alpha a side and a failure at alpha more would be too much; the split is what counts.
     """
     plan = Checking(80, 1, 0.3, 0.5, 0.0, 1.0, 0.0, 0.9, 0.8)
-    alpha, rows = node_alpha(plan, Trail()), plan.check_rows
+    alpha, rows = math.exp(-node_level(plan, Trail())), plan.check_rows
     hits = np.arange(rows + 1)
     chance = [math.comb(rows, h) * truth**h * (1 - truth) ** (rows - h) for h in hits.tolist()]
     tests = [check_limits(plan, h, h, Trail()) for h in hits.tolist()]
@@ -183,6 +183,18 @@ def test_claims_follow_the_deviation() -> None:
     wide = expected_half_width(plan, 0.4)
     narrow = expected_half_width(plan, 0.4, 0.05, values="number")
     assert narrow < 0.15 * wide
+
+
+def test_claims_after_very_many_failures() -> None:
+    """Hundreds of failures cost thousands of nats: claims are wide, and there is no error."""
+    plan, trail = plan_checked(10**6, 1000, 0.05), Trail()
+    for _ in range(500):
+        trail = trail.event(math.log(40))
+    assert node_level(plan, trail) > 1000
+    for values, deviation in (("two-valued", None), ("number", 0.1), ("three-valued", 0.2)):
+        low, high = claim(plan, 0.4, deviation, trail, values=values)  # type: ignore[arg-type]
+        assert low < 0.4 < high
+        assert high - low < 0.2
 
 
 def test_ends_of_the_domain() -> None:

@@ -155,7 +155,7 @@ def test_challengers_that_get_in_are_better_by_enumeration(seed: int, weights: s
             difference = TABLE[challenger] - TABLE[incumbent]
             better, worse = int(counts[difference > 0].sum()), int(counts[difference < 0].sum())
             nats = gapped(trail) if weights == "gapped" else counted(trail, most, even_weight(trail.steps))
-            accepted = float(sign_test(better, worse)) <= math.exp(-level(failure, nats))
+            accepted = float(sign_test(better, worse)) >= level(failure, nats)
             if accepted and truths[challenger] <= truths[incumbent]:
                 return True
             incumbent = challenger if accepted else incumbent
@@ -169,16 +169,16 @@ def test_challengers_that_get_in_are_better_by_enumeration(seed: int, weights: s
 @pytest.mark.parametrize("alpha", [0.4, 0.1])
 def test_winners_limits_by_enumeration(truth: tuple[float, ...], alpha: float) -> None:
     """The best of three on twelve rows: the upper limit needs no union, the lower one does; with and without bins."""
-    rows, weights = 12, ranked_weights(3)
+    rows, weights, nats = 12, ranked_weights(3), -math.log(alpha)
     wrong = wrong_bins = no_union = 0.0
     for hits in itertools.product(range(rows + 1), repeat=3):
         chance = math.prod(math.comb(rows, h) * p**h * (1 - p) ** (rows - h) for h, p in zip(hits, truth, strict=True))
         winner = max(range(3), key=lambda i: (hits[i], -i))
-        low, high = winner_limits(hits[winner], rows, alpha, float(weights[winner]), two_valued=True)
+        low, high = winner_limits(hits[winner], rows, nats, float(weights[winner]), two_valued=True)
         wrong += chance * (not low <= truth[winner] <= high)
         index = min(hits[winner] * 4 // rows, 3)
-        low, high = binned_winner_limits(index, 4, rows, alpha, float(weights[winner]), two_valued=True)
-        assert low <= winner_limits(hits[winner], rows, alpha, float(weights[winner]), two_valued=True)[0] + 1e-12
+        low, high = binned_winner_limits(index, 4, rows, nats, float(weights[winner]), two_valued=True)
+        assert low <= winner_limits(hits[winner], rows, nats, float(weights[winner]), two_valued=True)[0] + 1e-12
         wrong_bins += chance * (not low <= truth[winner] <= high)
         no_union += chance * bool(clopper_pearson_lower(hits[winner], rows, alpha / 2) > truth[winner])
     assert wrong_bins <= wrong + 1e-12
@@ -190,11 +190,11 @@ def test_winners_limits_by_enumeration(truth: tuple[float, ...], alpha: float) -
 def test_a_winners_upper_limit_must_follow_the_score_alone() -> None:
     """Two-point betting does not: a higher mean with less spread has a lower upper limit."""
     rows = 1000
-    spread = betting_upper(rows, 0.500 * rows, 0.500 * rows, 0.01)
-    narrow = betting_upper(rows, 0.501 * rows, (0.501**2 + 1e-4) * rows, 0.01)
+    spread = betting_upper(rows, 0.500 * rows, 0.500 * rows, 4.6)
+    narrow = betting_upper(rows, 0.501 * rows, (0.501**2 + 1e-4) * rows, 4.6)
     assert narrow < spread
     for two_valued in (True, False):
-        limits = [winner_limits(x * rows, rows, 0.02, 1.0, two_valued=two_valued)[1] for x in (0.5, 0.501)]
+        limits = [winner_limits(x * rows, rows, 4.0, 1.0, two_valued=two_valued)[1] for x in (0.5, 0.501)]
         assert limits[0] < limits[1]
 
 
@@ -265,7 +265,7 @@ def test_what_a_claim_detects_it_detects() -> None:
     rows, nats, differ = 5000, 9.0, 0.06
     gain = detectable("three-valued", rows, nats, 0.015, math.sqrt(differ))
     counts = rng.multinomial(rows, [(differ + gain) / 2, (differ - gain) / 2, 1 - differ], 2000)
-    passed = three_valued_lower(rows, counts[:, 0], counts[:, 1], math.exp(-nats)) > 0
+    passed = three_valued_lower(rows, counts[:, 0], counts[:, 1], nats) > 0
     assert abs(passed.sum() - 1800) <= 80
     assert detectable("two-valued", rows, nats, 0.5) > detectable("two-valued", rows, nats, 0.5, power=0.5)
     assert detectable("number", rows, nats, 0.5, 0.05) < 0.2 * detectable("two-valued", rows, nats, 0.5)
