@@ -49,7 +49,7 @@ def test_the_stakes_are_one_stake() -> None:
     assert len(STAKES) == len(SPREADS) == 6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(moments, alphas, st.one_of(st.none(), st.floats(1e-6, 0.25)))
 @example((10, 1.0, 0.0), 1e-3, None)
 @example((10**9, 0.5, 0.0), 1e-12, None)
@@ -70,7 +70,7 @@ def test_lower_limit_against_exact_arithmetic(case: tuple[int, float, float], al
     assert found >= exact - 3e-6 * (mean - exact) - 2e-11 * mean or exact <= 1e-8 * mean
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 3000), unit, unit, alphas)
 def test_three_valued_limit_against_exact_arithmetic(rows: int, differ: float, wins: float, alpha: float) -> None:
     differing = round(rows * differ)

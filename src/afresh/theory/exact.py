@@ -12,6 +12,7 @@ To take whichever came out narrower would need a share of the failure probabilit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -56,10 +57,8 @@ def lower_limit(
         return three_valued_lower(rows, better, worse, nats, hint)
     if values == "number":
         return betting_lower(rows, total, squares, nats, hint)
-    level = np.asarray(nats, dtype=np.float64)
-    tail = np.exp(-np.minimum(level, _FAR))
     near = clopper_pearson_lower if values == "two-valued" and not unequal else hoeffding_bentkus_lower
-    return np.where(level < _FAR, near(total, rows, tail), chernoff_lower(total, rows, level))
+    return _near_or_far(near, chernoff_lower, total, rows, nats)
 
 
 def upper_limit(
@@ -79,10 +78,8 @@ def upper_limit(
         return -three_valued_lower(rows, worse, better, nats, hint)
     if values == "number":
         return betting_upper(rows, total, squares, nats, hint)
-    level = np.asarray(nats, dtype=np.float64)
-    tail = np.exp(-np.minimum(level, _FAR))
     near = clopper_pearson_upper if values == "two-valued" and not unequal else hoeffding_bentkus_upper
-    return np.where(level < _FAR, near(total, rows, tail), chernoff_upper(total, rows, level))
+    return _near_or_far(near, chernoff_upper, total, rows, nats)
 
 
 def interval(
@@ -134,6 +131,17 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
     high = np.minimum(one[1], other[1])
     empty = low > high
     return np.where(empty, one[0], low), np.where(empty, one[1], high)
+
+
+def _near_or_far(
+    near: Callable[..., Floats], far: Callable[..., Floats], total: ArrayLike, rows: ArrayLike, nats: ArrayLike
+) -> Floats:
+    """A limit at e^-nats while that is a number to calculate with, Chernoff's beyond."""
+    level = np.asarray(nats, dtype=np.float64)
+    if not (level > 0).all():
+        raise InvalidArgument(f"nats contains {level[~(level > 0)].flat[0]}, must be > 0.")
+    found = near(total, rows, np.exp(-np.minimum(level, _FAR)))
+    return found if (level < _FAR).all() else np.where(level < _FAR, found, far(total, rows, level))
 
 
 def _counts(total: ArrayLike, squares: ArrayLike) -> tuple[Floats, Floats]:
