@@ -155,7 +155,7 @@ def expected_half_width(
 
 
 def plan_checked(rows: int, questions: int, failure: float) -> Checking:
-    """The constants that `search_checked` found, as functions of rows and questions."""
+    """Constants near those that `search_checked` finds, as functions of rows and questions."""
     noise, guessing, misses, growth, none, passing = _FOUND
     return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
 
