@@ -1,0 +1,285 @@
+"""Checked answers and open rows: claims that follow the spread, checked on rows that only release symbols (section 15).
+
+A claim is an interval that depends on anything but the checking rows: on guess rows through noise, on open rows that
+the analyst holds in full, on the analyst's word. It passes if the checking rows' own limits lie within it, and then
+nothing but the claim is released. If it fails, the interval of the checking rows is released, rounded outward to a
+public grid (or, of a two-valued question, the bin of their mean). Levels come from the tree of all that may be
+released.
+
+A node's share alpha is split: both limits of the test are at passing * alpha, those released after a failure at (1 -
+passing) * alpha together. A truth below the claim can pass only if the lower limit is wrong, one above only if the
+upper is, so that the test needs no second side: passing + (1 - passing) = 1.
+
+Widths here are expected, not promised: what matters for validity is only that the plan is fixed before the checking
+rows are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
+
+from afresh.errors import InvalidArgument
+from afresh.theory.exact import Values, lower_limit, upper_limit
+from afresh.theory.search import minimize_simplex
+from afresh.theory.symbols import Trail, counted, first_weight, level
+
+Floats = NDArray[np.float64]
+_MOST_GROWTH = 4.0
+_MOST_FAILURES = 80  # that the attack's model follows
+_LEAST_MARGIN = 1e-6  # on the scale of [0, 1]: a claim is never finer than a millionth
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """How claims are made and checked; all public, fixed before the checking rows are looked at.
+
+    `guessing` is the share of rows that guesses come from and `noise` the variance of the guesser's noise relative to
+    the question's (Figure 1's 1/t; 0 for open rows). A claim allows for `reach` standard deviations of guess and
+    check means together; every failure so far widens it by the share `growth`, up to fourfold. `none` is the weight
+    of no failures at all, `passing` the share of a node's alpha that its test gets.
+    """
+
+    rows: int
+    questions: int
+    failure: float
+    guessing: float
+    noise: float
+    reach: float
+    growth: float
+    none: float
+    passing: float
+
+    def __post_init__(self) -> None:
+        """Refuses what is no plan; validity needs shares between 0 and 1 and a row that checks."""
+        within = 0 < self.failure < 1 and 0 < self.none < 1 and 0 < self.passing < 1 and 0 < self.guessing < 1
+        if not (within and self.noise >= 0 and self.reach >= 0 and self.growth >= 0):
+            raise InvalidArgument(f"{self}: shares must be in (0, 1), the rest >= 0.")
+        if not (self.questions >= 1 and self.guess_rows >= 1 and self.check_rows >= 1):
+            raise InvalidArgument(f"{self.rows} rows for {self.questions} questions: needs rows that guess and check.")
+
+    @property
+    def guess_rows(self) -> int:
+        """The rows that guesses come from."""
+        return math.floor(self.rows * self.guessing)
+
+    @property
+    def check_rows(self) -> int:
+        """The rows that only check."""
+        return self.rows - self.guess_rows
+
+
+def node_level(plan: Checking, trail: Trail) -> float:
+    """L = ln(1/alpha) of the node after `trail`, alpha being beta times its weight; from above."""
+    weight = first_weight(trail.events, plan.none)
+    return level(plan.failure, counted(trail, plan.questions, weight))
+
+
+def claim(
+    plan: Checking, guess: float, deviation: float | None, trail: Trail, *, values: Values = "two-valued"
+) -> tuple[float, float]:
+    """The claim that goes with a guess: the test's limits for every check mean within reach of it.
+
+    `deviation` is the guessed standard deviation; None stands for the largest, as of a two-valued question.
+    Three-valued questions are guessed and claimed on [-1, 1].
+    """
+    margin = _margin(plan, guess, deviation, trail, values)
+    bottom = -1.0 if values == "three-valued" else 0.0
+    low, high = max(guess - margin, bottom), min(guess + margin, 1.0)
+    nats = node_level(plan, trail) - math.log(plan.passing)
+    n = plan.check_rows
+    spread, hint = _check_spread(plan, guess, deviation, values)
+    return (
+        float(lower_limit(values, n, n * low, n * _second(low, spread, values), nats, hint=hint)),
+        float(upper_limit(values, n, n * high, n * _second(high, spread, values), nats, hint=hint)),
+    )
+
+
+def bins(plan: Checking, guess: float, deviation: float | None, trail: Trail, values: Values = "two-valued") -> int:
+    """How many steps the public grid of a failed claim has: one a margin."""
+    margin = _margin(plan, guess, deviation, trail, values) / (2 if values == "three-valued" else 1)
+    return math.ceil(1 / min(margin, 1.0))
+
+
+def check_limits(
+    plan: Checking,
+    total: float,
+    squares: float,
+    trail: Trail,
+    *,
+    values: Values = "two-valued",
+    guess: float = 0.5,
+    deviation: float | None = None,
+) -> tuple[float, float]:
+    """The limits that a claim is tested against, from the checking rows' moments; never released as such."""
+    nats, n = node_level(plan, trail) - math.log(plan.passing), plan.check_rows
+    _, hint = _check_spread(plan, guess, deviation, values)
+    return (
+        float(lower_limit(values, n, total, squares, nats, hint=hint)),
+        float(upper_limit(values, n, total, squares, nats, hint=hint)),
+    )
+
+
+def failed_limits(
+    plan: Checking,
+    total: float,
+    squares: float,
+    trail: Trail,
+    *,
+    values: Values = "two-valued",
+) -> tuple[float, float]:
+    """The limits that are released after a failure, once rounded to the public grid."""
+    nats, n = node_level(plan, trail) - math.log((1 - plan.passing) / 2), plan.check_rows
+    return (
+        float(lower_limit(values, n, total, squares, nats)),
+        float(upper_limit(values, n, total, squares, nats)),
+    )
+
+
+def expected_half_width(
+    plan: Checking,
+    mean: float = 0.5,
+    deviation: float | None = None,
+    trail: Trail | None = None,
+    *,
+    values: Values = "two-valued",
+) -> float:
+    """Half the claim's width for a guess of this mean and deviation; by default if nothing failed before."""
+    low, high = claim(plan, mean, deviation, trail or Trail(), values=values)
+    return (high - low) / 2
+
+
+def plan_checked(rows: int, questions: int, failure: float) -> Checking:
+    """Constants near those that `search_checked` finds, as functions of rows and questions."""
+    noise, guessing, misses, growth, none, passing = _FOUND
+    return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
+
+
+def plan_open(rows: int, questions: int, failure: float, opened: float = 0.5) -> Checking:
+    """Claims are exact means of open rows, a share `opened` of all; the rest check."""
+    _, _, misses, growth, none, passing = _FOUND
+    return _plan(rows, questions, failure, opened, 0.0, misses, growth, none, passing)
+
+
+# Relative noise, share of guess rows, honest failures to expect, growth, weight of none, share of a pass.
+_FOUND = (0.24, 0.55, 0.2, 0.03, 0.7, 0.95)
+
+
+def _plan(
+    rows: int,
+    questions: int,
+    failure: float,
+    guessing: float,
+    noise: float,
+    misses: float,
+    growth: float,
+    none: float,
+    passing: float,
+) -> Checking:
+    relative = 4 * noise**2 * math.sqrt(questions) / rows
+    reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
+    return Checking(rows, questions, failure, guessing, relative, reach, growth, none, passing)
+
+
+def attacked_half_width(plan: Checking) -> float:
+    """The mean half-width at 1/2 if every question with a square number is an attack; a model, by normal laws.
+
+    The attack is the classic one: the vote of all columns asked about so far, each with the sign that its noisy guess
+    had. It lifts the guess by Phi(eps sqrt(j)) - 1/2, eps twice the mean gain of a column, and leaves the check as it
+    is. The law of the number of failures is followed exactly, question by question.
+    """
+    f = np.arange(_MOST_FAILURES + 1)
+    growth = np.minimum((1 + plan.growth) ** f, _MOST_GROWTH)
+    spread = 0.5 * math.sqrt(plan.noise + 1 / plan.guess_rows + 1 / plan.check_rows)
+    margin = plan.reach * spread * growth
+    # What f failures cost: their bins, and (below) their pattern and number.
+    symbols = np.concatenate([[0.0], np.cumsum(np.log(np.ceil(1 / np.minimum(margin, 1.0))))[:-1]])
+    weight = np.array([first_weight(int(x), plan.none) for x in f])
+    sampling = 1 / (4 * plan.guess_rows)
+    gain = 2 * math.sqrt(2 / math.pi) * sampling / math.sqrt(sampling + plan.noise / 4)
+    chance = np.zeros(f.size)
+    chance[0] = 1.0
+    total = 0.0
+    for asked in range(plan.questions):
+        with np.errstate(invalid="ignore"):
+            patterns = np.where(
+                f <= asked, gammaln(asked + 1) - gammaln(f + 1) - gammaln(np.maximum(asked - f, 0) + 1), 0.0
+            )
+        log_alpha = math.log(plan.failure / plan.questions) + np.log(weight) - patterns - symbols
+        passed = margin - ndtri_exp(log_alpha + math.log(plan.passing)) * 0.5 / math.sqrt(plan.check_rows)
+        failed = margin / 2 - ndtri_exp(log_alpha + math.log((1 - plan.passing) / 2)) * 0.5 / math.sqrt(plan.check_rows)
+        square = asked > 0 and math.isqrt(asked + 1) ** 2 == asked + 1
+        bias = float(ndtr(gain * math.sqrt(asked))) - 0.5 if square else 0.0
+        fails = ndtr((bias - margin) / spread) + ndtr((-bias - margin) / spread)
+        total += float((chance * ((1 - fails) * np.minimum(passed, 0.5) + fails * np.minimum(failed, 0.5))).sum())
+        moved = chance * fails
+        chance = chance - moved
+        chance[1:] += moved[:-1]
+        chance[-1] += moved[-1]
+    return total / plan.questions
+
+
+def search_checked(
+    rows: int, questions: int, failure: float, *, attack: float = 0.8, evaluations: int = 150
+) -> tuple[Checking, float, float]:
+    """Constants for which calm^(1-attack) attacked^attack, of the half-widths at 1/2, is least; and both half-widths.
+
+    It starts from the constants in use, and searches noise, share of guess rows, honest failures, growth, the weight of
+    no failures and the share of a pass.
+    """
+
+    def read(point: Sequence[float]) -> Checking:
+        noise, misses, growth = (math.exp(min(max(x, -9.0), 2.0)) for x in point[:3])
+        guessing, none, passing = (1 / (1 + math.exp(-min(max(x, -6.0), 6.0))) for x in point[3:])
+        return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
+
+    def price(point: Sequence[float]) -> float:
+        plan = read(point)
+        return (1 - attack) * math.log(expected_half_width(plan)) + attack * math.log(attacked_half_width(plan))
+
+    noise, guessing, misses, growth, none, passing = _FOUND
+    start = [
+        math.log(noise),
+        math.log(misses),
+        math.log(growth),
+        *(math.log(x / (1 - x)) for x in (guessing, none, passing)),
+    ]
+    best, _ = minimize_simplex(price, start, tolerance=1e-3, evaluations=evaluations)
+    plan = read(best)
+    return plan, expected_half_width(plan), attacked_half_width(plan)
+
+
+def _margin(plan: Checking, guess: float, deviation: float | None, trail: Trail, values: Values) -> float:
+    variance = _largest(guess, values) if deviation is None else min(deviation**2, _largest(guess, values))
+    # A rare event's variance is itself uncertain: as if one more row in either part had been a hit.
+    variance += 1 / min(plan.guess_rows, plan.check_rows)
+    spread = variance * (plan.noise + 1 / plan.guess_rows + 1 / plan.check_rows)
+    grown = min((1 + plan.growth) ** trail.events, _MOST_GROWTH)
+    return max(plan.reach * math.sqrt(spread) * grown, _LEAST_MARGIN)
+
+
+def _check_spread(plan: Checking, guess: float, deviation: float | None, values: Values) -> tuple[float, float | None]:
+    """The variance that the checking rows are expected to show, with one deviation to spare, and the hint for bets."""
+    largest = _largest(guess, values)
+    if deviation is None:
+        return largest, None
+    variance = min(deviation**2, largest)
+    # Values in [0, 1] have a fourth moment of at most their variance (in [-1, 1], four times that).
+    spare = math.sqrt(variance * (4 if values == "three-valued" else 1) / plan.check_rows)
+    hint = variance if values in ("number", "three-valued") else None
+    return min(variance + spare, largest), hint
+
+
+def _largest(mean: float, values: Values) -> float:
+    return 1 - mean * mean if values == "three-valued" else max(mean * (1 - mean), 0.0)
+
+
+def _second(mean: float, variance: float, values: Values) -> float:
+    """The second moment of such a mean and variance, within what its values allow."""
+    second = variance + mean * mean
+    return min(max(second, abs(mean)), 1.0) if values == "three-valued" else min(second, mean)
