@@ -187,10 +187,9 @@ def _of_both(
     **more: Any,
 ) -> VectorQuery:
     """A question about a function of both models' losses of a row."""
-    from afresh.losses import Custom
 
     def values(rows: Rows) -> Values:
         return function(*(each.losses(loss, holdout._labels, rows) for each in (a, b)))
 
     parts = [kind, loss.words, a.digest, b.digest]
-    return holdout._query(words, parts, values, one_thread=isinstance(loss, Custom), **more)
+    return holdout._query(words, parts, values, **more)

@@ -165,14 +165,11 @@ class Holdout(show.Shown):
         return settle(self.loss if loss is None else make_loss(loss), self._labels)
 
     def _loss_query(self, predicted: Predicted, loss: Loss) -> VectorQuery:
-        from afresh.losses import Custom
-
         labels = self._labels
         return self._query(
             f"{loss.words} of {predicted.name}",
             ["loss", loss.words, predicted.digest],
             lambda rows: predicted.losses(loss, labels, rows),
-            one_thread=isinstance(loss, Custom),
             binary=loss.binary,
             bounds=loss.bounds,
         )
