@@ -79,7 +79,7 @@ def open(  # the name a newcomer expects: afresh.open
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     check_made_up(data, seed, made_up)
-    engine = open_engine(data, table)
+    engine, book = open_engine(data, table), None
     try:
         if engine.rows < FEWEST_ROWS:
             raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
@@ -104,6 +104,8 @@ def open(  # the name a newcomer expects: afresh.open
         return Guard(engine, stored, book, terms, draw, analyst=who, owns_ledger=book is not ledger)
     except BaseException:
         engine.close()
+        if book is not None and book is not ledger:
+            book.close()
         raise
 
 
