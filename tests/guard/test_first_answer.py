@@ -80,7 +80,12 @@ def test_a_useless_plan_is_refused_with_what_would_work(frame: pd.DataFrame, met
 def test_a_refused_opening_closes_the_ledger_it_opened(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not one that it was handed."""
     opened: list[Ledger] = []
-    monkeypatch.setattr("afresh.ledger.open_ledger", lambda place: opened.append(open_ledger(place)) or opened[-1])
+
+    def remember(place: Any) -> Ledger:
+        opened.append(open_ledger(place))
+        return opened[-1]
+
+    monkeypatch.setattr("afresh.ledger.open_ledger", remember)
     with closing(open_ledger(":memory:")) as ours:
         for ledger, match in ((None, "was closed"), (ours, None)):
             with pytest.raises(InvalidArgument, match="200 questions"):
