@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import ibis
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -341,7 +342,7 @@ SECRET = "do-not-tell-7391"
         pd.DataFrame({"id": [1, 2], "odd": pd.Series([2**64, -7391], dtype=object)}),
         pd.DataFrame({"id": [1], "odd": [7391 + 2j]}),
         pl.DataFrame({"id": [1], "odd": pl.Series([7391], dtype=pl.Int128)}),
-        pa.table({"id": [1], "odd": pa.array([7391.0], pa.float16())}),
+        pa.table({"id": [1], "odd": pa.array([np.float16(7391)], pa.float16())}),
         pa.table({"id": [1], "odd": pa.array([Decimal(7391)], pa.decimal256(70, 2))}),
     ],
 )

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.engines.embedded.engine import EmbeddedEngine
@@ -30,6 +30,7 @@ from afresh.engines.identity.scan import sum_rows
 from engines import nasty
 from engines.reference_identity import fingerprint as reference
 from engines.reference_identity import hashed
+from examples import examples
 
 N = 300
 RANDOM = random.Random(5)
@@ -194,7 +195,7 @@ def _table(kinds: dict[str, str], rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row[name] for row in rows], CELLS[kind][0]) for name, kind in kinds.items()})
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(made=_tables(), data=st.data())
 def test_order_does_not_matter_and_everything_else_does(
     made: tuple[dict[str, str], list[dict[str, Any]]], data: st.DataObject

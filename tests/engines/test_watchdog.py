@@ -64,6 +64,7 @@ def interrupt_at(place: int, work: Callable[[], object]) -> bool:
                 raise KeyboardInterrupt
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks only here whether any frame wants opcodes
     sys.settrace(trace)
     try:
         work()
