@@ -135,7 +135,7 @@ def digest_order(batches: Iterable[RecordBatch], kinds: Mapping[str, str]) -> st
     hasher = Hasher(kinds)
     for batch in batches:
         for rows in hasher.row_hashes(batch):
-            digest.update(rows.astype("<u8").data)
+            digest.update(np.ascontiguousarray(rows.T, "<u8").data)  # row by row, however they are batched
     return digest.hexdigest()
 
 
