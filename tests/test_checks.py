@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import afresh
 from afresh import checks, losses, statistics
 from afresh.errors import AfreshError, InvalidArgument
 from afresh.lab.coverage import coverage, trials
+from examples import examples
 
 
 class Unspeakable:
@@ -165,7 +166,7 @@ anything = st.one_of(st.deferred(lambda: st.sampled_from(make_odd())), st.floats
 
 
 @given(argument=st.sampled_from(sorted(ASKED)), value=st.one_of(anything, st.tuples(anything, anything)))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1.5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_of_a_guard_at_random(guard: Any, argument: str, value: Any) -> None:
     if value is not guard and isinstance(value, float | int) and argument == "answers":
         return  # any number that is small enough is right, and spends

@@ -56,3 +56,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODELS:
         return getattr(import_module(_MODELS[name]), name)
     raise AttributeError(f"module 'afresh' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """With the names that are imported when they are used, for those who look around or complete them."""
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -81,6 +82,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("spark")
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # or Spark runs whatever python3 is on the path
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
             patch.setenv("JAVA_HOME", str(_java(home / "java")))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

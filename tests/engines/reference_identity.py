@@ -8,43 +8,61 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
-LOW = 2**31 - 1
 ROOTS = (0x3504F333, 0x176CF5D1, 0x1E3779B9, 0x52A7FA9D)  # halves and an eighth of roots' fractions
+MISSING = 2270897969802886507
 EPOCH = datetime(1970, 1, 1)
 
 
-def _bits(value: float) -> int:
-    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+def signed(bits: int) -> int:
+    """A number of 64 bits, the first of which is its sign."""
+    return (bits + 2**63) % 2**64 - 2**63
 
 
 def word(value: Any) -> int | None:
-    """The word of a cell other than a text; None if it is missing."""
+    """The word of a cell, signed; None if it is missing."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
+    if isinstance(value, str):
+        return signed(int(hashlib.md5(value.encode()).hexdigest()[:16], 16))
     if isinstance(value, datetime):
-        return (value - EPOCH) // timedelta(microseconds=1) % 2**64
+        return (value - EPOCH) // timedelta(microseconds=1)
     if isinstance(value, date):
-        return (value - EPOCH.date()).days * 86_400_000_000 % 2**64
-    number = float(value)
-    return int(number) % 2**64 if number.is_integer() and abs(number) < 2**53 else _bits(number)
+        return (value - EPOCH.date()).days * 86_400_000_000
+    number = Fraction(float(value))
+    if number == 0 or Fraction(1, 1024) <= abs(number) < 2**53:
+        together = int(number) + (number - int(number)) * 2**62
+        assert together.denominator == 1  # nothing of it is lost
+        return int(together)
+    return int(struct.unpack("<q", struct.pack("<d", float(value)))[0])
+
+
+def wide(value: Any) -> int:
+    """What a row is made of: a cell's word, spread unless it is a text's."""
+    found = word(value)
+    if found is None:
+        return MISSING
+    if isinstance(value, str):
+        return found
+    high, low = divmod(found % 2**64, 2**31)
+    return low * ROOTS[0] + high * ROOTS[1]
 
 
 def fold(value: int) -> int:
-    """The last step of a hash."""
-    return ((value & LOW) ^ ROOTS[2]) * ((value >> 16 & LOW) ^ ROOTS[3]) ^ value
+    """The halves of a number multiply each other."""
+    high, low = divmod(value, 2**31)
+    product = (low ^ ROOTS[2]) * (high ^ ROOTS[3])
+    assert -(2**63) <= product < 2**63  # or databases would fail
+    return product
 
 
 def hashed(value: Any) -> int:
-    """The hash of a cell."""
-    if isinstance(value, str):
-        return int.from_bytes(hashlib.md5(value.encode()).digest()[:8], "big") & 2**63 - 1
-    found = word(value)
-    if found is None:
+    """What a cell adds to the sum of its column."""
+    if word(value) is None:
         return 0
-    spread = (found & LOW) * ROOTS[0] + (found >> 31) * ROOTS[1]
-    return fold(spread ^ spread >> 29)
+    return wide(value) if isinstance(value, str) else fold(wide(value))
 
 
 def single(value: Any) -> Any:
@@ -54,15 +72,21 @@ def single(value: Any) -> Any:
     return struct.unpack("<f", struct.pack("<f", float(value)))[0]
 
 
+def row_hashes(row: Mapping[str, Any]) -> tuple[int, int]:
+    """The two hashes of a row."""
+    first = second = 0
+    for name, value in row.items():
+        digest = hashlib.sha256(f"rows-1:{name.lower()}".encode()).hexdigest()
+        high, low = divmod(wide(value), 2**31)
+        first ^= low * (int(digest[:8], 16) | 1)
+        second ^= high * (int(digest[8:16], 16) >> 2 | 1)
+    return fold(first), fold(second)
+
+
 def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of rows whose texts spell nothing but themselves."""
+    hashes = [row_hashes(row) for row in rows]
+    totals = [sum(one) % 2**64 for one in zip(*hashes, strict=True)]
     names = sorted(rows[0], key=str.lower)
-    keys = {name: int(hashlib.sha256(f"rows-1:{name.lower()}".encode()).hexdigest()[:8], 16) | 1 for name in names}
-    total = 0
-    for row in rows:
-        mixed = 0
-        for name in names:
-            mixed ^= (hashed(row[name]) & LOW) * keys[name]
-        total += fold(mixed)
     columns = [[name.lower(), sum(hashed(single(row[name])) for row in rows) % 2**64] for name in names]
-    return "rows-1:" + hashlib.sha256(json.dumps(["rows-1", len(rows), total % 2**64, columns]).encode()).hexdigest()
+    return "rows-1:" + hashlib.sha256(json.dumps(["rows-1", len(rows), *totals, columns]).encode()).hexdigest()

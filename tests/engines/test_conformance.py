@@ -17,7 +17,7 @@ from engines.nasty import table
 
 
 class TestEmbedded(Conformance):
-    examples = 300
+    times = 3.0
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -48,5 +48,5 @@ def _duckdb(folder: Path) -> Path:
 def test_files(write: Callable[[Path], Path], tmp_path: Path) -> None:
     engine = EmbeddedEngine(write(tmp_path))
     check_mistaken(engine)
-    check_generated(engine, 20, 4)
+    check_generated(engine, 0.2, 4)
     engine.close()

@@ -45,7 +45,7 @@ def test_smoke(name: str, tmp_path: Path) -> None:
         engine.identity().fingerprint == EmbeddedEngine(table()).identity().fingerprint
     )  # a copy is embedded like any other
     check_mistaken(engine)
-    check_generated(engine, 5, 4)
+    check_generated(engine, 0.05, 4)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")

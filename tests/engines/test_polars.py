@@ -1,4 +1,4 @@
-"""Polars, which answers about large data, must mean exactly what `tree` says too, where it is used at all."""
+"""Polars, which answers about large data, must mean exactly what `operations` says too, where it is used at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.engines.embedded import engine as embedded
@@ -24,6 +24,7 @@ from afresh.queries.tree import Node
 from engines import oracle
 from engines.conformance import _queries, check
 from engines.nasty import ROWS, table
+from examples import examples
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def scans(path: Path) -> Iterator[list[PolarsScan]]:
             engine.close()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(3)
 @given(asked=st.lists(_queries(), min_size=1, max_size=4))
 def test_polars_agrees_with_the_oracle(scans: list[PolarsScan], asked: list[tuple[Query, Node, Node | None]]) -> None:
     assert len(scans) == 2
@@ -137,7 +138,7 @@ def constant() -> Iterator[list[tuple[EmbeddedEngine, EmbeddedEngine]]]:
             engine.close()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(1)
 @given(made=_queries())
 def test_constant_columns_change_values_only(
     constant: list[tuple[EmbeddedEngine, EmbeddedEngine]], made: tuple[Query, Node, Node | None]

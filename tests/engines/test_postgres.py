@@ -28,7 +28,7 @@ SECRET = "do-not-tell-7391"
 
 
 class TestPostgres(Conformance):
-    examples = 200
+    times = 2.0
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -1,10 +1,14 @@
 """One desk, many analysts: a name belongs to a call, and every kind of question takes the same path."""
 
+import contextlib
+import os
+import pickle
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ import pytest
 
 import afresh
 from afresh.errors import BudgetExhausted, GuardClosed, InvalidArgument
+from afresh.guard.scope import Scope
 from afresh.ledger import open_ledger
 from afresh.ledger.journal import MemoryJournal, Transaction
 from afresh.ledger.ledger import Ledger
@@ -163,3 +168,92 @@ def test_a_ledger_that_was_passed_in_stays_open() -> None:
     afresh.open(FRAME, questions=10, ledger=ledger, allow_wide=True).close()
     with afresh.open(FRAME, ledger=ledger) as guard:
         assert guard.ask("x < 0.5").charged == 1
+
+
+def test_what_is_being_answered_ends_before_the_desk_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stays paid and unanswered, and whoever comes later is told."""
+    guard = afresh.open(FRAME, questions=10, ledger=open_ledger(":memory:"), allow_wide=True)
+    real, inside, go_on = guard.desk.engine.moments, Event(), Event()
+
+    def slow(*asked: Any) -> Any:
+        inside.set()
+        assert go_on.wait(30)
+        return real(*asked)
+
+    monkeypatch.setattr(guard.desk.engine, "moments", slow)
+    with ThreadPoolExecutor(2) as pool:
+        asking = pool.submit(guard.ask, "x < 0.5")
+        assert inside.wait(30)
+        closing = pool.submit(guard.close)
+        while not guard.desk.closed:
+            time.sleep(0.001)
+        with pytest.raises(GuardClosed):
+            guard.ask("x < 0.25")
+        assert not closing.done()
+        go_on.set()
+        assert asking.result(30).charged == 1
+        closing.result(30)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_told_to_open_the_data_itself(tmp_path: Path) -> None:
+    with afresh.open(FRAME, questions=10, ledger=tmp_path / "ledger.sqlite", allow_wide=True) as guard:
+        guard.ask("x < 0.5")
+        reading, writing = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                guard.ask("x < 0.25")
+            except GuardClosed as error:
+                os.write(writing, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            assert "share one budget" in told.read()
+        os.waitpid(child, 0)
+        assert guard.budget.spent == 1
+
+
+def test_nothing_asked_writes_nothing() -> None:
+    ledger = open_ledger(":memory:")
+    stale = afresh.open(FRAME, questions=10, ledger=ledger, allow_wide=True)
+    with stale, afresh.open(FRAME, questions=20, ledger=ledger, allow_wide=True) as newer:
+        assert stale.ask_many([]) == []
+        assert newer.ask("x < 0.5").left == 19
+
+
+def test_holdouts_of_one_desk_declare_the_same_features() -> None:
+    frame = FRAME.assign(other=FRAME.label)
+    with afresh.open(frame, questions=10, ledger=open_ledger(":memory:"), allow_wide=True) as guard:
+        together, opened = Barrier(2), []
+
+        def open_one(label: str) -> None:
+            together.wait()
+            with contextlib.suppress(InvalidArgument):
+                opened.append(afresh.holdout(guard, label=label))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(open_one, ["label", "other"]))
+        assert len(opened) == 1
+        with pytest.raises(InvalidArgument, match="must declare the same"):
+            guard.desk.declare(Scope("hidden"))
+
+
+def test_an_answer_speaks_of_what_was_declared_when_it_was_asked() -> None:
+    with afresh.open(FRAME, questions=10, ledger=open_ledger(":memory:"), allow_wide=True) as guard:
+        (reply,) = guard.desk.answer([ask("x < 0.5", guard.desk.engine.schema)], "ann")
+        afresh.holdout(guard, label="label")
+        assert "in the population" in guard.desk.tell(reply).covers
+
+
+def test_a_holdout_has_many_names_too(tmp_path: Path) -> None:
+    X, y = FRAME[["x"]], FRAME.label
+    with afresh.holdout(X, y, questions=20, ledger=tmp_path / "ledger.sqlite", allow_wide=True) as holdout:
+        holdout.guard.divide({"ann": 1})
+        ann = holdout.for_analyst("ann")
+        assert ann.score(np.zeros(len(y), dtype=int)).left == 0
+        with pytest.raises(BudgetExhausted, match="ann"):
+            ann.score(np.ones(len(y), dtype=int))
+        assert pickle.loads(pickle.dumps(ann)).guard.analyst == "ann"
+        assert ann.labelled is holdout.labelled

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pandas as pd
 import pytest
 
 import afresh
-from afresh.errors import InvalidArgument, PlanMismatch
+from afresh.errors import InvalidArgument, LedgerError, PlanMismatch
+from afresh.ledger import Ledger, open_ledger
 from afresh.receipts import verify
 from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
 
@@ -73,6 +75,24 @@ def test_a_useless_plan_is_refused_with_what_would_work(frame: pd.DataFrame, met
             afresh.open(few, questions=int(fewer[1]) + 1, method=method)
     with afresh.open(few, questions=200, method=method, allow_wide=True) as guard:
         assert guard.plan.questions == 200
+
+
+def test_a_refused_opening_closes_the_ledger_it_opened(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not one that it was handed."""
+    opened: list[Ledger] = []
+
+    def remember(place: Any) -> Ledger:
+        opened.append(open_ledger(place))
+        return opened[-1]
+
+    monkeypatch.setattr("afresh.ledger.open_ledger", remember)
+    with closing(open_ledger(":memory:")) as ours:
+        for ledger, match in ((None, "was closed"), (ours, None)):
+            with pytest.raises(InvalidArgument, match="200 questions"):
+                afresh.open(frame[:300], questions=200, ledger=ledger)
+            closed = nullcontext() if match is None else pytest.raises(LedgerError, match=match)
+            with closed, opened[-1]._journal.transaction(write=False):
+                pass
 
 
 def test_the_budget_states_the_width_that_the_next_answer_has(frame: pd.DataFrame) -> None:

@@ -37,18 +37,17 @@ def test_a_real_signal(tmp_path: Path) -> None:
     with duckdb.connect(str(data)) as connection:
         connection.execute("CREATE TABLE rows AS SELECT repeat('ab', 100) || i AS x FROM range(2000000) AS t(i)")
     command = [sys.executable, "-c", ASKING, str(data), str(ledger), QUESTION]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "asking\n"
-        while not paid(ledger):  # from here on it runs
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "asking\n"
+            while not paid(ledger):  # from here on it runs
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert out == ""
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert "RuntimeError:" not in err

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import afresh
@@ -21,6 +21,7 @@ from afresh.ledger import Question, open_ledger
 from afresh.ledger.known import plain
 from afresh.mechanisms.base import coarseness_for
 from afresh.planning.plan import Plan
+from examples import examples
 
 METHODS = ["stabilized", "calibrated"]
 each_method = pytest.mark.parametrize("method", METHODS)
@@ -51,7 +52,7 @@ def charges(plan: Plan, f: float) -> list[float]:
 
 @each_method
 @given(mix=st.lists(coarsenesses, min_size=1, max_size=80))
-@settings(max_examples=30)
+@examples(0.3)
 def test_no_mix_overspends_either_account(method: str, mix: list[float]) -> None:
     plan, ledger = planned(method), open_ledger(":memory:")
     terms = ledger.open(plain("data", plan.rows), plan.limits)
@@ -86,7 +87,7 @@ def test_no_mix_overspends_either_account(method: str, mix: list[float]) -> None
     coarseness=coarsenesses,
     mean=st.floats(0, 1),
 )
-@settings(max_examples=60)
+@examples(0.6)
 def test_the_mean_one_half_has_the_widest_interval(
     method: str, rows: int, questions: int, coarseness: float, mean: float
 ) -> None:

@@ -9,9 +9,12 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+import polars as pl
 import psycopg
 import pytest
 
+import afresh
 from afresh.errors import BudgetExhausted, LedgerError
 from afresh.ledger import Entry, Ledger, Limits, Outside, Question, Statement, Terms, open_ledger
 from afresh.ledger.analysts import recipe
@@ -76,6 +79,15 @@ class TestAsking:
             assert released(repeated) == {"mean": 0.25, "sd": 1e-3}
             assert released(answered(bob, "c", "bob")) == 0.5
             assert [entry.analyst for entry in bob.entries(terms(bob))] == ["ada", "ada", "bob"]
+
+    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "split", "guess-and-check"])
+    def test_a_guard_answers_with_whatever_value(self, server: Server, guarded: str, method: str) -> None:
+        rows = pl.DataFrame({"a": np.random.default_rng(1).random(5000)})
+        with afresh.open(rows, questions=20, ledger=guarded, analyst="steward", method=method) as steward:
+            steward.divide({"ada": 10})
+        with afresh.open(rows, ledger=at(guarded, "ada"), analyst="ada") as guard:
+            answers = guard.ask_many(["a < 0.3", {"expression": "a", "bounds": (0, 1), "where": "a > 0.5"}])
+            assert [answer.charged for answer in answers] == [1, 2]
 
     def test_share_is_the_limit(self, ada: Ledger, guarded: str) -> None:
         for i in range(4):

@@ -16,6 +16,7 @@ from afresh.ledger.conformance import Conformance, DurableConformance
 from afresh.ledger.journal import MemoryJournal, Sealed
 from afresh.ledger.postgres import PostgresJournal
 from afresh.ledger.sqlite import SqliteJournal
+from examples import count
 
 
 @dataclass
@@ -86,4 +87,4 @@ class TestPostgres(DurableConformance):
 
     @pytest.fixture
     def histories(self) -> int:
-        return 6
+        return count(0.06)

@@ -3,8 +3,6 @@
 import functools
 import hashlib
 import math
-import os
-import signal
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from afresh.errors import InvalidArgument
 from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squared, ZeroOne, make_loss, settle
 from afresh.losses.probes import probes
 from afresh.models.labels import Labels, check_predictions, encode
-from afresh.models.vectors import VectorQuery, keyed_digest
+from afresh.models.vectors import VectorQuery, keyed_digest, slices
 
 RNG = np.random.default_rng(11)
 N = 600_000  # more rows than two threads evaluate at once
@@ -276,7 +274,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
         assert values.tolist() == [0, 1, 1, 0]
     names = np.array(["a", None, "b", "z"], dtype=object)
     labels = Labels(names, ("a", "b"))
-    assert ZeroOne().rows(np.array([0, 0, 1, 1], np.uint8), labels, slice(None)).tolist() == [False, True, False, True]
+    assert ZeroOne().rows(np.array([0, 0, 1, 1], np.int8), labels, slice(None)).tolist() == [False, True, False, True]
     chances = np.array([0.0, 0.0, 1.0, 1.0])
     assert Brier().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
     assert Log().rows(chances, labels, slice(None)).tolist() == [0, 1, 0, 1]
@@ -416,49 +414,31 @@ def test_zero_has_no_sign() -> None:
         assert np.signbit(given[0])
 
 
-def test_threads_change_nothing() -> None:
-    """Every row is seen once, the sums are the same to the last bit, and what fails in a thread is told in this one."""
+def test_every_row_is_summed_once() -> None:
     values = RNG.random(N)
     rows = RNG.permutation(N)
     for chosen in (None, rows, rows[:300_000], rows[:10]):
-        several, one = (
-            VectorQuery("", "", values.__getitem__, one_thread=alone).moments(N, chosen) for alone in (False, True)
-        )
+        one = VectorQuery("", "", values.__getitem__).moments(N, chosen)
         seen = values if chosen is None else values[chosen]
-        assert several == one
         assert one.n == len(seen)
         assert one.total == pytest.approx(math.fsum(seen), rel=1e-14)
         assert one.squares == pytest.approx(math.fsum(seen**2), rel=1e-13)
 
-    def fails(rows: Any) -> Any:
-        if rows.start:
-            raise MemoryError("no room")
-        return values[rows]
 
-    with pytest.raises(MemoryError, match="no room"):
-        VectorQuery("", "", fails).moments(N)
+@given(st.integers(0, 100), st.integers(1, 30))
+def test_slices_cover_everything_once(length: int, size: int) -> None:
+    items = list(range(length))
+    parts = slices(length, size)
+    assert [item for part in parts for item in items[part]] == items
+    assert all(part.stop - part.start == size for part in parts[:-1])
 
 
 def test_digests_are_those_of_plain_hashes() -> None:
-    """Put together by hand, in one thread."""
+    """Put together by hand."""
     array = np.random.default_rng(0).normal(size=(600_000, 1))
-    key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v3: names of questions").digest()
-    data, size = array.tobytes(), 2 * 1024 * 1024
-    message = b'["afresh-vector-v3", "a", 1]\n<f8 (600000, 1)\n'
-    message += b"".join(blake3(data[at : at + size], key=key).digest() for at in range(0, len(data), size))
+    key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v1: names of questions").digest()
+    message = b'["afresh-vector-v1", "a", 1]\n<f8 (600000, 1)\n' + array.tobytes()
     assert keyed_digest("02" * 32, ["a", 1], [array]) == blake3(message, key=key).hexdigest()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_a_forked_process_can_hash() -> None:
-    array = np.zeros(600_000)
-    digest = keyed_digest("02" * 32, [], [array])
-    child = os.fork()
-    if not child:
-        signal.alarm(60)  # a process that waits for threads it does not have would wait forever
-        os._exit(keyed_digest("02" * 32, [], [array]) != digest)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_digests_are_keyed_and_see_everything() -> None:

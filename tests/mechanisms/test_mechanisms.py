@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.lab.baselines.calibrated_laplace import plan_calibrated_laplace
@@ -15,6 +15,7 @@ from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.moments import Moments
+from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import split as split_oracle
 from oracle import stabilized as stabilized_oracle
@@ -93,7 +94,7 @@ def test_released_number_lies_on_a_coarse_public_grid(
     share=st.floats(-3, 1).map(lambda x: 10.0**x),
     noise_failure=st.floats(0.001, 0.045),
 )
-@settings(max_examples=60)
+@examples(0.6)
 def test_calibrated_interval_against_brute_force(
     v: float, n: int, k: int, t: float, share: float, noise_failure: float
 ) -> None:
@@ -143,7 +144,7 @@ def test_stabilized_reproduces_the_test_vector() -> None:
 
 
 @given(st.floats(0, 1.6))
-@settings(max_examples=30)
+@examples(0.3)
 def test_stabilized_interval_against_the_whole_binomial(y: float) -> None:
     m = MECHANISMS[0]
     assert isinstance(m, Stabilized)

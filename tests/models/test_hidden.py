@@ -131,7 +131,7 @@ def test_a_small_difference_is_never_excluded(method: str) -> None:
     """
     rng = np.random.default_rng(7)
     agreed = 0
-    for run in range(75):
+    for run in range(40):
         x = rng.random((1000, 1))
         y = x[:, 0] > 0.5
         with afresh.holdout(

@@ -274,7 +274,7 @@ def test_somebody_elses_loss_meets_one_thread() -> None:
         callers.add(threading.get_ident())
         return np.abs(p - y)
 
-    rows = 600_000  # so many that our own losses are computed by several threads
+    rows = 600_000
     with afresh.holdout(
         np.zeros((rows, 1)), np.ones(rows), loss=Custom(loss, "off"), simulation_seed=9, made_up=True
     ) as holdout:

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import afresh
@@ -10,6 +10,7 @@ from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.planning.plan import Plan
+from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import split as split_oracle
 from oracle import stabilized as stabilized_oracle
@@ -194,7 +195,7 @@ def test_unreachable_width_says_what_is_possible() -> None:
         afresh.plan(questions=10**6, width=1e-6)
 
 
-@settings(max_examples=25)
+@examples(0.25)
 @given(
     st.floats(math.log(20), math.log(10**7)).map(lambda x: round(math.exp(x))),
     st.floats(0, math.log(10**6)).map(lambda x: round(math.exp(x))),

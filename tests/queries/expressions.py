@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from functools import cache
 
 from hypothesis import strategies as st
 
-from afresh.queries.tree import DATE_PARTS, TIME_PARTS, Call, Column, Literal, Node, Op, Type
+from afresh.queries.operations import PARTS, Sort
+from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
 
 SCHEMA: dict[str, Type | None] = {
     "x": Type.NUMBER,
@@ -26,8 +28,16 @@ _NUMBERS = [0.0, 1.0, -1.0, 0.5, 2.0, 3.0, 10.0, 1e308, -1e308, 5e-324, 1e-308, 
 _TEXTS = ["", "a", "B", "é", "Bern", "it's", "100%", "a_b", " x ", "日本", "%", "12", " -1.5e2 "]
 _DAYS = [date(1970, 1, 1), date(2025, 1, 31), date(1, 1, 1), date(9999, 12, 31)]
 _MOMENTS = [datetime(2025, 1, 31, 12, 0, 0, 1), datetime(1969, 12, 31, 23, 59, 59), datetime(2000, 1, 1)]
-_BINARY = [Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.MODULO, Op.POWER]
-_UNARY = [Op.NEGATE, Op.ABS, Op.SIGN, Op.FLOOR, Op.CEIL, Op.ROUND, Op.EXP, Op.LN, Op.LOG10, Op.SQRT]
+
+
+def operations(returns: Type | Sort, *takes: Type | Sort) -> list[Op]:
+    """All that take and return this."""
+    return [op for op in Op if (op.row.takes, op.row.returns) == (takes, returns)]
+
+
+MERGES = [op for op in Op if op.row.returns is Sort.ALIKE and op.row.more]
+_ORDERS = operations(Type.BOOLEAN, Sort.ORDERED, Sort.ORDERED)
+_DATED = [name for name, part in PARTS.items() if not part.timed]
 
 
 @cache
@@ -49,6 +59,10 @@ def _call(op: Op, kind: Type, *args: st.SearchStrategy[Node]) -> st.SearchStrate
     return st.tuples(*args).map(lambda parts: Call(op, parts, kind))
 
 
+def _any(ops: list[Op], made: Callable[[Op], st.SearchStrategy[Node]]) -> st.SearchStrategy[Node]:
+    return st.sampled_from(ops).flatmap(made)
+
+
 def _words(*words: str) -> st.SearchStrategy[Node]:
     return st.sampled_from([Literal(word, Type.TEXT) for word in words])
 
@@ -66,15 +80,13 @@ def numbers(depth: int) -> st.SearchStrategy[Node]:
     null: st.SearchStrategy[Node] = st.just(Literal(None, Type.NUMBER))
     return st.one_of(
         leaves(Type.NUMBER),
-        st.sampled_from(_BINARY).flatmap(lambda op: _call(op, Type.NUMBER, part, part)),
-        st.sampled_from(_UNARY).flatmap(lambda op: _call(op, Type.NUMBER, part)),
-        st.sampled_from([Op.COALESCE, Op.LEAST, Op.GREATEST]).flatmap(
-            lambda op: _call(op, Type.NUMBER, part, part, part)
-        ),
+        _any(operations(Type.NUMBER, Type.NUMBER, Type.NUMBER), lambda op: _call(op, Type.NUMBER, part, part)),
+        _any(operations(Type.NUMBER, Type.NUMBER), lambda op: _call(op, Type.NUMBER, part)),
+        _any(MERGES, lambda op: _call(op, Type.NUMBER, part, part, part)),
         _call(Op.CASE, Type.NUMBER, conditions(depth - 1), part, st.one_of(part, null)),
-        st.sampled_from([Op.LENGTH, Op.TO_NUMBER]).flatmap(lambda op: _call(op, Type.NUMBER, texts(depth - 1))),
-        _call(Op.PART, Type.NUMBER, _words(*DATE_PARTS), leaves(Type.DATE)),
-        _call(Op.PART, Type.NUMBER, _words(*DATE_PARTS, *TIME_PARTS), leaves(Type.TIMESTAMP)),
+        _any(operations(Type.NUMBER, Type.TEXT), lambda op: _call(op, Type.NUMBER, texts(depth - 1))),
+        _call(Op.PART, Type.NUMBER, _words(*_DATED), leaves(Type.DATE)),
+        _call(Op.PART, Type.NUMBER, _words(*PARTS), leaves(Type.TIMESTAMP)),
     )
 
 
@@ -86,11 +98,13 @@ def texts(depth: int) -> st.SearchStrategy[Node]:
     part = st.deferred(lambda: texts(depth - 1))
     return st.one_of(
         leaves(Type.TEXT),
-        st.sampled_from([Op.LOWER, Op.UPPER, Op.TRIM]).flatmap(lambda op: _call(op, Type.TEXT, part)),
-        st.sampled_from([Op.COALESCE, Op.LEAST, Op.GREATEST]).flatmap(lambda op: _call(op, Type.TEXT, part, part)),
+        _any(operations(Type.TEXT, Type.TEXT), lambda op: _call(op, Type.TEXT, part)),
+        _any(MERGES, lambda op: _call(op, Type.TEXT, part, part)),
         _call(Op.SUBSTRING, Type.TEXT, part, _wholes(1, 2, 5), _wholes(0, 1, 3)),
         _call(Op.SUBSTRING, Type.TEXT, part, _wholes(1, 2, 5)),
-        _call(Op.TO_TEXT, Type.TEXT, st.deferred(lambda: numbers(depth - 1))),
+        _any(
+            operations(Type.TEXT, Type.NUMBER), lambda op: _call(op, Type.TEXT, st.deferred(lambda: numbers(depth - 1)))
+        ),
         _call(Op.CASE, Type.TEXT, st.deferred(lambda: conditions(depth - 1)), part, part),
     )
 
@@ -103,7 +117,7 @@ def conditions(depth: int) -> st.SearchStrategy[Node]:
     part = st.deferred(lambda: conditions(depth - 1))
     number = st.deferred(lambda: numbers(depth - 1))
     kinds = st.sampled_from([Type.NUMBER, Type.TEXT, Type.DATE, Type.TIMESTAMP])
-    compare = st.tuples(st.sampled_from([Op.EQUAL, Op.LESS, Op.LESS_EQUAL]), kinds)
+    compare = st.tuples(st.sampled_from([Op.EQUAL, *_ORDERS]), kinds)
     patterns: st.SearchStrategy[Node] = st.sampled_from(
         [
             Literal(text, Type.TEXT)
@@ -113,16 +127,17 @@ def conditions(depth: int) -> st.SearchStrategy[Node]:
     constants = st.sampled_from([Literal(value, Type.NUMBER) for value in _NUMBERS])
     return st.one_of(
         leaves(Type.BOOLEAN),
-        st.sampled_from([Op.AND, Op.OR]).flatmap(lambda op: _call(op, Type.BOOLEAN, part, part)),
+        _any(operations(Type.BOOLEAN, Type.BOOLEAN, Type.BOOLEAN), lambda op: _call(op, Type.BOOLEAN, part, part)),
         _call(Op.NOT, Type.BOOLEAN, part),
         _call(Op.EQUAL, Type.BOOLEAN, part, part),
         _call(Op.IS_TRUE, Type.BOOLEAN, part),
         _call(Op.IS_NULL, Type.BOOLEAN, st.one_of(part, number)),
         compare.flatmap(lambda how: _call(how[0], Type.BOOLEAN, leaves(how[1]), leaves(how[1]))),
-        st.sampled_from([Op.EQUAL, Op.LESS, Op.LESS_EQUAL]).flatmap(lambda op: _call(op, Type.BOOLEAN, number, number)),
+        _any([Op.EQUAL, *_ORDERS], lambda op: _call(op, Type.BOOLEAN, number, number)),
         _call(Op.LIKE, Type.BOOLEAN, texts(depth - 1), patterns),
-        st.sampled_from([Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS]).flatmap(
-            lambda op: _call(op, Type.BOOLEAN, texts(depth - 1), texts(depth - 1))
+        _any(
+            operations(Type.BOOLEAN, Type.TEXT, Type.TEXT),
+            lambda op: _call(op, Type.BOOLEAN, texts(depth - 1), texts(depth - 1)),
         ),
         _call(Op.COALESCE, Type.BOOLEAN, part, part),
         _call(Op.CASE, Type.BOOLEAN, part, part, part, part, st.one_of(part, st.just(Literal(None, Type.BOOLEAN)))),
@@ -130,7 +145,7 @@ def conditions(depth: int) -> st.SearchStrategy[Node]:
             lambda parts: Call(Op.IN, (parts[0], *parts[1]), Type.BOOLEAN)
         ),
         # columns against few constants, so that OR and AND of them meet
-        st.sampled_from([Op.EQUAL, Op.LESS]).flatmap(
-            lambda op: _call(op, Type.BOOLEAN, st.just(Column("x", Type.NUMBER)), _wholes(0, 1, 3))
+        _any(
+            [Op.EQUAL, Op.LESS], lambda op: _call(op, Type.BOOLEAN, st.just(Column("x", Type.NUMBER)), _wholes(0, 1, 3))
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from afresh.errors import QueryError
 from afresh.queries.bounds import range_of
@@ -14,6 +14,7 @@ from afresh.queries.query import make_query
 from afresh.queries.tree import Node, Type
 from engines import oracle
 from engines.nasty import ROWS
+from examples import examples
 from queries import expressions
 
 SCHEMA = {"a": Type.NUMBER, "p": Type.BOOLEAN, "s": Type.TEXT, "d": Type.DATE, "t": Type.TIMESTAMP}
@@ -89,7 +90,7 @@ def test_a_number_of_one_value_or_none_has_no_scale() -> None:
             make_query(text, SCHEMA)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(expressions.numbers(3))
 def test_ranges_hold_on_every_row(tree: Node) -> None:
     """Also of what is asked with other bounds; ln and the like may round one unit beyond."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.queries.canonical import canonical
@@ -16,6 +16,7 @@ from afresh.queries.text import readable
 from afresh.queries.tree import Call, Literal, Node, Op, Type
 from engines import oracle
 from engines.nasty import ROWS
+from examples import examples
 from queries import expressions
 
 SCHEMA = {
@@ -317,14 +318,14 @@ def _ask(tree: Node) -> Query:
 TREES = st.one_of(expressions.conditions(3), expressions.numbers(3))
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(st.data())
 def test_shuffled_trees_keep_their_digest(data: st.DataObject) -> None:
     tree = data.draw(TREES)
     assert _ask(tree).digest == _ask(_shuffled(tree, data.draw)).digest
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(TREES)
 def test_canonical_is_idempotent_and_texts_read_back(tree: Node) -> None:
     query, plain = _ask(tree), canonical(tree)
@@ -340,7 +341,7 @@ def _values(tree: Node) -> list[Any]:
     return [value + 0.0 if isinstance(value, float) else value for value in found]
 
 
-@settings(max_examples=1000)
+@examples(10)
 @given(TREES)
 def test_canonical_means_the_same_on_every_row(tree: Node) -> None:
     """Every rewrite is exact, bit by bit: a digest names one function."""
@@ -369,7 +370,7 @@ def _small(depth: int) -> st.SearchStrategy[Node]:
     )
 
 
-@settings(max_examples=60)
+@examples(0.6)
 @given(st.lists(_small(2), min_size=40, max_size=40))
 def test_equal_digests_are_equal_functions(trees: list[Node]) -> None:
     """Of many small conditions those that collide agree on all rows; those that do not agree do not collide."""

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from afresh.errors import QueryError
+from afresh.queries.operations import FUNCTIONS
 from afresh.queries.query import Query, make_query
-from afresh.queries.refusals import FUNCTIONS
 from afresh.queries.tree import Op, Type
 from queries.hostile import HOSTILE
 from queries.hostile import SCHEMA as HOSTILE_SCHEMA

@@ -6,7 +6,7 @@ import time
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.errors import InvalidArgument
@@ -23,6 +23,7 @@ from afresh.theory.bernoulli import (
     log_gap,
     log_gap_each,
 )
+from examples import examples
 
 probabilities = st.one_of(
     st.floats(0, 1),
@@ -49,7 +50,7 @@ def exact_kl(p: float, q: float) -> mp.mpf:
         return total
 
 
-@settings(max_examples=1000)
+@examples(10)
 @given(pairs)
 @example((7e-200, 6.3e-200))
 @example((1 - 1e-15, 1 - 1.1e-15))
@@ -62,7 +63,7 @@ def test_kl_against_exact_arithmetic(pair: tuple[float, float]) -> None:
     assert float(kl_each(p, q)) == pytest.approx(kl(p, q), rel=1e-15, abs=1e-310)
 
 
-@settings(max_examples=500)
+@examples(5)
 @given(probabilities, bounds)
 @example(0.5, 1e-40)  # the gap is far below the resolution of q
 @example(2.8e-153, 4.2e-172)
@@ -79,7 +80,7 @@ def test_upper_inverse_never_below_and_within_1e_12(p: float, bound: float) -> N
     assert float(kl_upper_each(p, bound)) == pytest.approx(q, rel=1e-14)
 
 
-@settings(max_examples=500)
+@examples(5)
 @given(probabilities, bounds)
 @example(0.5, 1e-40)
 @example(7e-195, 4.7e-166)  # q underflows to 0

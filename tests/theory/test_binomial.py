@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -62,14 +63,14 @@ def test_limits_of_the_sum_increase_with_it(rows: int, one: float, other: float,
 @given(st.integers(1, 10**6), st.floats(0, 1), alphas)
 def test_hoeffding_bentkus_is_never_wider_than_chernoff(rows: int, share: float, alpha: float) -> None:
     total = share * rows
-    assert hoeffding_bentkus_lower(total, rows, alpha) >= chernoff_lower(total, rows, alpha)
-    assert hoeffding_bentkus_upper(total, rows, alpha) <= chernoff_upper(total, rows, alpha)
+    assert hoeffding_bentkus_lower(total, rows, alpha) >= chernoff_lower(total, rows, -math.log(alpha))
+    assert hoeffding_bentkus_upper(total, rows, alpha) <= chernoff_upper(total, rows, -math.log(alpha))
 
 
 def test_hoeffding_bentkus_prints_what_the_page_says() -> None:
     """.0292 instead of .0314 at 5000 rows and 9.9 nats a side."""
     alpha = math.exp(-9.9)
-    chernoff = (chernoff_upper(2500, 5000, alpha) - chernoff_lower(2500, 5000, alpha)) / 2
+    chernoff = (chernoff_upper(2500, 5000, 9.9) - chernoff_lower(2500, 5000, 9.9)) / 2
     both = (hoeffding_bentkus_upper(2500, 5000, alpha) - hoeffding_bentkus_lower(2500, 5000, alpha)) / 2
     assert float(chernoff) == pytest.approx(0.0314, abs=1e-4)
     assert float(both) == pytest.approx(0.0292, abs=1e-4)
@@ -112,17 +113,25 @@ def test_clopper_pearson_fails_for_unequal_rows() -> None:
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_sign_test_against_fractions(better: int, worse: int) -> None:
-    exact = float(oracle.sign_tail(better, worse))
-    assert exact <= float(sign_test(better, worse)) <= min(exact * (1 + 2e-6), 1.0) or exact == 1
+    exact = -math.log(float(oracle.sign_tail(better, worse)))
+    assert max(exact - 2e-6, 0) <= float(sign_test(better, worse)) <= exact
+
+
+@pytest.mark.parametrize(("better", "worse"), [(1200, 0), (2000, 300), (5000, 1), (10**7, 9 * 10**6)])
+def test_sign_test_where_probabilities_end(better: int, worse: int) -> None:
+    """Never more than the exact nats, and Chernoff's slack, half a logarithm or so, at most."""
+    with mp.workdps(30):
+        exact = float(-mp.log(oracle.binomial_tail_above(better, better + worse, 0.5)))
+    assert exact - 12 <= float(sign_test(better, worse)) <= exact
 
 
 @given(st.integers(0, 400), alphas)
-def test_fewest_wins_is_the_first_that_rejects(differ: int, alpha: float) -> None:
-    wins = fewest_wins(differ, alpha)
+def test_fewest_wins_is_the_first_that_is_accepted(differ: int, alpha: float) -> None:
+    wins = fewest_wins(differ, -math.log(alpha))
     if wins is None:
         assert differ == 0 or oracle.sign_tail(differ, 0) > alpha * (1 - 1e-5)
     else:
-        assert oracle.sign_tail(wins, differ - wins) <= alpha
+        assert oracle.sign_tail(wins, differ - wins) <= alpha * (1 + 1e-12)
         assert wins == 1 or oracle.sign_tail(wins - 1, differ - wins + 1) > alpha * (1 - 1e-5)
 
 
@@ -134,7 +143,9 @@ def test_the_sign_test_holds_where_the_number_of_differing_rows_is_random(seed: 
     law = (differ / 2, differ / 2, 1 - differ)  # no difference in truth, the boundary of the null
     for alpha in (0.3, 0.1, 0.02):
         wrong = sum(
-            oracle.multinomial(c, law) for c in oracle.all_counts(12, 3) if float(sign_test(c[0], c[1])) <= alpha
+            oracle.multinomial(c, law)
+            for c in oracle.all_counts(12, 3)
+            if float(sign_test(c[0], c[1])) >= -math.log(alpha)
         )
         assert wrong <= alpha
 
@@ -151,14 +162,14 @@ def test_the_sign_test_holds_for_unequal_rows_if_it_is_public_which_differ(seed:
     wins = samples.sum(axis=1)
     found = sign_test(wins, differ - wins)
     for alpha in (0.49, 0.3, 0.1, 0.02):
-        assert chance[found <= alpha].sum() <= alpha
+        assert chance[found >= -math.log(alpha)].sum() <= alpha
 
 
 @pytest.mark.parametrize(
     ("total", "rows", "alpha"), [(5, 4, 0.1), (-1, 4, 0.1), (1, 0, 0.1), (1, 4, 0.0), (1, 4, 1.0), (math.nan, 4, 0.1)]
 )
 def test_refuses_what_is_no_count(total: float, rows: float, alpha: float) -> None:
-    for limit in (clopper_pearson_lower, clopper_pearson_upper, chernoff_lower, hoeffding_bentkus_upper):
+    for limit in (clopper_pearson_lower, clopper_pearson_upper, hoeffding_bentkus_lower, hoeffding_bentkus_upper):
         with pytest.raises(InvalidArgument):
             limit(total, rows, alpha)
 
@@ -168,5 +179,9 @@ def test_refuses_what_is_no_number_of_wins() -> None:
         sign_test(-1, 3)
     with pytest.raises(InvalidArgument):
         sign_test(1.5, 3)
-    with pytest.raises(InvalidArgument):
-        fewest_wins(-1, 0.1)
+    for differ, nats in ((-1, 1.0), (3, 0.0)):
+        with pytest.raises(InvalidArgument):
+            fewest_wins(differ, nats)
+    for limit in (chernoff_lower, chernoff_upper):
+        with pytest.raises(InvalidArgument, match="nats"):
+            limit(1, 4, 0.0)

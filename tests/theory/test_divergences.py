@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from afresh.theory.divergences import (
     mixture,
     mutual_information,
 )
+from examples import examples
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def exact_laplace(m: float, b: float, m2: float, b2: float) -> mp.mpf:
         return x * (mp.exp(-u) - 1 + u) + x - 1 - mp.log(x)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(means, means, scales, ratios)
 @example(0.0, 0.0, 1.0, 1.0)
 @example(1.0, 1.0, 1.0, 1 + 1e-9)
@@ -73,7 +74,7 @@ def test_lemmas_against_quadrature(m: float, s: float, m2: float, s2: float) -> 
         assert float(value) == pytest.approx(float(integral), rel=1e-9)
 
 
-@settings(max_examples=500)
+@examples(5)
 @given(means, means, scales, ratios)
 @example(0.0, 0.0, 1.0, 1e-6)
 @example(0.0, 0.0, 1.0, 0.5)  # sigma^2/sigma'^2 = 4, where Corollary KLG's minimum switches

@@ -1,10 +1,11 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.theory.envelope import Envelope, choose_envelope, holds
+from examples import examples
 from oracle import stabilized as oracle
 
 
@@ -30,7 +31,7 @@ def test_a_little_less_does_not_hold() -> None:
         assert not holds(smaller)
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(
     st.floats(-3, 0.5).map(lambda x: 10.0**x),
     st.floats(0.01, 3.0),

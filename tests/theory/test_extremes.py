@@ -3,11 +3,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special
 
 from afresh.theory.extremes import cvar, cvar_square, cvar_with_square, quantile
+from examples import examples
 from oracle import calibrated as noise_oracle
 from oracle import stabilized as oracle
 
@@ -84,7 +85,7 @@ def test_joint_form_by_simulation(k: int, share: float) -> None:
 
 
 @given(k=st.integers(1, 10**5), share=st.floats(1e-5, 1.0), more=st.floats(0, 1), weight=st.floats(0.005, 10.0))
-@settings(max_examples=15)
+@examples(0.15)
 def test_joint_form_grows_with_the_share_and_the_number(k: int, share: float, more: float, weight: float) -> None:
     """So caps on both are enough, whatever is really asked."""
     found = cvar_with_square(k, 0.05, weight, share)

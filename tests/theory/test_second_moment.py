@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.errors import InvalidArgument
@@ -13,6 +13,7 @@ from afresh.theory.bernoulli import kl, kl_upper
 from afresh.theory.extremes import quantile
 from afresh.theory.information import log_threshold
 from afresh.theory.second_moment import SecondMoment, hoeffding_exponent, sample_mean_range, truth_range
+from examples import examples
 from oracle import calibrated as oracle
 
 unit = st.floats(0, 1)
@@ -41,7 +42,7 @@ def test_less_variance_is_never_worse(m: float, q: float, one: float, other: flo
     assert hoeffding_exponent(m, q, small) >= hoeffding_exponent(m, q, large) * (1 - 1e-9) - 1e-13
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(st.integers(1, 30), st.floats(0.01, 0.99), st.floats(0.02, 1.0), unit)
 def test_exponent_bounds_exact_tails(n: int, q: float, share: float, m: float) -> None:
     """The law on two points with mean q and this variance is the worst; its tail is a binomial sum."""
@@ -61,7 +62,7 @@ def test_exponent_bounds_exact_tails(n: int, q: float, share: float, m: float) -
     assert tail <= math.exp(-n * hoeffding_exponent(m * q, q, variance)) * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(
     unit,
     seconds,

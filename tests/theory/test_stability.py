@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
@@ -29,6 +29,7 @@ from afresh.theory.stability import (
     simple_calibrated_charge,
     stated_calibrated_charge,
 )
+from examples import examples
 from oracle import calibrated as oracle
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,7 @@ def exact_average_kl(x: list[float], t: float, T: float, noise: Noise) -> mp.mpf
         return total / len(rows)
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(samples, orders, orders, st.sampled_from(NOISES))
 @example([0.0, 1.0], 1.0, 1.0, "gaussian")
 @example([0.0] * 9 + [1.0], 1.0, 100 / 9, "gaussian")  # sigma^2/t = 1/T: the point where the maximum switches
@@ -89,7 +90,7 @@ def test_exact_cost_of_many_rows() -> None:
     assert average_kl(x, t, big_t, moments=(mean, variance)) == pytest.approx(float(total / n), rel=1e-12)
 
 
-@settings(max_examples=1000)
+@examples(10)
 @given(samples, orders, orders, st.sampled_from(NOISES))
 @example([0.0, 1.0], 1.0, 1e6, "gaussian")
 @example([0.5, 0.5, 0.5], 1.0, 1.0, "gaussian")
@@ -101,7 +102,7 @@ def test_no_sample_costs_more_than_its_charge(x: list[float], t: float, big_t: f
         assert average_kl(x, t, floor, noise=noise) <= CHARGES[noise](t, floor, len(x)) * (1 + 1e-9)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(st.integers(2, 10**7), st.floats(-6, 6).map(lambda x: 10.0**x), st.floats(-6, 6).map(lambda x: 10.0**x))
 @example(20, 1.0, 2.0)
 def test_sharp_stated_simple(n: int, t: float, ratio: float) -> None:

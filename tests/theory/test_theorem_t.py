@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -26,6 +26,7 @@ from afresh.theory.stabilized import (
     stabilized_charge,
 )
 from afresh.theory.transform import Transform
+from examples import examples
 from oracle import stabilized as oracle
 from oracle.tiny import TinyWorld, without_row
 
@@ -319,7 +320,7 @@ def test_d_and_e_full_information_adversaries(adversary: str) -> None:
 # --- (e) -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(st.floats(0.02, 0.98), st.floats(0.1, 4.0), positive, st.booleans())
 def test_e_two_unequal_answers_given_the_largest_noise(share: float, m: float, a: float, cheap: bool) -> None:
     """Given M = m and which answer has it: 1 + max(0, (pi/2) m^2 - 1) share suffices (2 I = 1, N in one dimension).

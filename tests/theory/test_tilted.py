@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.theory.tilted import TiltedMean
 from afresh.theory.transform import Transform
+from examples import examples
 from oracle import stabilized as oracle
 
 FLOORS = [0.25, 0.1, 0.008, 0.001]
@@ -26,7 +27,7 @@ def test_slope_is_the_derivative(v0: float) -> None:
     assert np.allclose(numeric, transform.slope(m), rtol=1e-5)
 
 
-@settings(max_examples=60)
+@examples(0.6)
 @given(
     st.integers(20, 3000),
     st.sampled_from([0.25, 0.1, 0.06]),
@@ -51,7 +52,7 @@ def test_upper_bound_at_scale(n: int, tilt: float, v0: float) -> None:
         assert exact - 1e-12 <= tilted.upper(p) <= exact + 0.01 / tilt
 
 
-@settings(max_examples=60)
+@examples(0.6)
 @given(st.integers(20, 3000), st.sampled_from([0.25, 0.1, 0.06]), st.floats(0.0, 1.5), st.floats(-0.2, 1.2))
 def test_inverse_is_safe_and_close(n: int, v0: float, log_tilt: float, share: float) -> None:
     tilt, transform = 10**log_tilt / v0**0.5, Transform(v0)

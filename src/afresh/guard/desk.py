@@ -7,9 +7,13 @@ be it a guard, a holdout, a statistic or a command, asks it here, and says in wh
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,6 +41,9 @@ if TYPE_CHECKING:
     from afresh.queries.base import RowQuestion
 
 
+_PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
+
+
 class Reply(NamedTuple):
     """What the desk says to a question."""
 
@@ -49,6 +56,8 @@ class Reply(NamedTuple):
     """Those of them that were paid for just now; the first of two equal questions pays."""
     left: int
     """How many answers at full price this analyst has left."""
+    scope: Scope
+    """What was declared of the rows when it was asked."""
 
 
 class Desk:
@@ -59,18 +68,39 @@ class Desk:
     ) -> None:
         """The parts; `afresh.open` puts them together."""
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
-        self.scope = Scope()  # a holdout declares more
-        self.closed = False
+        self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
+        self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
+        self._working: dict[object, int] = {}  # the thread of every call that is being answered
 
     def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
         Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
         """
-        self.check_open()
-        self.scope.check(query for one in asked for query in one.queries)
+        with self._at_work():
+            return self._answer(asked, analyst, later)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Refuse to begin once it is closed, and keep it open until the end.
+
+        Single steps of the interpreter and no lock: Ctrl-C may come between any two of them.
+        """
+        this = object()
+        try:
+            self._working[this] = get_ident()  # before looking, so that whoever closes it sees this or is seen
+            self.check_open()
+            yield
+        finally:
+            self._working.pop(this, None)
+
+    def _answer(self, asked: Sequence[Asked], analyst: str, later: int) -> list[Reply]:
+        scope = self.scope  # a holdout may declare another one meanwhile
+        scope.check(query for one in asked for query in one.queries)
         queries = [query for one in asked for query in one.queries]
+        if not queries:  # nothing asked writes nothing, not even a plan
+            return []
         self.engine.check_unchanged()
         entries = self.ledger.reserve(self.terms, self.questions(asked), analyst, later=later)
         spent, by_number = entries.spent, {entry.number: entry for entry in entries}
@@ -89,10 +119,10 @@ class Desk:
         else:
             statements = self.ledger.state(self.terms, state({}), analyst)
         readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
-        return list(self._replies(asked, readings, statements, self._left(spent)))
+        return list(self._replies(asked, readings, statements, self._left(spent), scope))
 
     def _replies(
-        self, asked: Sequence[Asked], readings: Sequence[Reading], statements: list[Statement], left: int
+        self, asked: Sequence[Asked], readings: Sequence[Reading], statements: list[Statement], left: int, scope: Scope
     ) -> Iterator[Reply]:
         stated, owed = iter(statements), {reading.entry.number for reading in readings if reading.entry.new}
         for one, parts in _dealt(asked, readings):
@@ -106,7 +136,7 @@ class Desk:
             else:
                 found = next(stated) if one.own else self.derived(one, parts)
                 number = Number(found.value, found.low, found.high)
-            yield Reply(one, number, tuple(parts), tuple(charged), left)
+            yield Reply(one, number, tuple(parts), tuple(charged), left, scope)
 
     def questions(self, asked: Iterable[Asked]) -> list[Question]:
         """What the ledger is asked to reserve."""
@@ -193,7 +223,7 @@ class Desk:
             value=value,
             interval=Interval(low, high),
             confidence=self.plan.confidence,
-            covers=self._covers(asked, len(reply.parts)),
+            covers=self._covers(asked, len(reply.parts), reply.scope),
             missing=asked.about_missing,
             method=self.plan.method,
             charged=len(reply.charged),
@@ -211,8 +241,8 @@ class Desk:
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
 
-    def _covers(self, asked: Asked, parts: int) -> str:
-        about = f"Estimates {asked.about_value}, {self.target}"
+    def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
+        about = f"Estimates {asked.about_value}, {self._words(scope)}"
         if asked.queries:
             said = f"{about}. All answers of this guard, up to {self.plan.answers:,}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
@@ -232,7 +262,15 @@ class Desk:
     @property
     def target(self) -> str:
         """What the truths of its answers are means over, in words."""
-        return self.scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
+        return self._words(self.scope)
+
+    def _words(self, scope: Scope) -> str:
+        return scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
+
+    def declare(self, scope: Scope) -> None:
+        """Say who holds the features, for all analysts; refused if another holdout said otherwise."""
+        with self._declaring:
+            self.scope = self.scope.joined(scope)
 
     def spent(self, analyst: str) -> Spent:
         """What this analyst has spent, and the caps."""
@@ -249,13 +287,26 @@ class Desk:
         """Refuse to go on once it is closed."""
         if self.closed:
             raise GuardClosed("this guard is closed; open the data again, nothing is lost.")
+        if os.getpid() != self._process:  # the engines' threads are not there: a question would be paid for and hang
+            raise GuardClosed("this guard was opened before a fork; open the data here, they share one budget.")
 
     def close(self) -> None:
-        """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost."""
+        """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost.
+
+        What other threads are being answered comes to its end first.
+        """
         self.closed = True
-        self.engine.close()
-        if self._owns_ledger:
-            self.ledger.close()
+        while os.getpid() == self._process and self._others():  # a fork has none of the other threads
+            time.sleep(_PATIENCE)
+        try:
+            self.engine.close()
+        finally:
+            if self._owns_ledger:
+                self.ledger.close()
+
+    def _others(self) -> bool:
+        """Whether another thread is being answered."""
+        return any(thread != get_ident() for thread in list(self._working.values()))
 
 
 def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:

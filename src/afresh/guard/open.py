@@ -159,12 +159,18 @@ def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
 def open_desk(engine: Engine, opening: Opening) -> Desk:
     """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
     seed, book = opening.seed, _open_book(opening)
-    terms, stored = _settle(engine, book, opening)
-    if stored.mechanism.shuffles:
-        # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-        engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
+    owned = book is not opening.ledger
+    try:
+        terms, stored = _settle(engine, book, opening)
+        if stored.mechanism.shuffles:
+            # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
+            engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
+    except BaseException:
+        if owned:
+            book.close()
+        raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=book is not opening.ledger)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned)
 
 
 def _check_seed(seed: int, ledger: object) -> int:

@@ -34,9 +34,10 @@ CREATE OR REPLACE FUNCTION afresh_pair(value jsonb) RETURNS boolean LANGUAGE sql
 CREATE OR REPLACE FUNCTION afresh_bounds(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN afresh_pair(value) THEN (value ->> 0)::float8 < (value ->> 1)::float8 ELSE false END $$;
 
-CREATE OR REPLACE FUNCTION afresh_on_grid(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
+-- Whether an end of an interval lies on the plan's grid, whose step is a power of two: the quotient is exact.
+CREATE OR REPLACE FUNCTION afresh_on_grid(value jsonb, step float8) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS $$ SELECT CASE WHEN afresh_number(value, 0, 1)
-                      THEN (value #>> '{}')::float8 * 1099511627776 = floor((value #>> '{}')::float8 * 1099511627776)
+                      THEN (value #>> '{}')::float8 / step = floor((value #>> '{}')::float8 / step)
                       ELSE false END $$;
 
 -- Refuse a record that the caller may not append after those that are there.
@@ -73,6 +74,8 @@ BEGIN
         PERFORM afresh_refuse_because('the time of a record is not now; set this machine''s clock');
     END IF;
 
+    SELECT r.record::jsonb INTO plan FROM afresh_records r
+        WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'planned' ORDER BY place DESC LIMIT 1;
     IF kind = 'reserved' THEN
         IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
             AND afresh_bounds(body -> 'bounds') AND (body -> 'levels') IN ('null'::jsonb, '2'::jsonb, '3'::jsonb)
@@ -91,8 +94,6 @@ BEGIN
             AND (r.record::jsonb ->> 'coarseness')::numeric <= (body ->> 'coarseness')::numeric) THEN
             PERFORM afresh_refuse_because('a question was paid for already');
         END IF;
-        SELECT r.record::jsonb INTO plan FROM afresh_records r
-            WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'planned' ORDER BY place DESC LIMIT 1;
         SELECT r.record::jsonb -> 'shares' INTO shares FROM afresh_records r
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'divided' ORDER BY place DESC LIMIT 1;
         shares := coalesce(shares, '{}');
@@ -140,9 +141,9 @@ BEGIN
             PERFORM afresh_refuse_because('the question was paid for by another analyst, who has to complete it');
         END IF;
         IF (jsonb_typeof(body -> 'number') = 'number'
-            AND afresh_on_grid(body -> 'value') AND afresh_on_grid(body -> 'low') AND afresh_on_grid(body -> 'high')
-            AND (body ->> 'low')::numeric <= (body ->> 'value')::numeric
-            AND (body ->> 'value')::numeric <= (body ->> 'high')::numeric
+            AND afresh_on_grid(body -> 'low', (plan ->> 'ends')::float8)
+            AND afresh_on_grid(body -> 'high', (plan ->> 'ends')::float8)
+            AND afresh_number(body -> 'value', (body ->> 'low')::numeric, (body ->> 'high')::numeric)
             AND CASE jsonb_typeof(body -> 'released')
                 WHEN 'number' THEN afresh_number(body -> 'released', -1e300, 1e300)
                 WHEN 'object' THEN (SELECT bool_and(afresh_number(value, -1e300, 1e300)) FROM jsonb_each(body -> 'released'))

@@ -247,9 +247,10 @@ def check_plan(plan: Mapping[str, Any]) -> None:
     if not isinstance(plan, Mapping):
         raise InvalidArgument(f"plan == {plan!r}, must be a mapping of names to constants")
     try:
-        json.dumps(plan, allow_nan=False)
+        text = json.dumps(plan, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError):
         raise InvalidArgument(f"plan == {plan!r}, must hold texts and finite numbers only") from None
+    check_text("plan", text)
 
 
 def check_amount(name: str, value: float) -> None:

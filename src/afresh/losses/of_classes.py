@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.losses.base import Clipped, at_most_one
-from afresh.models.labels import Kind, Labels
+from afresh.models.labels import Codes, Kind, Labels
 from afresh.models.vectors import Rows, Values
 from afresh.queries.text import number
 
@@ -30,7 +30,7 @@ class ZeroOne:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """Wrong or not."""
-        wrong: NDArray[np.bool_] = predictions[rows] != labels.places[rows]
+        wrong: NDArray[np.bool_] = predictions[rows] != labels.codes[rows]
         return wrong
 
 
@@ -98,15 +98,10 @@ class Log(Clipped):
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """-ln p, cut before the logarithm could be infinite."""
-        chances = predictions[rows]
-        if chances.ndim == 1:
-            right: Floats = labels.zeros[rows] - chances  # the chance of the true class but for its sign, or infinite
-            np.abs(right, out=right)
-        else:
-            right = _of_truth(chances, labels.codes[rows])
+        right = _of_truth(predictions[rows], labels.codes[rows])
         least = min(math.exp(-self.clip), 0.1)  # exp(-1e-17) is 1, of which the loss is none
         losses = np.log(np.maximum(right, least, out=right), out=right)
-        np.abs(losses, out=losses)  # an infinite chance has an infinite loss as well, cut like any other
+        np.abs(losses, out=losses)
         losses *= 1 / self.clip
         return at_most_one(losses)
 
@@ -122,12 +117,11 @@ class Brier:
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """(1 - p_y)^2 and the squares of the others, halved."""
-        chances = predictions[rows]
+        chances, codes = predictions[rows], labels.codes[rows]
         if chances.ndim == 1:
-            losses: Floats = labels.ones[rows] - chances
+            losses: Floats = codes - chances  # of a missing label, whose code is -1, at least 1 once it is squared
             np.square(losses, out=losses)
         else:
-            codes = labels.codes[rows]
             right = _of_truth(chances, codes)
             losses = ((chances**2).sum(axis=1) - right**2 + (1 - right) ** 2) / 2
             losses[codes < 0] = 1.0
@@ -135,7 +129,12 @@ class Brier:
         return at_most_one(losses)
 
 
-def _of_truth(chances: Floats, codes: NDArray[np.int32]) -> Floats:
-    """The probability of the true class; 0 where it is missing."""
-    found: Floats = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
-    return np.where(codes >= 0, found, 0.0)
+def _of_truth(chances: Floats, codes: Codes) -> Floats:
+    """The probability of the true class, in an array of its own; 0 where the label is missing."""
+    if chances.ndim == 1:  # of two classes: of the second
+        found: Floats = (1 - codes) - chances
+        np.abs(found, out=found)
+    else:
+        found = np.take_along_axis(chances, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    found[codes < 0] = 0.0
+    return found

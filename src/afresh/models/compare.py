@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,7 @@ def compare(
 ) -> Comparison | Identical:
     """The difference of the mean losses of two models."""
     desk, plan, simulated = rows.desk, rows.desk.plan, rows.desk.terms.simulated
+    _check_scale(loss)
     scale = loss.bounds[1] - loss.bounds[0]
     enough = None if precision is None else _precision(loss, precision)
     desk.coarseness(enough)  # refused where all answers are alike, also if nothing will be asked
@@ -62,6 +64,13 @@ def _identical(rows: LabelledRows, a: Predicted, b: Predicted) -> bool:
     return rows.visibility == "public" and a.digest == b.digest
 
 
+def _check_scale(loss: Loss) -> None:
+    """Refuse a loss whose differences have no scale that is a number."""
+    low, high = loss.bounds
+    if not math.isfinite(2 * (high - low)):
+        raise InvalidArgument(f"{loss.words} is too large to be compared; give it in other units.")
+
+
 def _precision(loss: Loss, precision: float) -> float:
     """On [0, 1]: a difference lies in [-1, 1] times the scale, an answer in [0, 1]."""
     low, high = loss.bounds
@@ -75,6 +84,7 @@ def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
 
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
     """Scores of all, and the differences of all to the one that scores best."""
+    _check_scale(loss)
     if len({each.name for each in predicted}) < len(predicted):
         raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
     if len(predicted) < 2:
@@ -198,4 +208,4 @@ def _of_both(
     def values(part: Rows) -> Values:
         return function(*(each.losses(loss, rows.labels, part) for each in (a, b)))
 
-    return rows.question(words, [kind, loss.words, a.digest, b.digest], values, loss=loss, **more)
+    return rows.question(words, [kind, loss.words, a.digest, b.digest], values, **more)

@@ -46,6 +46,19 @@ class Holdout(show.Shown):
         """Not for users: `afresh.holdout` puts the parts together."""
         self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
 
+    def for_analyst(self, analyst: str) -> Holdout:
+        """The same holdout in another name; labels and features are not read again. See `Guard.for_analyst`.
+
+        Args:
+            analyst: Who asks.
+
+        Returns:
+            Another holdout on the same rows, plan and ledger.
+        """
+        guard = self.guard.for_analyst(analyst)
+        recipe = self._recipe and self._recipe._replace(arguments={**self._recipe.arguments, "analyst": analyst})
+        return Holdout(guard, self.labelled, self.loss, recipe)
+
     @property
     def rows(self) -> int:
         """The number of rows, which is public."""

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.models.threads import for_all, slices
+from afresh.models.vectors import slices
 
 Kind = Literal["classes", "probabilities", "numbers"]
-_AT_ONCE = 1 << 18  # predictions checked at once
+Codes = NDArray[np.signedinteger[Any]]
+_AT_ONCE = 1 << 16  # predictions checked at once, few enough for the processor's cache
 _FEW = 8  # classes up to which comparing with each is faster than searching
 _SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
 
@@ -57,26 +58,11 @@ class Labels:
         return tuple(sorted({_python(value) for value in plain[present]}, key=lambda value: (str(type(value)), value)))
 
     @cached_property
-    def codes(self) -> NDArray[np.int32]:
+    def codes(self) -> Codes:
         """The place of every row's class in `classes`; -1 for a label that is missing or none of them."""
-        found = encode(_plain(self.values), self.classes).astype(np.int32)
+        found = encode(_plain(self.values), self.classes)
         found[_missing(self.values)] = -1
         return found
-
-    @cached_property
-    def places(self) -> NDArray[Any]:
-        """The codes in the type of checked predictions; -1 becomes the largest number, which is no class."""
-        return self.codes.astype(_code_type(self.classes))
-
-    @cached_property
-    def ones(self) -> NDArray[np.float64]:
-        """Of two classes: 1.0 for the second, 0.0 for the first, infinite for a label that is missing."""
-        return np.array([0.0, 1.0, math.inf])[self.codes]  # the code -1 finds the last
-
-    @cached_property
-    def zeros(self) -> NDArray[np.float64]:
-        """Of two classes: 0.0 for the second, 1.0 for the first, infinite for a label that is missing."""
-        return np.array([1.0, 0.0, math.inf])[self.codes]
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -89,8 +75,8 @@ class Labels:
         return numbers
 
 
-def _code_type(classes: tuple[Any, ...]) -> type[np.unsignedinteger[Any]]:
-    return np.uint8 if len(classes) < 256 else np.uint32
+def _code_type(classes: tuple[Any, ...]) -> type[np.signedinteger[Any]]:
+    return np.int8 if len(classes) < 128 else np.int32
 
 
 def _python(value: Any) -> Any:
@@ -128,8 +114,12 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, Hashable) and not isinstance(value, tuple)
 
 
-def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
-    """The place of every value in `classes`, or -1."""
+def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> Codes:
+    """The place of every value in `classes`, or -1. Of labels and of predictions codes have one type."""
+    return _encode(values, classes).astype(_code_type(classes), copy=False)
+
+
+def _encode(values: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
     table = np.asarray(classes)
     numbers = values.dtype.kind in "biuf" and table.dtype.kind in "biuf"
     if not numbers and not (values.dtype.kind == table.dtype.kind == "U"):
@@ -180,7 +170,7 @@ def total_predictions(
         raise InvalidArgument(f"there are {rows:,} rows and {len(array):,} predictions.")
     if kind == "classes":
         codes = encode(_one_column(array), classes)
-        return np.where(codes < 0, 0, codes).astype(_code_type(classes)), codes < 0
+        return np.maximum(codes, 0), codes < 0
     if array.dtype.kind not in "biuf":
         raise InvalidArgument(f"predictions of type {array.dtype} are not numbers, which this loss needs.")
     array = array.astype(np.float64)
@@ -231,13 +221,13 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
         raise InvalidArgument(
             f"the prediction of row {place} is {_python(array[place])!r}, which is none of the classes {listed}."
         )
-    return codes.astype(_code_type(classes))
+    return codes
 
 
 def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
     if array.ndim != 1:
         raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
-    if not all(for_all(lambda part: _is_plain(array[part]), slices(len(array), _AT_ONCE))):
+    if not all(_is_plain(array[part]) for part in slices(len(array), _AT_ONCE)):
         _check_finite(array)
         array = array + 0.0
     return array

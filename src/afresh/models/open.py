@@ -157,13 +157,14 @@ def _hold(
 
     desk = guard.desk
     engine, column = desk.engine, _column(label, desk.engine.schema)
-    scope = desk.scope.joined(Scope(features, column if features == "public" else None))
+    scope = Scope(features, column if features == "public" else None)
+    desk.scope.joined(scope)  # refused before anything is read
     if features == "hidden" and not is_table(given):
         given = None  # a frame of pandas is read from the guard
     labels = Labels(read_column(engine, column), declared)
     labelled = LabelledRows(desk, column, labels, order_of(engine), features, given)
     labelled.settle(loss)
-    desk.scope = scope
+    desk.declare(scope)
     return Holdout(guard, labelled, loss, recipe)
 
 

@@ -1,7 +1,7 @@
 """Checked constructors: operands in, a well-typed tree out, or an error that says what to write.
 
 Every way into the language (SQL text, Ibis) makes its trees here and only here, so a construct has one meaning and
-one refusal whichever way it was written. Constructs beyond the few operations of `tree` are written out.
+one refusal whichever way it was written. Constructs beyond the table of `operations` are written out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 
 from afresh.errors import QueryError
+from afresh.queries import values
+from afresh.queries.operations import COMPARISONS, Sort
 from afresh.queries.tree import Call, Literal, Node, Op, Type
 from afresh.queries.typing import Operand, align, alike, expect, need_order
 
@@ -19,16 +21,6 @@ MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and the like have been wri
 MAX_PATTERN = 1_000  # characters after LIKE: a matcher keeps a state for each
 MAX_WILDCARDS = 100  # runs of % or _ after LIKE: Spark's matcher nests as deeply
 IN_QUERY = "after IN goes a list of constants in parentheses, not a column or another query"
-
-_COMPARE: dict[str, tuple[Op, bool, bool]] = {  # operation, swap the operands, negate
-    "=": (Op.EQUAL, False, False),
-    "<>": (Op.EQUAL, False, True),
-    "<": (Op.LESS, False, False),
-    "<=": (Op.LESS_EQUAL, False, False),
-    ">": (Op.LESS, True, False),
-    ">=": (Op.LESS_EQUAL, True, False),
-}
-_SIGNS = {Op.ADD: "+", Op.SUBTRACT: "-", Op.MULTIPLY: "*", Op.DIVIDE: "/", Op.MODULO: "%", Op.POWER: "power"}
 
 
 def limited(tree: Operand, depth: int) -> Operand:
@@ -45,29 +37,38 @@ def number(value: float) -> Literal:
     return Literal(value + 0.0, Type.NUMBER)
 
 
-def negated(node: Operand) -> Call:
-    """NOT node."""
-    return Call(Op.NOT, (expect(node, Type.BOOLEAN, "NOT"),), Type.BOOLEAN)
+def call(op: Op, *operands: Operand) -> Node:
+    """An operation on operands of the types its row says: each of its own, or all of one."""
+    row = op.row
+    if row.returns is Sort.ALIKE:
+        args = alike(operands, op.word)
+        if row.takes[0] is Sort.ORDERED:
+            need_order(args[0].type, op.word)
+        return Call(op, tuple(args), args[0].type) if len(args) > 1 else args[0]
+    kinds = row.takes + row.takes[-1:] * (len(operands) - len(row.takes))
+    args = [_expect(op, operand, kind) for operand, kind in zip(operands, kinds, strict=True)]
+    assert isinstance(row.returns, Type)
+    return Call(op, tuple(args), row.returns)
 
 
-def junction(op: Op, parts: Sequence[Operand]) -> Node:
-    """AND or OR of conditions."""
-    return Call(op, tuple(expect(part, Type.BOOLEAN, op.name) for part in parts), Type.BOOLEAN)
+def _expect(op: Op, operand: Operand, kind: Type | Sort) -> Node:
+    assert isinstance(kind, Type), f"{op} has a constructor of its own"
+    return expect(operand, kind, op.word)
 
 
 def comparison(sign: str, left: Operand, right: Operand) -> Node:
     """Two values compared by one of = <> < <= > >=."""
-    op, swap, negate = _COMPARE[sign]
+    op, swapped, negated, *_ = COMPARISONS[sign]
     one, other = align(left, right, "a comparison")
-    if op is not Op.EQUAL:
+    if op.row.takes[0] is Sort.ORDERED:
         need_order(one.type, f"a {sign} b")
-    tree = Call(op, (other, one) if swap else (one, other), Type.BOOLEAN)
-    return negated(tree) if negate else tree
+    tree = Call(op, (other, one) if swapped else (one, other), Type.BOOLEAN)
+    return call(Op.NOT, tree) if negated else tree
 
 
 def between(value: Operand, low: Operand, high: Operand) -> Node:
     """Two comparisons."""
-    return junction(Op.AND, (comparison("<=", low, value), comparison("<=", value, high)))
+    return call(Op.AND, comparison("<=", low, value), comparison("<=", value, high))
 
 
 def membership(value: Operand, choices: Sequence[Operand]) -> Node:
@@ -98,7 +99,7 @@ def is_null(value: Operand) -> Node:
 def is_boolean(value: Operand, wanted: bool) -> Node:
     """A condition IS TRUE or IS FALSE; never NULL."""
     condition = expect(value, Type.BOOLEAN, "IS TRUE" if wanted else "IS FALSE")
-    return Call(Op.IS_TRUE, (condition if wanted else negated(condition),), Type.BOOLEAN)
+    return Call(Op.IS_TRUE, (condition if wanted else call(Op.NOT, condition),), Type.BOOLEAN)
 
 
 def like(value: Operand, pattern: Operand, name: str = "LIKE") -> Node:
@@ -112,31 +113,16 @@ def like(value: Operand, pattern: Operand, name: str = "LIKE") -> Node:
             f"write several {name} with AND"
         )
     if name == "ILIKE":
-        text, shape = Call(Op.LOWER, (text,), Type.TEXT), Literal(ascii_lower(shape.value), Type.TEXT)
+        text, shape = call(Op.LOWER, text), Literal(values.lower(shape.value), Type.TEXT)
     return Call(Op.LIKE, (text, shape), Type.BOOLEAN)
-
-
-def ascii_lower(text: str) -> str:
-    """`Op.LOWER` of a constant."""
-    return "".join(chr(ord(char) + 32) if "A" <= char <= "Z" else char for char in text)
-
-
-def ascii_upper(text: str) -> str:
-    """`Op.UPPER` of a constant."""
-    return "".join(chr(ord(char) - 32) if "a" <= char <= "z" else char for char in text)
-
-
-def search(op: Op, value: Operand, part: Operand) -> Node:
-    """starts_with, ends_with or contains."""
-    return Call(op, (expect(value, Type.TEXT, op.value), expect(part, Type.TEXT, op.value)), Type.BOOLEAN)
 
 
 def case(tests: Sequence[Operand], results: Sequence[Operand]) -> Node:
     """CASE WHEN ... THEN ... ELSE; the last result is the default."""
     conditions = [expect(test, Type.BOOLEAN, "WHEN") for test in tests]
-    values = alike(results, "CASE")
-    pairs = [part for pair in zip(conditions, values[:-1], strict=True) for part in pair]
-    return Call(Op.CASE, (*pairs, values[-1]), values[-1].type)
+    chosen = alike(results, "CASE")
+    pairs = [part for pair in zip(conditions, chosen[:-1], strict=True) for part in pair]
+    return Call(Op.CASE, (*pairs, chosen[-1]), chosen[-1].type)
 
 
 def nullif(left: Operand, right: Operand) -> Node:
@@ -145,47 +131,22 @@ def nullif(left: Operand, right: Operand) -> Node:
     return case([comparison("=", one, other)], [None, one])
 
 
-def merge(op: Op, values: Sequence[Operand]) -> Node:
-    """coalesce, least or greatest."""
-    args = alike(values, op.value)
-    if op is not Op.COALESCE:
-        need_order(args[0].type, op.value)
-    return Call(op, tuple(args), args[0].type) if len(args) > 1 else args[0]
-
-
-def arithmetic(op: Op, left: Operand, right: Operand) -> Node:
-    """Two numbers by + - * / % or power. A minus that may stand between dates is `dates.minus`."""
-    args = expect(left, Type.NUMBER, _SIGNS[op]), expect(right, Type.NUMBER, _SIGNS[op])
-    return Call(op, args, Type.NUMBER)
-
-
 def negative(value: Operand) -> Node:
     """The number with the other sign."""
-    given = expect(value, Type.NUMBER, "-")
-    if isinstance(given, Literal) and isinstance(given.value, float):
-        return number(-given.value)
-    return Call(Op.NEGATE, (given,), Type.NUMBER)
-
-
-def of_number(op: Op, value: Operand) -> Node:
-    """A function of one number."""
-    return Call(op, (expect(value, Type.NUMBER, op.value),), Type.NUMBER)
-
-
-def of_text(op: Op, value: Operand) -> Node:
-    """A function of one text."""
-    return Call(op, (expect(value, Type.TEXT, op.value),), Type.NUMBER if op is Op.LENGTH else Type.TEXT)
+    if isinstance(value, Literal) and isinstance(value.value, float):
+        return number(-value.value)
+    return call(Op.NEGATE, value)
 
 
 def rounded(value: Operand, digits: Operand) -> Node:
     """To d digits is to scale by 10^d, round and scale back: one meaning for every engine."""
     places = _whole(digits, -15, 15, "the digits of round(x, digits)")
     if places == 0:
-        return of_number(Op.ROUND, value)
+        return call(Op.ROUND, value)
     scale = number(10.0 ** abs(places))
     there, back = (Op.MULTIPLY, Op.DIVIDE) if places > 0 else (Op.DIVIDE, Op.MULTIPLY)
     given = expect(value, Type.NUMBER, "round")
-    return arithmetic(back, of_number(Op.ROUND, arithmetic(there, given, scale)), scale)
+    return call(back, call(Op.ROUND, call(there, given, scale)), scale)
 
 
 def substring(value: Operand, start: Operand, length: Operand | None = None, name: str = "substring") -> Node:

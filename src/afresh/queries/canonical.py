@@ -1,6 +1,6 @@
 """One tree for all spellings of a question, so that asking it again in other words is free.
 
-Every rewrite is exact, row by row, under the meaning fixed in `tree`: three-valued logic over finite doubles and
+Every rewrite is exact, row by row, under the meaning fixed in `operations`: three-valued logic over finite doubles and
 NULL. Rounding is symmetric in the sign, so a sign can be moved through + - * /; and + and * commute. They do not
 associate: nothing is reordered across two roundings. Arithmetic of constants is done here only where IEEE 754
 prescribes every bit.
@@ -8,39 +8,11 @@ prescribes every bit.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-
 from afresh.queries import logic
-from afresh.queries.build import ascii_lower, ascii_upper
 from afresh.queries.serialize import serialize
-from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.tree import Call, Literal, Node, Op, Type, Value
 
-_REPEATABLE = {Op.ABS, Op.SIGN, Op.FLOOR, Op.CEIL, Op.ROUND, Op.LOWER, Op.UPPER, Op.TRIM}  # f(f(x)) = f(x)
 _NEUTRAL = {Op.ADD: 0.0, Op.SUBTRACT: 0.0, Op.MULTIPLY: 1.0, Op.DIVIDE: 1.0}  # on the right, and on the left of + and *
-_SEARCHES = {Op.STARTS_WITH: str.startswith, Op.ENDS_WITH: str.endswith, Op.CONTAINS: str.__contains__}
-
-
-def round_half_away(x: float) -> float:
-    """`Op.ROUND` of a constant."""
-    whole = math.floor(abs(x))
-    return math.copysign(whole + (abs(x) - whole >= 0.5), x)
-
-
-_EXACT: dict[Op, Callable[..., float]] = {
-    Op.ADD: lambda x, y: x + y,
-    Op.SUBTRACT: lambda x, y: x - y,
-    Op.MULTIPLY: lambda x, y: x * y,
-    Op.DIVIDE: lambda x, y: x / y,
-    Op.MODULO: math.fmod,
-    Op.NEGATE: lambda x: -x,
-    Op.ABS: abs,
-    Op.SIGN: lambda x: (x > 0) - (x < 0),
-    Op.FLOOR: math.floor,
-    Op.CEIL: math.ceil,
-    Op.ROUND: round_half_away,
-    Op.SQRT: math.sqrt,
-}
 
 
 def canonical(node: Node) -> Node:
@@ -52,6 +24,9 @@ def canonical(node: Node) -> Node:
 
 def _make(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
     """The canonical form of an operation on canonical operands."""
+    constants = [arg.value for arg in args if isinstance(arg, Literal)]
+    if op.row.folds and len(constants) == len(args):
+        return _constant(op.evaluate(*constants), kind)
     match op:
         case Op.NOT:
             return logic.negation(args[0])
@@ -75,7 +50,7 @@ def _make(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
         case Op.EQUAL:
             return logic.equal(*_same_sign(args[0], args[1]))
         case Op.LESS | Op.LESS_EQUAL:
-            return _order(op, *_same_sign(args[0], args[1]))
+            return Call(op, _same_sign(args[0], args[1]), kind)
         case Op.LIKE:
             return _like(args[0], args[1])
         case Op.STARTS_WITH | Op.ENDS_WITH | Op.CONTAINS:
@@ -90,26 +65,13 @@ def _extreme(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
     for part in (part for arg in args for part in (arg.args if isinstance(arg, Call) and arg.op is op else (arg,))):
         if not isinstance(part, Literal):
             parts[serialize(part)] = part
-        elif part.value is not None and (best is None or _below(part, best) is (op is Op.LEAST)):
-            best = part
+        elif part.value is not None:
+            best = part if best is None else _constant(op.evaluate(best.value, part.value), kind)
     if best is not None:
         parts[serialize(best)] = best
     if len(parts) < 2:
         return next(iter(parts.values()), Literal(None, kind))
     return Call(op, tuple(parts[key] for key in sorted(parts)), kind)
-
-
-def _below(left: Literal, right: Literal) -> bool:
-    assert left.value is not None
-    assert right.value is not None
-    return left.value < right.value  # type: ignore[operator]  # two constants of one type
-
-
-def _order(op: Op, left: Node, right: Node) -> Node:
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        holds = _below(left, right) or (op is Op.LESS_EQUAL and left == right)
-        return logic.TRUE if holds else logic.FALSE
-    return Call(op, (left, right), Type.BOOLEAN)
 
 
 def _same_sign(left: Node, right: Node) -> tuple[Node, Node]:
@@ -131,7 +93,7 @@ def _membership(value: Node, choices: tuple[Node, ...]) -> Node:
 def _opposite(node: Node) -> Node | None:
     """-node, if that is no longer than node."""
     if isinstance(node, Literal) and isinstance(node.value, float):
-        return Literal(-node.value + 0.0, Type.NUMBER)  # + 0.0: there is no -0.0
+        return _constant(-node.value, Type.NUMBER)
     return node.args[0] if isinstance(node, Call) and node.op is Op.NEGATE else None
 
 
@@ -153,27 +115,21 @@ def _like(text: Node, pattern: Node) -> Node:
         return Call(Op.LIKE, (text, Literal(shape, Type.TEXT)), Type.BOOLEAN)
     found = Literal(inner, Type.TEXT)
     if shape == inner:
-        return logic.equal(text, found)
+        return _make(Op.EQUAL, (text, found), Type.BOOLEAN)
     before, after = shape.startswith("%"), shape.endswith("%")
-    return _search(Op.CONTAINS if before and after else Op.ENDS_WITH if before else Op.STARTS_WITH, text, found)
+    op = Op.CONTAINS if before and after else Op.ENDS_WITH if before else Op.STARTS_WITH
+    return _make(op, (text, found), Type.BOOLEAN)
 
 
 def _search(op: Op, text: Node, part: Node) -> Node:
-    if isinstance(text, Literal) and isinstance(part, Literal):
-        return logic.TRUE if _SEARCHES[op](str(text.value), str(part.value)) else logic.FALSE
     empty = isinstance(part, Literal) and part.value == ""
     return Call(Op.CONTAINS if empty else op, (text, part), Type.BOOLEAN)
 
 
 def _function(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
     """Arithmetic and functions of operands that are not the constant NULL."""
-    values = [arg.value for arg in args if isinstance(arg, Literal)]
-    if op in _EXACT and len(values) == len(args):
-        return _computed(op, values)
-    if op in (Op.LOWER, Op.UPPER) and values:
-        return Literal((ascii_lower if op is Op.LOWER else ascii_upper)(str(values[0])), kind)
     first = args[0]
-    if op in _REPEATABLE and isinstance(first, Call) and first.op is op:
+    if op.row.idempotent and isinstance(first, Call) and first.op is op:
         return first
     if op is Op.ABS and isinstance(first, Call) and first.op is Op.NEGATE:
         return Call(Op.ABS, first.args, kind)
@@ -184,12 +140,8 @@ def _function(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
     return Call(op, args, kind)
 
 
-def _computed(op: Op, values: Sequence[object]) -> Literal:
-    try:
-        value = float(_EXACT[op](*values))
-    except (ValueError, OverflowError, ZeroDivisionError):
-        value = math.nan
-    return Literal(value + 0.0 if math.isfinite(value) else None, Type.NUMBER)
+def _constant(value: Value, kind: Type) -> Literal:
+    return Literal(value + 0.0 if isinstance(value, float) else value, kind)  # there is no -0.0
 
 
 def _negated(node: Node) -> Node:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from afresh.errors import QueryError
-from afresh.queries.build import case, negated, number
-from afresh.queries.tree import Call, Literal, Node, Op, Type
+from afresh.queries.build import call, case, number
+from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand, moment
+from afresh.queries.values import SQL_TYPES
 
 # the SQL names of the types a cast may lead to, in sqlglot's spelling
-KINDS = {
-    "DOUBLE": Type.NUMBER,
-    "VARCHAR": Type.TEXT,
-    "TEXT": Type.TEXT,
-    "BOOLEAN": Type.BOOLEAN,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIMESTAMP,
-    "TIMESTAMPNTZ": Type.TIMESTAMP,
-}
+KINDS = {name: kind for kind, name in SQL_TYPES.items()} | {"TEXT": Type.TEXT, "TIMESTAMPNTZ": Type.TIMESTAMP}
 _WHOLE = {
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "MEDIUMINT"),
     *("UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"),
@@ -43,13 +36,13 @@ def cast(value: Operand, to: str) -> Node:
         return value
     match value.type, kind:
         case Type.TEXT, Type.NUMBER:
-            return Call(Op.TO_NUMBER, (value,), kind)
+            return call(Op.TO_NUMBER, value)
         case Type.NUMBER, Type.TEXT:
-            return Call(Op.TO_TEXT, (value,), kind)
+            return call(Op.TO_TEXT, value)
         case Type.BOOLEAN, Type.NUMBER:
-            return case([value, negated(value)], [number(1), number(0), None])
+            return case([value, call(Op.NOT, value)], [number(1), number(0), None])
         case Type.BOOLEAN, Type.TEXT:
-            return case([value, negated(value)], [Literal("true", kind), Literal("false", kind), None])
+            return case([value, call(Op.NOT, value)], [Literal("true", kind), Literal("false", kind), None])
         case Type.TEXT, Type.DATE | Type.TIMESTAMP if isinstance(value, Literal) and isinstance(value.value, str):
             return moment(value.value, kind)
     hints = {

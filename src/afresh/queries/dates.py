@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from afresh.errors import QueryError
-from afresh.queries.build import arithmetic, number, of_number
-from afresh.queries.tree import DATE_PARTS, TIME_PARTS, Call, Literal, Node, Op, Type
+from afresh.queries.build import call, number
+from afresh.queries.operations import PARTS
+from afresh.queries.tree import Call, Literal, Node, Op, Type
 from afresh.queries.typing import TIMES, Operand, align, expect, short
 
-PARTS = (*DATE_PARTS[:1], "quarter", *DATE_PARTS[1:], *TIME_PARTS)
+_OF_DATES = ["year", "quarter", *(name for name, part in PARTS.items() if not part.timed and name != "year")]
+_ALL = [*_OF_DATES, *(name for name, part in PARTS.items() if part.timed)]
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 UNITS = ("day", "week", "month", "quarter", "year", "hour", "minute", "second")
@@ -16,13 +18,13 @@ UNITS = ("day", "week", "month", "quarter", "year", "hour", "minute", "second")
 def part(name: str, value: Operand) -> Node:
     """extract(name FROM value): a whole number."""
     unit = name.lower()
-    if unit not in PARTS:
-        raise QueryError(f"{short(name)} is not a part of a date here; write one of {', '.join(PARTS)}")
+    if unit not in _ALL:
+        raise QueryError(f"{short(name)} is not a part of a date here; write one of {', '.join(_ALL)}")
     when = _time(value, unit)
-    if unit in TIME_PARTS and when.type is Type.DATE:
-        raise QueryError(f"a date has no {unit}; its parts are {', '.join(PARTS[: -len(TIME_PARTS)])}")
+    if unit not in _OF_DATES and when.type is Type.DATE:
+        raise QueryError(f"a date has no {unit}; its parts are {', '.join(_OF_DATES)}")
     if unit == "quarter":
-        return of_number(Op.CEIL, arithmetic(Op.DIVIDE, part("month", when), number(3)))
+        return call(Op.CEIL, call(Op.DIVIDE, part("month", when), number(3)))
     return Call(Op.PART, (Literal(unit, Type.TEXT), when), Type.NUMBER)
 
 
@@ -43,7 +45,7 @@ def difference(unit: str, start: Operand, end: Operand) -> Node:
     one, other = start, end
     if one is not None and other is not None and not {one.type, other.type} <= {*TIMES}:
         one, other = align(one, other, "date_diff")  # a text constant beside a date is one
-    return arithmetic(Op.SUBTRACT, _count(unit, _time(other, "date_diff")), _count(unit, _time(one, "date_diff")))
+    return call(Op.SUBTRACT, _count(unit, _time(other, "date_diff")), _count(unit, _time(one, "date_diff")))
 
 
 def _count(unit: str, when: Node) -> Node:
@@ -52,20 +54,20 @@ def _count(unit: str, when: Node) -> Node:
         if unit == "year":
             return part("year", when)
         per_year, within = number(12 / _MONTHS[unit]), part(unit, when)
-        return arithmetic(Op.ADD, arithmetic(Op.MULTIPLY, part("year", when), per_year), within)
+        return call(Op.ADD, call(Op.MULTIPLY, part("year", when), per_year), within)
     seconds = part("epoch", when)
     if unit == "second":
         return seconds
     if unit == "week":  # 1970-01-01 was a Thursday
-        seconds = arithmetic(Op.ADD, seconds, number(3 * _SECONDS["day"]))
-    days = arithmetic(Op.DIVIDE, seconds, number(_SECONDS[unit]))
-    return days if unit == "day" and when.type is Type.DATE else of_number(Op.FLOOR, days)
+        seconds = call(Op.ADD, seconds, number(3 * _SECONDS["day"]))
+    days = call(Op.DIVIDE, seconds, number(_SECONDS[unit]))
+    return days if unit == "day" and when.type is Type.DATE else call(Op.FLOOR, days)
 
 
 def minus(left: Operand, right: Operand) -> Node:
     """left - right of two numbers, or of two dates in days."""
     if left is None or right is None or not {left.type, right.type} & {*TIMES}:
-        return arithmetic(Op.SUBTRACT, left, right)
+        return call(Op.SUBTRACT, left, right)
     if Type.NUMBER in (left.type, right.type):
         raise QueryError("a number cannot be subtracted from a date; write date_diff('day', a, b) < 30 and the like")
     one, other = align(left, right, "-")

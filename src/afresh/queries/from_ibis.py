@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from afresh.errors import QueryError
@@ -12,49 +13,11 @@ from afresh.queries import build, refusals
 from afresh.queries.casts import cast
 from afresh.queries.columns import Columns
 from afresh.queries.dates import difference, minus, part
+from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.syntax import TOO_DEEP
 from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand
 
-_COMPARE = {
-    "Equals": "=",
-    "NotEquals": "<>",
-    "Less": "<",
-    "LessEqual": "<=",
-    "Greater": ">",
-    "GreaterEqual": ">=",
-}
-_ARITHMETIC = {
-    "Add": Op.ADD,
-    "Multiply": Op.MULTIPLY,
-    "Divide": Op.DIVIDE,
-    "Modulus": Op.MODULO,
-    "Power": Op.POWER,
-}
-_OF_NUMBER = {
-    "Abs": Op.ABS,
-    "Sign": Op.SIGN,
-    "Floor": Op.FLOOR,
-    "Ceil": Op.CEIL,
-    "Exp": Op.EXP,
-    "Ln": Op.LN,
-    "Log10": Op.LOG10,
-    "Sqrt": Op.SQRT,
-}
-_OF_TEXT = {"Lowercase": Op.LOWER, "Uppercase": Op.UPPER, "StringLength": Op.LENGTH}
-_SEARCH = {"StartsWith": Op.STARTS_WITH, "EndsWith": Op.ENDS_WITH, "StringContains": Op.CONTAINS}
-_MERGE = {"Coalesce": Op.COALESCE, "Least": Op.LEAST, "Greatest": Op.GREATEST}
-_PARTS = {
-    "ExtractYear": "year",
-    "ExtractQuarter": "quarter",
-    "ExtractMonth": "month",
-    "ExtractDay": "day",
-    "ExtractDayOfYear": "doy",
-    "ExtractHour": "hour",
-    "ExtractMinute": "minute",
-    "ExtractSecond": "second",
-    "ExtractEpochSeconds": "epoch",
-}
 _SPECIAL = {
     "FloorDivide": refusals.INTEGER_DIVISION,
     "StringConcat": refusals.JOINED,
@@ -88,7 +51,7 @@ _SPECIAL = {
 _CLOCKS = {"TimestampNow", "DateNow", "TimeNow", "RandomScalar", "RandomUUID", "Impure"}
 _TABLES = {"UnboundTable", "DatabaseTable", "InMemoryTable"}
 
-Handler = Callable[[Any], Operand]
+Handler = Callable[["_Reader", Any], Operand]
 
 
 def from_ibis(expression: Any, schema: Mapping[str, Type | None]) -> Node:
@@ -123,56 +86,21 @@ class _Reader:
         self.columns = Columns(schema)
         self.depth = 0
         self.table: Any = None
-        read = self.read
-        self.handlers: dict[str, Handler] = {
-            "Field": self.field,
-            "Literal": self.literal,
-            "Alias": lambda op: read(op.arg),  # the name of a value is not part of its meaning
-            "And": lambda op: build.junction(Op.AND, (read(op.left), read(op.right))),
-            "Or": lambda op: build.junction(Op.OR, (read(op.left), read(op.right))),
-            "Not": lambda op: build.negated(read(op.arg)),
-            "IsNull": lambda op: build.is_null(read(op.arg)),
-            "NotNull": lambda op: build.negated(build.is_null(read(op.arg))),
-            "InValues": lambda op: build.membership(read(op.value), [read(item) for item in op.options]),
-            "Between": lambda op: build.between(read(op.arg), read(op.lower_bound), read(op.upper_bound)),
-            "StringSQLLike": self.like,
-            "StringSQLILike": self.like,
-            "IfElse": lambda op: build.case([read(op.bool_expr)], [read(op.true_expr), read(op.false_null_expr)]),
-            "SearchedCase": self.case,
-            "SimpleCase": self.case,
-            "NullIf": lambda op: build.nullif(read(op.arg), read(op.null_if_expr)),
-            "Negate": lambda op: build.negative(read(op.arg)),
-            "Subtract": lambda op: minus(read(op.left), read(op.right)),
-            "DateDiff": lambda op: minus(read(op.left), read(op.right)),
-            "DateDelta": self.delta,
-            "TimestampDelta": self.delta,
-            "DayOfWeekIndex": self.day_of_week,
-            "Round": lambda op: build.rounded(read(op.arg), build.number(0) if op.digits is None else read(op.digits)),
-            "Substring": self.substring,
-            "Cast": self.cast,
-            "TryCast": self.cast,
-        }
-        for names, handler in (
-            (_COMPARE, lambda op, how: build.comparison(how, read(op.left), read(op.right))),
-            (_ARITHMETIC, lambda op, how: build.arithmetic(how, read(op.left), read(op.right))),
-            (_OF_NUMBER, lambda op, how: build.of_number(how, read(op.arg))),
-            (_OF_TEXT, lambda op, how: build.of_text(how, read(op.arg))),
-            (_MERGE, lambda op, how: build.merge(how, [read(arg) for arg in op.arg])),
-            (_SEARCH, lambda op, how: build.search(how, *(read(arg) for arg in op.args))),
-            (_PARTS, lambda op, how: part(how, read(op.arg))),
-        ):
-            self.handlers |= {name: _given(handler, how) for name, how in names.items()}
 
     def read(self, op: Any) -> Operand:
         """The tree of any allowed operation; None for a bare NULL."""
-        handler = self.handlers.get(type(op).__name__)
+        handler = _HANDLERS.get(type(op).__name__)
         if handler is None or not type(op).__module__.startswith("ibis.expr.operations"):
             raise _refuse(op)
         self.depth += 1
         build.limited(None, self.depth)
-        tree = handler(op)
+        tree = handler(self, op)
         self.depth -= 1
         return build.limited(tree, self.depth)
+
+    def call(self, op: Any, *, operation: Op) -> Node:
+        listed = (part for arg in op.args for part in (arg if isinstance(arg, tuple) else (arg,)))
+        return build.call(operation, *map(self.read, listed))
 
     def field(self, op: Any) -> Node:
         table = op.rel
@@ -240,7 +168,7 @@ class _Reader:
 
     def day_of_week(self, op: Any) -> Node:
         """Ibis counts from 0 on Monday."""
-        return build.arithmetic(Op.SUBTRACT, part("isodow", self.read(op.arg)), build.number(1))
+        return build.call(Op.SUBTRACT, part("isodow", self.read(op.arg)), build.number(1))
 
     def substring(self, op: Any) -> Node:
         """Ibis counts from 0."""
@@ -263,8 +191,52 @@ class _Reader:
         return cast(self.read(op.arg), name)
 
 
-def _given(handler: Callable[[Any, Any], Operand], how: Any) -> Handler:
-    return lambda op: handler(op, how)
+def _plain(operation: Op) -> Handler:
+    """Of an operation on the operands of Ibis's node, as most are."""
+    return partial(_Reader.call, operation=operation)
+
+
+def _part(unit: str) -> Handler:
+    return lambda self, op: part(unit, self.read(op.arg))
+
+
+def _comparison(sign: str) -> Handler:
+    return lambda self, op: build.comparison(sign, self.read(op.left), self.read(op.right))
+
+
+_HANDLERS: dict[str, Handler] = {
+    **{name: _plain(operation) for operation in Op for name in operation.row.ibis.split()},
+    **{row.ibis: _comparison(sign) for sign, row in COMPARISONS.items()},
+    **{name: _part(unit) for unit, row in PARTS.items() for name in row.ibis.split()},
+    "Field": _Reader.field,
+    "Literal": _Reader.literal,
+    "Alias": lambda self, op: self.read(op.arg),  # the name of a value is not part of its meaning
+    "IsNull": lambda self, op: build.is_null(self.read(op.arg)),
+    "NotNull": lambda self, op: build.call(Op.NOT, build.is_null(self.read(op.arg))),
+    "InValues": lambda self, op: build.membership(self.read(op.value), [self.read(item) for item in op.options]),
+    "Between": lambda self, op: build.between(self.read(op.arg), self.read(op.lower_bound), self.read(op.upper_bound)),
+    "StringSQLLike": _Reader.like,
+    "StringSQLILike": _Reader.like,
+    "IfElse": lambda self, op: build.case(
+        [self.read(op.bool_expr)], [self.read(op.true_expr), self.read(op.false_null_expr)]
+    ),
+    "SearchedCase": _Reader.case,
+    "SimpleCase": _Reader.case,
+    "NullIf": lambda self, op: build.nullif(self.read(op.arg), self.read(op.null_if_expr)),
+    "Negate": lambda self, op: build.negative(self.read(op.arg)),
+    "Subtract": lambda self, op: minus(self.read(op.left), self.read(op.right)),
+    "DateDiff": lambda self, op: minus(self.read(op.left), self.read(op.right)),
+    "DateDelta": _Reader.delta,
+    "TimestampDelta": _Reader.delta,
+    "DayOfWeekIndex": _Reader.day_of_week,
+    "ExtractQuarter": _part("quarter"),
+    "Round": lambda self, op: build.rounded(
+        self.read(op.arg), build.number(0) if op.digits is None else self.read(op.digits)
+    ),
+    "Substring": _Reader.substring,
+    "Cast": _Reader.cast,
+    "TryCast": _Reader.cast,
+}
 
 
 def _refuse(op: Any) -> QueryError:

@@ -1,10 +1,11 @@
-"""SQL text to expression tree, through an allowlist: what is not named here does not pass."""
+"""SQL text to expression tree, through an allowlist: what is neither here nor in `operations` does not pass."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from afresh.errors import QueryError
@@ -12,6 +13,7 @@ from afresh.queries import build
 from afresh.queries.casts import cast
 from afresh.queries.columns import Columns
 from afresh.queries.dates import difference, minus, part
+from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.refusals import refuse, refuse_function
 from afresh.queries.syntax import TOO_DEEP, syntax
 from afresh.queries.tree import Literal, Node, Op, Type
@@ -20,38 +22,11 @@ from afresh.queries.typing import Operand, short
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
-_COMPARE = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_ARITHMETIC = {"Add": Op.ADD, "Mul": Op.MULTIPLY, "Div": Op.DIVIDE, "Mod": Op.MODULO, "Pow": Op.POWER}
-_OF_NUMBER = {
-    "Abs": Op.ABS,
-    "Sign": Op.SIGN,
-    "Floor": Op.FLOOR,
-    "Ceil": Op.CEIL,
-    "Exp": Op.EXP,
-    "Ln": Op.LN,
-    "Sqrt": Op.SQRT,
-}
-_OF_TEXT = {"Lower": Op.LOWER, "Upper": Op.UPPER, "Trim": Op.TRIM, "Length": Op.LENGTH}
-_MERGE = {"Coalesce": Op.COALESCE, "Least": Op.LEAST, "Greatest": Op.GREATEST}
-_SEARCH = {"StartsWith": Op.STARTS_WITH, "EndsWith": Op.ENDS_WITH, "Contains": Op.CONTAINS}
-_PARTS = {
-    "Year": "year",
-    "Quarter": "quarter",
-    "Month": "month",
-    "Day": "day",
-    "DayOfMonth": "day",
-    "DayOfYear": "doy",
-    "DayOfWeekIso": "isodow",
-    "Hour": "hour",
-    "Minute": "minute",
-    "Second": "second",
-    "TimeToUnix": "epoch",
-}
 # arguments sqlglot sets besides operands, none of which changes the meaning here
 _HARMLESS = {"typed", "safe", "ignore_nulls", "coalesce", "date_part_boundary", "_type"}
 _DIGITS = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
-Handler = Callable[["Expression"], Operand]
+Handler = Callable[["_Reader", "Expression"], Operand]
 
 
 def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
@@ -69,50 +44,10 @@ class _Reader:
     def __init__(self, schema: Mapping[str, Type | None]) -> None:
         self.columns = Columns(schema)
         self.depth = 0
-        read = self.read
-        # the handler of a kind of node, and the arguments it reads: no other may be set
-        self.handlers: dict[str, tuple[Handler, str]] = {
-            "Paren": (lambda node: read(node.this), "this"),
-            "Column": (self.column, "this table db catalog"),
-            "Literal": (self.literal, "this is_string"),
-            "Boolean": (lambda node: Literal(bool(node.this), Type.BOOLEAN), "this"),
-            "Null": (lambda _: None, ""),
-            "Neg": (lambda node: build.negative(read(node.this)), "this"),
-            "Not": (lambda node: build.negated(read(node.this)), "this"),
-            "And": (self.junction, "this expression"),
-            "Or": (self.junction, "this expression"),
-            "In": (self.membership, "this expressions query field unnest"),
-            "Between": (self.between, "this low high"),
-            "Is": (self.state, "this expression"),
-            "Like": (self.like, "this expression negate"),
-            "ILike": (self.like, "this expression negate"),
-            "Case": (self.case, "this ifs default"),
-            "Nullif": (lambda node: build.nullif(read(node.this), read(node.expression)), "this expression"),
-            "Round": (self.round, "this decimals"),
-            "Log": (self.log10, "this expression"),
-            "Cast": (self.cast, "this to"),
-            "TryCast": (self.cast, "this to"),
-            "Sub": (lambda node: minus(read(node.this), read(node.expression)), "this expression"),
-            "Substring": (self.substring, "this start length"),
-            "Left": (self.left, "this expression"),
-            "Extract": (lambda node: part(node.this.name, read(node.expression)), "this expression"),
-            "DateDiff": (self.difference, "this expression unit"),
-            "Anonymous": (self.function, "this expressions"),
-        }
-        for names, handler, arguments in (
-            (_COMPARE, self.comparison, "this expression"),
-            (_ARITHMETIC, self.arithmetic, "this expression"),
-            (_OF_NUMBER, self.of_number, "this"),
-            (_OF_TEXT, self.of_text, "this"),
-            (_MERGE, self.merge, "this expressions"),
-            (_SEARCH, self.search, "this expression"),
-            (_PARTS, self.part, "this"),
-        ):
-            self.handlers |= dict.fromkeys(names, (handler, arguments))
 
     def read(self, node: Expression) -> Operand:
         """The tree of any allowed node; None for a bare NULL."""
-        handler, arguments = self.handlers.get(type(node).__name__, (None, ""))
+        handler, arguments = _HANDLERS.get(type(node).__name__, (None, ""))
         if handler is None:
             raise refuse(node)
         for key, value in node.args.items():  # what a handler does not read would be dropped silently
@@ -121,7 +56,7 @@ class _Reader:
                 raise QueryError(f"{name} takes only its plain form here; leave out what follows ({key})")
         self.depth += 1
         build.limited(None, self.depth)
-        tree = handler(node)
+        tree = handler(self, node)
         self.depth -= 1
         return build.limited(tree, self.depth)
 
@@ -154,10 +89,11 @@ class _Reader:
                 stack += [one.expression, one.this]
             else:
                 parts.append(self.read(one))
-        return build.junction(Op.AND if type(node).__name__ == "And" else Op.OR, parts)
+        return build.call(Op.AND if type(node).__name__ == "And" else Op.OR, *parts)
 
-    def comparison(self, node: Expression) -> Node:
-        return build.comparison(_COMPARE[type(node).__name__], self.read(node.this), self.read(node.expression))
+    def call(self, node: Expression, *, op: Op, others: str) -> Node:
+        rest = node.args.get(others) if others else []
+        return build.call(op, *map(self.read, [node.this, *(rest if isinstance(rest, list) else [rest])]))
 
     def membership(self, node: Expression) -> Node:
         if any(node.args.get(key) for key in ("query", "field", "unnest")):
@@ -180,7 +116,7 @@ class _Reader:
         if type(node.expression).__name__ in ("Any", "All"):
             raise QueryError(f"{name} ANY is not allowed; write a {name} 'x%' OR a {name} 'y%'")
         tree = build.like(self.read(node.this), self.read(node.expression), name)
-        return build.negated(tree) if node.args.get("negate") else tree
+        return build.call(Op.NOT, tree) if node.args.get("negate") else tree
 
     def case(self, node: Expression) -> Node:
         branches, default = node.args["ifs"], node.args.get("default")
@@ -191,21 +127,6 @@ class _Reader:
         results = [self.read(branch.args["true"]) for branch in branches]
         return build.case(tests, [*results, None if default is None else self.read(default)])
 
-    def merge(self, node: Expression) -> Node:
-        return build.merge(_MERGE[type(node).__name__], [self.read(arg) for arg in (node.this, *node.expressions)])
-
-    def arithmetic(self, node: Expression) -> Node:
-        return build.arithmetic(_ARITHMETIC[type(node).__name__], self.read(node.this), self.read(node.expression))
-
-    def of_number(self, node: Expression) -> Node:
-        return build.of_number(_OF_NUMBER[type(node).__name__], self.read(node.this))
-
-    def of_text(self, node: Expression) -> Node:
-        return build.of_text(_OF_TEXT[type(node).__name__], self.read(node.this))
-
-    def search(self, node: Expression) -> Node:
-        return build.search(_SEARCH[type(node).__name__], self.read(node.this), self.read(node.expression))
-
     def round(self, node: Expression) -> Node:
         digits = node.args.get("decimals")
         return build.rounded(self.read(node.this), build.number(0) if digits is None else self.read(digits))
@@ -214,7 +135,7 @@ class _Reader:
         base, value = node.this, node.args.get("expression")
         if value is None or type(base).__name__ != "Literal" or base.this != "10":
             raise refuse(node)
-        return build.of_number(Op.LOG10, self.read(value))
+        return build.call(Op.LOG10, self.read(value))
 
     def cast(self, node: Expression) -> Node:
         to = node.args["to"]
@@ -231,9 +152,6 @@ class _Reader:
     def left(self, node: Expression) -> Node:
         return build.substring(self.read(node.this), build.number(1), self.read(node.expression), "left")
 
-    def part(self, node: Expression) -> Node:
-        return part(_PARTS[type(node).__name__], self.read(node.this))
-
     def difference(self, node: Expression) -> Node:
         unit = node.args.get("unit")
         if unit is None or type(unit).__name__ not in ("Var", "Literal"):
@@ -248,3 +166,53 @@ class _Reader:
                 raise QueryError("write date_part('month', x), with the part as a constant")
             return part(str(args[0].this), self.read(args[1]))
         raise refuse_function(name)
+
+
+def _plain(op: Op) -> tuple[Handler, str]:
+    """Of an operation on operands that stand beside each other in sqlglot's node, as most do."""
+    others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
+    return partial(_Reader.call, op=op, others=others), f"this {others}"
+
+
+def _part(unit: str) -> tuple[Handler, str]:
+    return lambda self, node: part(unit, self.read(node.this)), "this"
+
+
+def _comparison(sign: str) -> tuple[Handler, str]:
+    return lambda self, node: build.comparison(
+        sign, self.read(node.this), self.read(node.expression)
+    ), "this expression"
+
+
+# the handler of a kind of node, and the arguments it reads: no other may be set
+_HANDLERS: dict[str, tuple[Handler, str]] = {
+    **{name: _plain(op) for op in Op for name in op.row.sql.split()},
+    **{row.sql: _comparison(sign) for sign, row in COMPARISONS.items()},
+    **{name: _part(unit) for unit, row in PARTS.items() for name in row.sql.split()},
+    "Quarter": _part("quarter"),
+    "Paren": (lambda self, node: self.read(node.this), "this"),
+    "Column": (_Reader.column, "this table db catalog"),
+    "Literal": (_Reader.literal, "this is_string"),
+    "Boolean": (lambda self, node: Literal(bool(node.this), Type.BOOLEAN), "this"),
+    "Null": (lambda *_: None, ""),
+    "Neg": (lambda self, node: build.negative(self.read(node.this)), "this"),
+    "And": (_Reader.junction, "this expression"),
+    "Or": (_Reader.junction, "this expression"),
+    "In": (_Reader.membership, "this expressions query field unnest"),
+    "Between": (_Reader.between, "this low high"),
+    "Is": (_Reader.state, "this expression"),
+    "Like": (_Reader.like, "this expression negate"),
+    "ILike": (_Reader.like, "this expression negate"),
+    "Case": (_Reader.case, "this ifs default"),
+    "Nullif": (lambda self, node: build.nullif(self.read(node.this), self.read(node.expression)), "this expression"),
+    "Round": (_Reader.round, "this decimals"),
+    "Log": (_Reader.log10, "this expression"),
+    "Cast": (_Reader.cast, "this to"),
+    "TryCast": (_Reader.cast, "this to"),
+    "Sub": (lambda self, node: minus(self.read(node.this), self.read(node.expression)), "this expression"),
+    "Substring": (_Reader.substring, "this start length"),
+    "Left": (_Reader.left, "this expression"),
+    "Extract": (lambda self, node: part(node.this.name, self.read(node.expression)), "this expression"),
+    "DateDiff": (_Reader.difference, "this expression unit"),
+    "Anonymous": (_Reader.function, "this expressions"),
+}

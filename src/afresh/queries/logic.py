@@ -7,16 +7,17 @@ the excluded middle and of contradiction fail for NULL, and are not used.
 
 from __future__ import annotations
 
+from afresh.queries.operations import Null
 from afresh.queries.serialize import serialize
 from afresh.queries.tree import Call, Literal, Node, Op, Type
 
 TRUE, FALSE = Literal(True, Type.BOOLEAN), Literal(False, Type.BOOLEAN)
 _DUAL = {Op.AND: Op.OR, Op.OR: Op.AND}
-# operations of one operand that are NULL exactly where it is; some take literals besides
-KEEPS_NULL = {Op.NOT, Op.NEGATE, Op.ABS, Op.SIGN, Op.FLOOR, Op.CEIL, Op.ROUND, Op.LOWER, Op.UPPER, Op.TRIM, Op.LENGTH}
-KEEPS_NULL |= {Op.SUBSTRING, Op.PART}
-_STRICT = {Op.AND, Op.OR, Op.EQUAL, Op.LESS, Op.LESS_EQUAL, Op.IN, Op.LIKE, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS}
-_STRICT |= KEEPS_NULL
+# what is NULL exactly where one operand is; tests of it stay as they are written
+_TRANSPARENT = {
+    op for op in Op if op.row.null is Null.KEPT and op.row.subject is not None and op.row.returns is not Type.BOOLEAN
+}
+_TRANSPARENT.add(Op.NOT)
 
 
 def null(node: Node) -> bool:
@@ -28,13 +29,17 @@ def never_null(node: Node) -> bool:
     """Whether a tree surely has a value on every row."""
     if not isinstance(node, Call):
         return isinstance(node, Literal) and node.value is not None
-    if node.op in (Op.IS_NULL, Op.IS_TRUE):
-        return True
-    if node.op is Op.CASE:
-        return all(map(never_null, (*node.args[1:-1:2], node.args[-1])))
-    if node.op in (Op.COALESCE, Op.LEAST, Op.GREATEST):
-        return any(map(never_null, node.args))
-    return node.op in _STRICT and all(map(never_null, node.args))
+    match node.op.row.null:
+        case Null.NEVER:
+            return True
+        case Null.CHOSEN:
+            return all(map(never_null, (*node.args[1:-1:2], node.args[-1])))
+        case Null.SKIPPED:
+            return any(map(never_null, node.args))
+        case Null.KEPT | Null.DECIDED:
+            return all(map(never_null, node.args))
+        case Null.MADE:
+            return False
 
 
 def negation(node: Node) -> Node:
@@ -99,10 +104,6 @@ def _merge_memberships(op: Op, parts: dict[str, Node]) -> dict[str, Node]:
 
 def equal(left: Node, right: Node) -> Node:
     """=, of which the order does not matter."""
-    if null(left) or null(right):
-        return Literal(None, Type.BOOLEAN)
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        return TRUE if left.value == right.value else FALSE
     for one, other in ((left, right), (right, left)):
         if one == TRUE:
             return other
@@ -116,8 +117,6 @@ def membership(value: Node, choices: tuple[Node, ...]) -> Node:
     once = {serialize(choice): choice for choice in choices}
     if len(once) == 1:
         return equal(value, *once.values())
-    if isinstance(value, Literal):
-        return Literal(None, Type.BOOLEAN) if value.value is None else TRUE if value in once.values() else FALSE
     return Call(Op.IN, (value, *(once[key] for key in sorted(once))), Type.BOOLEAN)
 
 
@@ -138,8 +137,8 @@ def is_null(node: Node) -> Node:
         return TRUE
     if never_null(node):
         return FALSE
-    if isinstance(node, Call) and node.op in KEEPS_NULL:
-        return is_null(node.args[1] if node.op is Op.PART else node.args[0])
+    if isinstance(node, Call) and node.op in _TRANSPARENT:
+        return is_null(node.args[node.op.row.subject or 0])
     return Call(Op.IS_NULL, (node,), Type.BOOLEAN)
 
 

@@ -7,18 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from afresh.errors import QueryError
+from afresh.queries.operations import FUNCTIONS
 from afresh.queries.syntax import IF
 from afresh.queries.typing import short
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
-FUNCTIONS = (
-    *("abs", "cast", "ceil", "coalesce", "contains", "date_diff", "date_part", "day", "ends_with", "exp", "extract"),
-    *("floor", "greatest", "hour", "least", "left", "length", "ln", "log10", "lower", "minute", "month", "nullif"),
-    *("power", "quarter", "round", "second", "sign", "sqrt", "starts_with", "substring", "trim", "try_cast"),
-    *("upper", "year"),
-)
 MAX_NAME = 64  # longer names are not compared with others: that takes quadratic time
 
 SUBQUERY = "a question reads one row at a time, so it cannot contain another query"

@@ -66,7 +66,7 @@ def syntax(text: str) -> Expression:
     problem, first = "", ""
     try:
         tokens = dialect.tokenize(text)
-        first = _check_tokens(tokens)
+        first = _check_tokens(tokens, text)
         trees = _parser(dialect, MAX_STEPS * (len(tokens) + 1)).parse_into(exp.Condition, tokens, text)
         if len(trees) == 1 and isinstance(trees[0], exp.Expression):
             return trees[0]
@@ -98,7 +98,7 @@ def _parser(dialect: Dialect, steps: int) -> Parser:
     return Metered(dialect=dialect)
 
 
-def _check_tokens(tokens: Sequence[Any]) -> str:
+def _check_tokens(tokens: Sequence[Any], text: str) -> str:
     """Refuse what is no expression, and what would take sqlglot long or deep; the first word, in capitals."""
     nesting = chain = 0
     first = None
@@ -108,6 +108,9 @@ def _check_tokens(tokens: Sequence[Any]) -> str:
             raise QueryError("comments are not allowed in a question; leave them out")
         if kind in _REFUSED:
             raise QueryError(_REFUSED[kind])
+        written = text[token.start : token.end + 1]
+        if kind == "NUMBER" and "__" in written:  # most versions of sqlglot read 1__0 as 10, some do not read it
+            raise QueryError(f"{short(written)} is not a number; write decimal digits, as 255 or 1.5e3")
         first = token if first is None else first
         nesting += kind in ("L_PAREN", "CASE")
         nesting -= kind in ("R_PAREN", "END")

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from afresh.queries.values import SQL_TYPES
 
-# Binding strength; a part that binds less than its surroundings gets parentheses.
-_INFIX = {
-    Op.OR: (" OR ", 1),
-    Op.AND: (" AND ", 2),
-    Op.EQUAL: (" = ", 4),
-    Op.LESS: (" < ", 4),
-    Op.LESS_EQUAL: (" <= ", 4),
-    Op.LIKE: (" LIKE ", 4),
-    Op.ADD: (" + ", 5),
-    Op.SUBTRACT: (" - ", 5),
-    Op.MULTIPLY: (" * ", 6),
-    Op.DIVIDE: (" / ", 6),
-    Op.MODULO: (" % ", 6),
-}
+# binding strength, besides that of operations; a part that binds less than its surroundings gets parentheses
 _NOT, _COMPARISON, _NEGATE, _ATOM = 3, 4, 7, 8
 
 
@@ -32,13 +20,6 @@ def quote_name(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-_SQL_TYPE = {
-    Type.NUMBER: "DOUBLE",
-    Type.TEXT: "VARCHAR",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
 # a column of such a name is quoted; sqlglot would read the bare word as something else
 _RESERVED = {
     *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "TRUE"),
@@ -60,31 +41,31 @@ def _write(node: Node) -> tuple[str, int]:
             return quote_name(name), _ATOM
         case Literal(value, kind):
             if value is None:
-                return f"CAST(NULL AS {_SQL_TYPE[kind]})", _ATOM
+                return f"CAST(NULL AS {SQL_TYPES[kind]})", _ATOM
             if isinstance(value, bool):
                 return str(value).upper(), _ATOM
             if isinstance(value, float):
                 return number(value), _ATOM if value >= 0 else _NEGATE
             quoted = "'" + str(value).replace("'", "''") + "'"
             return quoted if isinstance(value, str) else f"{kind.name} {quoted}", _ATOM
-        case Call(op, args, _):
-            return _write_call(op, args)
+        case Call(op, args, kind):
+            return _write_call(op, args, kind)
 
 
-def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
+def _write_call(op: Op, args: tuple[Node, ...], kind: Type) -> tuple[str, int]:
     if op in (Op.LESS, Op.LESS_EQUAL) and isinstance(args[0], Literal):  # a > 3 reads better than 3 < a
         left, right = (readable(arg, _COMPARISON + 1) for arg in args)
         return f"{right} {'>' if op is Op.LESS else '>='} {left}", _COMPARISON
-    if op in _INFIX:
-        sign, strength = _INFIX[op]
+    if strength := op.row.binds:
         # what stands on the left of a - b needs no parentheses, of a = b both sides do, of a AND b AND c none
         first = strength + (strength == _COMPARISON)
         others = strength + (op not in (Op.AND, Op.OR))
-        return sign.join(readable(arg, others if place else first) for place, arg in enumerate(args)), strength
+        parts = (readable(arg, others if place else first) for place, arg in enumerate(args))
+        return f" {op.row.sign} ".join(parts), strength
     if op is Op.NOT:
         return _write_not(args[0])
     if op in (Op.IS_NULL, Op.IS_TRUE):
-        return f"{readable(args[0], _COMPARISON + 1)} {op.name.replace('_', ' ')}", _COMPARISON
+        return f"{readable(args[0], _COMPARISON + 1)} {op.row.sign}", _COMPARISON
     if op is Op.IN:
         return _write_in(args, "IN"), _COMPARISON
     if op is Op.NEGATE:
@@ -92,7 +73,7 @@ def _write_call(op: Op, args: tuple[Node, ...]) -> tuple[str, int]:
     if op is Op.CASE:
         return _write_case(args), _ATOM
     if op in (Op.TO_NUMBER, Op.TO_TEXT):
-        return f"CAST({readable(args[0])} AS {_SQL_TYPE[Type.NUMBER if op is Op.TO_NUMBER else Type.TEXT]})", _ATOM
+        return f"CAST({readable(args[0])} AS {SQL_TYPES[kind]})", _ATOM
     return f"{op.value}({', '.join(map(readable, args))})", _ATOM
 
 

@@ -13,7 +13,7 @@ from afresh.ledger.records import START, Charged, Reserved, decode, seal
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
 from afresh.results.reading import read
-from afresh.results.rules import derive
+from afresh.results.rules import derive, scale_of
 
 # Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
 # last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
@@ -107,7 +107,7 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         """Note whether the work raised: it returns what it found, in words."""
         try:
             checks.append(Check(name, True, work()))
-        except (AfreshError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        except (AfreshError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             words = str(error) if isinstance(error, AfreshError) else "the receipt is not complete, or not of numbers"
             checks.append(Check(name, False, words))
         return checks[-1].passed
@@ -170,7 +170,9 @@ def _plan(facts: Facts) -> str:
         raise InvalidArgument("the limits in force are not those of the plan")
     if limits.information > (mechanism.information or 0.0) * (1 + 1e-12):
         raise InvalidArgument("the limit on the information is larger than the plan's")
-    if mechanism.row_share is not None and (limits.row_share or 0.0) > mechanism.row_share * (1 + 1e-12):
+    if mechanism.row_share is not None and (
+        limits.row_share is None or limits.row_share > mechanism.row_share * (1 + 1e-12)  # None is no limit at all
+    ):
         raise InvalidArgument("the limit on the share of one row is larger than the plan's")
     words = f"{plan.method} for {plan.questions:,} questions to {plan.rows:,} rows"
     return f"{words} at {show.percent(plan.confidence)}"
@@ -193,6 +195,10 @@ def _charges(facts: Facts) -> str:
             )
             _same(f"the charge of {record.text!r}", record.charge, again.charge)
             _same(f"the row charge of {record.text!r}", record.row_charge, again.row_charge)
+            if record.answers != again.answers:
+                raise InvalidArgument(
+                    f"{record.text!r} counts for {record.answers} answers, but its basis gives {again.answers}"
+                )
             count += 1
     return f"{count:,} recomputed"
 
@@ -233,6 +239,9 @@ def _derived(facts: Facts) -> str:
         parts = [read(entries[part - 1]) for part in stated.parts]
         again = derive(stated.rule, parts, stated.parameters, stated.bounds, facts.plan)
         scale = stated.bounds[1] - stated.bounds[0]
+        bounds = scale_of(stated.rule, parts, stated.parameters)
+        if not all(abs(one - other) <= TOLERANCE * scale for one, other in zip(stated.bounds, bounds, strict=True)):
+            raise InvalidArgument(f"{stated.text!r} has the bounds {stated.bounds}, but its parts give {bounds}")
         for one, other in zip((stated.value, stated.low, stated.high), again, strict=True):
             if not abs(one - other) <= TOLERANCE * scale:
                 raise InvalidArgument(f"{stated.text!r} is told as {one!r}, but its parts give {other!r}")

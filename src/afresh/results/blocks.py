@@ -1,4 +1,4 @@
-"""What there is to show, as small records; `text`, `html` and `markdown` each say how one looks in their medium."""
+"""What there is to show, as small records; `show`, `html` and `markdown` each say how one looks in their medium."""
 
 from __future__ import annotations
 

@@ -38,6 +38,47 @@ def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: 
     return Number(min(max(value, low), high), low, high)
 
 
+def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bounds:
+    """The bounds that a number of this rule has, from those of its parts; `InvalidArgument` if parameters differ.
+
+    Numbers are cut to their bounds, so whoever could choose them could choose an interval.
+    """
+    step = 2 if parameters.get("grouped") else 1
+    match rule:
+        case "within":
+            return parts[0].entry.bounds
+        case "difference":
+            scale = parts[1].entry.bounds[1]
+            _agree(parameters["scale"], scale)
+            return -scale, scale
+        case "quantile":
+            low, high = parameters["bounds"]
+            return low, high
+        case "variance" | "standard deviation":
+            reach = _half(parts[0], parameters["bounds"])
+            return 0.0, reach**2 if rule == "variance" else reach
+        case "covariance":
+            most = _half(parts[0], parameters["x"]) * _half(parts[step], parameters["y"])
+            return -most, most
+        case "correlation":
+            _half(parts[0], parameters["x"])
+            _half(parts[step], parameters["y"])
+            return -1.0, 1.0
+    return 0.0, 1.0  # shares, their sums and areas
+
+
+def _half(part: Reading, said: Sequence[float]) -> float:
+    """Half the distance of the bounds of a mean, which the parameters repeat."""
+    low, high = part.entry.bounds
+    _agree(list(said), [low, high])
+    return (high - low) / 2
+
+
+def _agree(said: object, found: object) -> None:
+    if said != found:
+        raise InvalidArgument(f"a parameter is {said!r}, but the parts have {found!r}")
+
+
 def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
     """Whether a number that a rule made says anything, by its interval alone.
 

@@ -219,10 +219,10 @@ class Asker:
 
     def answers(self, asked: Sequence[Asked], charged: Sequence[tuple[Entry, ...]]) -> list[Answer]:
         """Several of them, each with what it was charged."""
-        parts, left = tuple(part for reply in self.replies for part in reply.parts), self.replies[-1].left
+        parts, last = tuple(part for reply in self.replies for part in reply.parts), self.replies[-1]
         numbers = self.desk.state(asked, parts, self.analyst)
         return [
-            self.desk.tell(Reply(one, number, parts, paid, left))
+            self.desk.tell(Reply(one, number, parts, paid, last.left, last.scope))
             for one, number, paid in zip(asked, numbers, charged, strict=True)
         ]
 

@@ -45,60 +45,60 @@ _STEPS = 200
 
 
 def betting_lower(
-    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, alpha: ArrayLike, hint: ArrayLike | None = None
+    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, nats: ArrayLike, hint: ArrayLike | None = None
 ) -> Floats:
-    """A lower limit of the mean of values in [0, 1], wrong with probability at most alpha; never above the exact one.
+    """A lower limit of the mean of values in [0, 1], wrong with probability at most e^-nats; never above the exact one.
 
     `hint` is a variance known before the rows are looked at, for example from other rows. It changes widths, not
     validity.
     """
-    n, s1, s2, a = _checked(rows, total, squares, alpha)
+    n, s1, s2, level = _checked(rows, total, squares, nats)
     s1, s2 = s1 * (1 - _SUMS), s2 * (1 + _SUMS)
     s2 = np.clip(s2, s1 * s1 / n, np.maximum(s1, s1 * s1 / n))
     some = s1 > _NOTHING * n
     far = np.where(some, s2 / np.where(some, s1, 1.0), 1.0)
     heavy = np.where(some, np.minimum(s1 / np.where(some, far, 1.0), n), 0.0)
     limit = _lower_limit(
-        n, np.where(some, s1 / n, 0.0), a, _hints(hint, n), (n - heavy, heavy), (np.zeros_like(far), far)
+        n, np.where(some, s1 / n, 0.0), level, _hints(hint, n), (n - heavy, heavy), (np.zeros_like(far), far)
     )
     return np.where(some, limit, 0.0)
 
 
 def betting_upper(
-    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, alpha: ArrayLike, hint: ArrayLike | None = None
+    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, nats: ArrayLike, hint: ArrayLike | None = None
 ) -> Floats:
     """The upper limit: 1 minus the lower limit of 1 - x."""
-    n, s1, s2, a = _checked(rows, total, squares, alpha)
+    n, s1, s2, level = _checked(rows, total, squares, nats)
     # The sums' errors do not shrink with these differences, so they are allowed for before, not after.
     mirrored = np.clip(n - s1 - _SUMS * s1, 0.0, n)
     squared = np.clip(n - 2 * s1 + s2 + 3 * _SUMS * s1, mirrored**2 / n, np.maximum(mirrored, mirrored**2 / n))
-    return np.minimum(1 - betting_lower(n, mirrored, squared, a, hint) + 1e-16, 1.0)
+    return np.minimum(1 - betting_lower(n, mirrored, squared, level, hint) + 1e-16, 1.0)
 
 
 def betting_interval(
     rows: ArrayLike, total: ArrayLike, squares: ArrayLike, alpha: ArrayLike, hint: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
     """Both limits, each at half of alpha."""
-    half = np.asarray(alpha, dtype=np.float64) / 2
-    return betting_lower(rows, total, squares, half, hint), betting_upper(rows, total, squares, half, hint)
+    level = side_nats(alpha)
+    return betting_lower(rows, total, squares, level, hint), betting_upper(rows, total, squares, level, hint)
 
 
 def three_valued_lower(
-    rows: ArrayLike, better: ArrayLike, worse: ArrayLike, alpha: ArrayLike, hint: ArrayLike | None = None
+    rows: ArrayLike, better: ArrayLike, worse: ArrayLike, nats: ArrayLike, hint: ArrayLike | None = None
 ) -> Floats:
     """A lower limit of the mean of values -1 (`worse` rows), 1 (`better` rows) and 0: the bets are settled exactly.
 
     Differences of 0/1 losses are such. `hint` is a share of rows that differ, known before the rows are looked at.
     """
-    counts = (np.asarray(x, dtype=np.float64) for x in (rows, better, worse, alpha))
-    n, plus, minus, a = np.broadcast_arrays(*counts)
+    counts = (np.asarray(x, dtype=np.float64) for x in (rows, better, worse, nats))
+    n, plus, minus, level = np.broadcast_arrays(*counts)
     if not ((plus >= 0) & (minus >= 0) & (plus + minus <= n)).all():
         raise InvalidArgument("better and worse count disjoint rows, must be >= 0 and together at most all rows.")
-    _check_alpha(a)
+    _check_nats(level)
     middle = n - plus - minus
     values = tuple(np.full_like(n, x) for x in (0.0, 0.5, 1.0))
     scaled = None if hint is None else np.asarray(hint, dtype=np.float64) / 4
-    limit = _lower_limit(n, (plus + middle / 2) / n, a, _hints(scaled, n), (minus, middle, plus), values)
+    limit = _lower_limit(n, (plus + middle / 2) / n, level, _hints(scaled, n), (minus, middle, plus), values)
     return np.where(minus < n, 2 * limit - 1, -1.0)
 
 
@@ -106,8 +106,8 @@ def three_valued_interval(
     rows: ArrayLike, better: ArrayLike, worse: ArrayLike, alpha: ArrayLike, hint: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
     """Both limits of the mean difference, each at half of alpha."""
-    half = np.asarray(alpha, dtype=np.float64) / 2
-    return three_valued_lower(rows, better, worse, half, hint), -three_valued_lower(rows, worse, better, half, hint)
+    level = side_nats(alpha)
+    return three_valued_lower(rows, better, worse, level, hint), -three_valued_lower(rows, worse, better, level, hint)
 
 
 def rescaled(
@@ -154,15 +154,14 @@ def bets(m: Floats, n: Floats, nats: Floats, variance: Floats) -> Floats:
 
 
 def _lower_limit(
-    n: Floats, mean: Floats, alpha: Floats, hint: Floats, counts: Sequence[Floats], values: Sequence[Floats]
+    n: Floats, mean: Floats, nats: Floats, hint: Floats, counts: Sequence[Floats], values: Sequence[Floats]
 ) -> Floats:
-    """The largest m found below the crossing of ln(1/alpha); 0 if there is none above `_LEAST` of the mean."""
-    shape = np.broadcast_shapes(n.shape, mean.shape, alpha.shape, hint.shape)
-    flat = [np.broadcast_to(x, shape).ravel() for x in (n, mean, alpha, hint)]
-    n, mean, alpha, hint = flat
+    """The largest m found below the crossing of nats; 0 if there is none above `_LEAST` of the mean."""
+    shape = np.broadcast_shapes(n.shape, mean.shape, nats.shape, hint.shape)
+    flat = [np.broadcast_to(x, shape).ravel() for x in (n, mean, nats, hint)]
+    n, mean, nats, hint = flat
     counts = [np.broadcast_to(x, shape).ravel() for x in counts]
     values = [np.broadcast_to(x, shape).ravel() for x in values]
-    nats = -np.log(alpha)
 
     def above(m: Floats, at: NDArray[np.intp]) -> Floats:
         stake = log_stake(m, n[at], nats[at], hint[at], [x[at] for x in counts], [x[at] for x in values])
@@ -217,21 +216,30 @@ def _hints(hint: ArrayLike | None, like: Floats) -> Floats:
     return np.broadcast_to(np.maximum(found, 1e-12), np.broadcast_shapes(found.shape, like.shape))
 
 
+def side_nats(alpha: ArrayLike) -> Floats:
+    """ln(2/alpha): the level of each side of an interval at alpha."""
+    a = np.asarray(alpha, dtype=np.float64)
+    if not ((a > 0) & (a < 1)).all():
+        raise InvalidArgument(f"alpha contains {a[~((a > 0) & (a < 1))].flat[0]}, must be in (0, 1).")
+    level: Floats = -np.log(a / 2)
+    return level
+
+
 def _checked(
-    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, alpha: ArrayLike
+    rows: ArrayLike, total: ArrayLike, squares: ArrayLike, nats: ArrayLike
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Arrays of one shape; sums may leave their range by rounding, not by more, and are then cut to it."""
-    n, s1, s2, a = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (rows, total, squares, alpha)))
+    n, s1, s2, level = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (rows, total, squares, nats)))
     if not (n >= 1).all():
         raise InvalidArgument(f"rows contains {n[~(n >= 1)][0]}, must be >= 1.")
-    _check_alpha(a)
+    _check_nats(level)
     room = 1e-6 * n  # far beyond rounding, so that no refusal can depend on values that are in range
     if not ((s1 >= -room) & (s1 <= n + room) & (s2 >= s1 * s1 / n - room) & (s2 <= s1 + room)).all():
         raise InvalidArgument("these are not the sum and the sum of squares of values in [0, 1].")
     s1 = np.clip(s1, 0.0, n)
-    return n, s1, np.clip(s2, s1 * s1 / n, np.maximum(s1, s1 * s1 / n)), a
+    return n, s1, np.clip(s2, s1 * s1 / n, np.maximum(s1, s1 * s1 / n)), level
 
 
-def _check_alpha(alpha: Floats) -> None:
-    if not ((alpha > 0) & (alpha < 1)).all():
-        raise InvalidArgument(f"alpha contains {alpha[~((alpha > 0) & (alpha < 1))][0]}, must be in (0, 1).")
+def _check_nats(nats: Floats) -> None:
+    if not (nats > 0).all():
+        raise InvalidArgument(f"nats contains {nats[~(nats > 0)].flat[0]}, must be > 0.")

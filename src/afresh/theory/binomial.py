@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc, betainccinv, betaincinv
 
 from afresh.errors import InvalidArgument
-from afresh.theory.bernoulli import kl_lower_each, kl_upper_each
+from afresh.theory.bernoulli import kl_each, kl_lower_each, kl_upper_each
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,7 @@ _OUTWARD = 1e-13
 # A sum of floats may miss a whole number by its rounding. Bentkus's bound is log-linear between whole numbers, so
 # that taking 3.0000000001 for 3 costs a share of alpha far below 1e-6.
 _WHOLE = 1e-9
+_LEAST = 1e-290  # a probability below is left to Chernoff's bound
 
 
 def clopper_pearson_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -45,16 +46,16 @@ def clopper_pearson_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) ->
     return np.where(inside, np.minimum(found * (1 + _OUTWARD), 1.0), 1.0)
 
 
-def chernoff_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
-    """The smallest q <= total/rows with rows kl(total/rows || q) <= ln(1/alpha)."""
-    x, n, a = _checked(total, rows, alpha)
-    return kl_lower_each(x / n, -np.log(a) * (1 + _OUTWARD) / n)
+def chernoff_lower(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:
+    """The smallest q <= total/rows with rows kl(total/rows || q) <= nats; at alpha = e^-nats, be it ever so small."""
+    x, n, level = _in_nats(total, rows, nats)
+    return kl_lower_each(x / n, level * (1 + _OUTWARD) / n)
 
 
-def chernoff_upper(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
-    """The largest q >= total/rows with rows kl(total/rows || q) <= ln(1/alpha)."""
-    x, n, a = _checked(total, rows, alpha)
-    return kl_upper_each(x / n, -np.log(a) * (1 + _OUTWARD) / n)
+def chernoff_upper(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:
+    """The largest q >= total/rows with rows kl(total/rows || q) <= nats."""
+    x, n, level = _in_nats(total, rows, nats)
+    return kl_upper_each(x / n, level * (1 + _OUTWARD) / n)
 
 
 def hoeffding_bentkus_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -65,41 +66,54 @@ def hoeffding_bentkus_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike)
     """
     x, n, a = _checked(total, rows, alpha)
     exact = clopper_pearson_lower(np.minimum(np.floor(x + _WHOLE), n), n, a / math.e)
-    return np.maximum(chernoff_lower(x, n, a), exact)
+    return np.maximum(chernoff_lower(x, n, -np.log(a)), exact)
 
 
 def hoeffding_bentkus_upper(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The same upward: Pr(sum <= x) <= min(exp(-n kl), e Pr(Bin(n, q) <= ceil x))."""
     x, n, a = _checked(total, rows, alpha)
     exact = clopper_pearson_upper(np.maximum(np.ceil(x - _WHOLE), 0.0), n, a / math.e)
-    return np.minimum(chernoff_upper(x, n, a), exact)
+    return np.minimum(chernoff_upper(x, n, -np.log(a)), exact)
 
 
 def sign_test(better: ArrayLike, worse: ArrayLike) -> Floats:
-    """Pr(Bin(better + worse, 1/2) >= better), from above: how surprising so many wins are if neither model is better.
+    """-ln Pr(Bin(better + worse, 1/2) >= better), from below: how surprising so many wins are if neither is better.
 
     Given which rows differ, each is a win with one probability, at most 1/2 if the true difference is not positive.
+    Where the probability is too small for a float, Chernoff's bound of it.
     """
     wins = np.asarray(better, dtype=np.float64)
     losses = np.asarray(worse, dtype=np.float64)
     if not ((wins >= 0) & (losses >= 0) & (wins == np.floor(wins)) & (losses == np.floor(losses))).all():
         raise InvalidArgument("better and worse are counts of rows, must be whole numbers >= 0.")
     # Pr(Bin(n, 1/2) >= wins) = I_1/2(wins, losses + 1) = 1 - I_1/2(losses + 1, wins), in which nothing cancels.
-    tail = betaincc(losses + 1, np.maximum(wins, 1.0), 0.5)
-    return np.where(wins > 0, np.minimum(tail / _ALPHA, 1.0), 1.0)
+    tail = np.where(wins > 0, betaincc(losses + 1, np.maximum(wins, 1.0), 0.5), 1.0)
+    n = np.maximum(wins + losses, 1.0)
+    bound = np.where(wins > losses, n * kl_each(wins / n, 0.5) * (1 - _OUTWARD), 0.0)
+    return np.where(tail > _LEAST, np.maximum(-np.log(np.maximum(tail / _ALPHA, _LEAST)), 0.0), bound)
 
 
-def fewest_wins(differ: int, alpha: float) -> int | None:
-    """The fewest wins among `differ` rows that the sign test accepts at alpha, or None if not even all of them do."""
-    if not differ >= 0:
-        raise InvalidArgument(f"differ == {differ}, must be >= 0.")
-    if differ == 0 or float(sign_test(differ, 0)) > alpha:
+def fewest_wins(differ: int, nats: float) -> int | None:
+    """The fewest wins among `differ` rows that the sign test accepts at nats, or None if not even all of them do."""
+    if not (differ >= 0 and nats > 0):
+        raise InvalidArgument(f"differ == {differ}, nats == {nats}: needs differ >= 0 and nats > 0.")
+    if differ == 0 or float(sign_test(differ, 0)) < nats:
         return None
-    low, high = 0, differ  # the test rejects at high and, since Pr(Bin >= 0) = 1, not at low
+    low, high = 0, differ  # accepted at high and, since Pr(Bin >= 0) = 1, not at low
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if float(sign_test(middle, differ - middle)) <= alpha else (middle, high)
+        low, high = (low, middle) if float(sign_test(middle, differ - middle)) >= nats else (middle, high)
     return high
+
+
+def _in_nats(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Three float arrays of one shape, in range."""
+    level = np.asarray(nats, dtype=np.float64)
+    if not (level > 0).all():
+        raise InvalidArgument(f"nats contains {level[~(level > 0)].flat[0]}, must be > 0.")
+    x, n, _ = _checked(total, rows, 0.5)
+    x, n, level = np.broadcast_arrays(x, n, level)
+    return x, n, level
 
 
 def _checked(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> tuple[Floats, Floats, Floats]:

@@ -74,10 +74,10 @@ class Checking:
         return self.rows - self.guess_rows
 
 
-def node_alpha(plan: Checking, trail: Trail) -> float:
-    """beta times the weight of the node after `trail`, from below."""
+def node_level(plan: Checking, trail: Trail) -> float:
+    """L = ln(1/alpha) of the node after `trail`, alpha being beta times its weight; from above."""
     weight = first_weight(trail.events, plan.none)
-    return math.exp(-level(plan.failure, counted(trail, plan.questions, weight)))
+    return level(plan.failure, counted(trail, plan.questions, weight))
 
 
 def claim(
@@ -91,12 +91,12 @@ def claim(
     margin = _margin(plan, guess, deviation, trail, values)
     bottom = -1.0 if values == "three-valued" else 0.0
     low, high = max(guess - margin, bottom), min(guess + margin, 1.0)
-    alpha = plan.passing * node_alpha(plan, trail)
+    nats = node_level(plan, trail) - math.log(plan.passing)
     n = plan.check_rows
     spread, hint = _check_spread(plan, guess, deviation, values)
     return (
-        float(lower_limit(values, n, n * low, n * _second(low, spread, values), alpha, hint=hint)),
-        float(upper_limit(values, n, n * high, n * _second(high, spread, values), alpha, hint=hint)),
+        float(lower_limit(values, n, n * low, n * _second(low, spread, values), nats, hint=hint)),
+        float(upper_limit(values, n, n * high, n * _second(high, spread, values), nats, hint=hint)),
     )
 
 
@@ -117,11 +117,11 @@ def check_limits(
     deviation: float | None = None,
 ) -> tuple[float, float]:
     """The limits that a claim is tested against, from the checking rows' moments; never released as such."""
-    alpha, n = plan.passing * node_alpha(plan, trail), plan.check_rows
+    nats, n = node_level(plan, trail) - math.log(plan.passing), plan.check_rows
     _, hint = _check_spread(plan, guess, deviation, values)
     return (
-        float(lower_limit(values, n, total, squares, alpha, hint=hint)),
-        float(upper_limit(values, n, total, squares, alpha, hint=hint)),
+        float(lower_limit(values, n, total, squares, nats, hint=hint)),
+        float(upper_limit(values, n, total, squares, nats, hint=hint)),
     )
 
 
@@ -134,10 +134,10 @@ def failed_limits(
     values: Values = "two-valued",
 ) -> tuple[float, float]:
     """The limits that are released after a failure, once rounded to the public grid."""
-    alpha, n = (1 - plan.passing) / 2 * node_alpha(plan, trail), plan.check_rows
+    nats, n = node_level(plan, trail) - math.log((1 - plan.passing) / 2), plan.check_rows
     return (
-        float(lower_limit(values, n, total, squares, alpha)),
-        float(upper_limit(values, n, total, squares, alpha)),
+        float(lower_limit(values, n, total, squares, nats)),
+        float(upper_limit(values, n, total, squares, nats)),
     )
 
 
@@ -155,7 +155,7 @@ def expected_half_width(
 
 
 def plan_checked(rows: int, questions: int, failure: float) -> Checking:
-    """The constants that `search_checked` found, as functions of rows and questions."""
+    """Constants near those that `search_checked` finds, as functions of rows and questions."""
     noise, guessing, misses, growth, none, passing = _FOUND
     return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
 

@@ -12,14 +12,17 @@ To take whichever came out narrower would need a share of the failure probabilit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.theory.betting import betting_lower, betting_upper, three_valued_lower
+from afresh.theory.betting import betting_lower, betting_upper, side_nats, three_valued_lower
 from afresh.theory.binomial import (
+    chernoff_lower,
+    chernoff_upper,
     clopper_pearson_lower,
     clopper_pearson_upper,
     hoeffding_bentkus_lower,
@@ -28,6 +31,8 @@ from afresh.theory.binomial import (
 
 Floats = NDArray[np.float64]
 Values = Literal["two-valued", "three-valued", "number", "nearly two-valued"]
+# From here on (alpha below 1e-130) the exact binomial gains less than a hundredth on Chernoff, and floats end.
+_FAR = 300.0
 VALUES: tuple[Values, ...] = ("two-valued", "three-valued", "number", "nearly two-valued")
 
 
@@ -36,12 +41,12 @@ def lower_limit(
     rows: ArrayLike,
     total: ArrayLike,
     squares: ArrayLike,
-    alpha: ArrayLike,
+    nats: ArrayLike,
     *,
     unequal: bool = False,
     hint: ArrayLike | None = None,
 ) -> Floats:
-    """The truth is below it with probability at most alpha. Three-valued questions lie in [-1, 1], others in [0, 1].
+    """The truth is below it with probability at most e^-nats. Three-valued questions lie in [-1, 1], others in [0, 1].
 
     `unequal`: rows are independent but not alike, as where features are public; the truth is then their average.
     `hint`: a variance (of three-valued questions, a share of rows that differ) known beforehand; bets use it.
@@ -49,12 +54,11 @@ def lower_limit(
     _check(values)
     if values == "three-valued":
         better, worse = _counts(total, squares)
-        return three_valued_lower(rows, better, worse, alpha, hint)
+        return three_valued_lower(rows, better, worse, nats, hint)
     if values == "number":
-        return betting_lower(rows, total, squares, alpha, hint)
-    if values == "two-valued" and not unequal:
-        return clopper_pearson_lower(total, rows, alpha)
-    return hoeffding_bentkus_lower(total, rows, alpha)
+        return betting_lower(rows, total, squares, nats, hint)
+    near = clopper_pearson_lower if values == "two-valued" and not unequal else hoeffding_bentkus_lower
+    return _near_or_far(near, chernoff_lower, total, rows, nats)
 
 
 def upper_limit(
@@ -62,21 +66,20 @@ def upper_limit(
     rows: ArrayLike,
     total: ArrayLike,
     squares: ArrayLike,
-    alpha: ArrayLike,
+    nats: ArrayLike,
     *,
     unequal: bool = False,
     hint: ArrayLike | None = None,
 ) -> Floats:
-    """The truth is above it with probability at most alpha."""
+    """The truth is above it with probability at most e^-nats."""
     _check(values)
     if values == "three-valued":
         better, worse = _counts(total, squares)
-        return -three_valued_lower(rows, worse, better, alpha, hint)
+        return -three_valued_lower(rows, worse, better, nats, hint)
     if values == "number":
-        return betting_upper(rows, total, squares, alpha, hint)
-    if values == "two-valued" and not unequal:
-        return clopper_pearson_upper(total, rows, alpha)
-    return hoeffding_bentkus_upper(total, rows, alpha)
+        return betting_upper(rows, total, squares, nats, hint)
+    near = clopper_pearson_upper if values == "two-valued" and not unequal else hoeffding_bentkus_upper
+    return _near_or_far(near, chernoff_upper, total, rows, nats)
 
 
 def interval(
@@ -90,10 +93,10 @@ def interval(
     hint: ArrayLike | None = None,
 ) -> tuple[Floats, Floats]:
     """Both limits, each at half of alpha."""
-    half = np.asarray(alpha, dtype=np.float64) / 2
+    level = side_nats(alpha)
     return (
-        lower_limit(values, rows, total, squares, half, unequal=unequal, hint=hint),
-        upper_limit(values, rows, total, squares, half, unequal=unequal, hint=hint),
+        lower_limit(values, rows, total, squares, level, unequal=unequal, hint=hint),
+        upper_limit(values, rows, total, squares, level, unequal=unequal, hint=hint),
     )
 
 
@@ -128,6 +131,17 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
     high = np.minimum(one[1], other[1])
     empty = low > high
     return np.where(empty, one[0], low), np.where(empty, one[1], high)
+
+
+def _near_or_far(
+    near: Callable[..., Floats], far: Callable[..., Floats], total: ArrayLike, rows: ArrayLike, nats: ArrayLike
+) -> Floats:
+    """A limit at e^-nats while that is a number to calculate with, Chernoff's beyond."""
+    level = np.asarray(nats, dtype=np.float64)
+    if not (level > 0).all():
+        raise InvalidArgument(f"nats contains {level[~(level > 0)].flat[0]}, must be > 0.")
+    found = near(total, rows, np.exp(-np.minimum(level, _FAR)))
+    return found if (level < _FAR).all() else np.where(level < _FAR, found, far(total, rows, level))
 
 
 def _counts(total: ArrayLike, squares: ArrayLike) -> tuple[Floats, Floats]:

@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
-from afresh.theory.binomial import (
-    clopper_pearson_lower,
-    clopper_pearson_upper,
-    fewest_wins,
-    hoeffding_bentkus_lower,
-    hoeffding_bentkus_upper,
-)
-from afresh.theory.exact import Values, lower_limit
+from afresh.theory.binomial import fewest_wins
+from afresh.theory.exact import Values, lower_limit, upper_limit
 
 Floats = NDArray[np.float64]
 _OUTWARD = 1e-12  # covers the rounding of logarithms
@@ -125,7 +119,7 @@ def smallest_gain(rows: int, differ: int, nats: float) -> float | None:
     """The smallest gain, in shares of rows, that the sign test certifies at L nats if `differ` rows differ, or None."""
     if not 0 <= differ <= rows:
         raise InvalidArgument(f"differ == {differ}, must be between 0 and the {rows} rows.")
-    wins = fewest_wins(differ, math.exp(-nats))
+    wins = fewest_wins(differ, nats)
     return None if wins is None else (2 * wins - differ) / rows
 
 
@@ -142,7 +136,7 @@ def detectable(
     variance = largest if deviation is None else min(deviation**2, largest)
     second = variance + mean * mean
     second = max(second, abs(mean)) if values == "three-valued" else min(second, mean)
-    low = float(lower_limit(values, rows, rows * mean, rows * second, math.exp(-nats)))
+    low = float(lower_limit(values, rows, rows * mean, rows * second, nats))
     return mean - low + max(float(ndtri(power)), 0.0) * math.sqrt(variance / rows)
 
 
@@ -158,34 +152,30 @@ def ranked_weights(batch: int) -> Floats:
     return weights
 
 
-def winner_limits(total: float, rows: int, alpha: float, weight: float, *, two_valued: bool) -> tuple[float, float]:
-    """Both limits of the winner's mean, the highest of a batch, at alpha in all; `weight` is the winner's own.
+def winner_limits(total: float, rows: int, nats: float, weight: float, *, two_valued: bool) -> tuple[float, float]:
+    """Both limits of the winner's mean, the highest of a batch, at e^-nats in all; `weight` is the winner's own.
 
-    The lower one is a union over candidates, at alpha/2 times its weight. The upper one is at alpha/2 without a union:
-    if j is truly best, P_winner <= P_j <= hi(S_j) <= hi(S_winner). That needs a limit that increases with
+    The lower one is a union over candidates: ln 2 + ln(1/weight) nats more. The upper one is at ln 2 more, without a
+    union: if j is truly best, P_winner <= P_j <= hi(S_j) <= hi(S_winner). That needs a limit that increases with
     the score that picks the winner, so the sum alone may be used, never the sum of squares.
     """
-    _check_weight(weight)
-    low, high = (
-        (clopper_pearson_lower, clopper_pearson_upper)
-        if two_valued
-        else (
-            hoeffding_bentkus_lower,
-            hoeffding_bentkus_upper,
-        )
-    )
-    return float(low(total, rows, alpha / 2 * weight)), float(high(total, rows, alpha / 2))
+    if not 0 < weight <= 1:
+        raise InvalidArgument(f"weight == {weight}, must be in (0, 1].")
+    values: Values = "two-valued" if two_valued else "nearly two-valued"
+    side = nats + math.log(2)
+    low = lower_limit(values, rows, total, total, side - math.log(weight))
+    return float(low), float(upper_limit(values, rows, total, total, side))
 
 
 def binned_winner_limits(
-    index: int, bins: int, rows: int, alpha: float, weight: float, *, two_valued: bool
+    index: int, bins: int, rows: int, nats: float, weight: float, *, two_valued: bool
 ) -> tuple[float, float]:
     """The same if only the bin floor(mean bins) of the winner's mean is released, the last bin closed."""
     if not 0 <= index < bins:
         raise InvalidArgument(f"bin {index} of {bins}: must be between 0 and {bins - 1}.")
     left, right = rows * (index / bins) * (1 - _OUTWARD), min(rows * ((index + 1) / bins) * (1 + _OUTWARD), rows)
-    low, _ = winner_limits(left, rows, alpha, weight, two_valued=two_valued)
-    _, high = winner_limits(right, rows, alpha, weight, two_valued=two_valued)
+    low, _ = winner_limits(left, rows, nats, weight, two_valued=two_valued)
+    _, high = winner_limits(right, rows, nats, weight, two_valued=two_valued)
     return low, high
 
 
@@ -226,8 +216,3 @@ def _counted_batch(batch: int) -> int:
     if not batch >= 1:
         raise InvalidArgument(f"batch == {batch}, must be >= 1.")
     return batch
-
-
-def _check_weight(weight: float) -> None:
-    if not 0 < weight <= 1:
-        raise InvalidArgument(f"weight == {weight}, must be in (0, 1].")

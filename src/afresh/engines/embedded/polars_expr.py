@@ -1,4 +1,4 @@
-"""Expression trees to Polars expressions, for the part of the language that Polars evaluates exactly as `tree` says.
+"""Expression trees to Polars expressions, for the part of the language that Polars evaluates exactly.
 
 Of large data Polars answers three to ten times as fast as DuckDB (docs/benchmarks.md), which evaluates whatever
 raises `NotTranslated` here. As in `sql.duckdb`, a value that is not one of the language (an infinity, NaN, a date
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import reduce
-from operator import and_, or_
+from operator import and_, eq, ge, gt, inv, or_
 from typing import Any
 
 import polars as pl
 
-from afresh.engines.sql.duckdb import RULES
 from afresh.engines.sql.rendering import passes
+from afresh.queries.operations import Null
 from afresh.queries.query import Query
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type, columns
 
@@ -41,6 +41,9 @@ _SMALL: dict[pl.DataType | None, tuple[int, int]] = {
     pl.UInt32(): (0, 2**32 - 1),
 }
 _MOST_PARTS = 200  # Polars walks an expression by recursion, and has none of DuckDB's limits
+# operations left to DuckDB: Polars's own may have other signs (%), halves (round), letters (lower, upper), last bits
+# (power, log10) or texts (casts)
+LEFT = {Op.MODULO, Op.POWER, Op.ROUND, Op.LOG10, Op.LOWER, Op.UPPER, Op.TO_NUMBER, Op.TO_TEXT}
 
 
 class NotTranslated(Exception):
@@ -123,11 +126,10 @@ class Translator:
             return self._of_literals(node)
         if node.op is Op.CASE:
             return self._case(node)
-        known = node.op in _SIMPLE or node.op in _COMPARE
-        if not known or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
+        if node.op in LEFT or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
             raise NotTranslated
         args = [
-            self._piece(arg) if passes(node.op, RULES[node.op], place, len(node.args)) else self._clean(arg)
+            self._piece(arg) if passes(node.op, node.op.row.passes, place, len(node.args)) else self._clean(arg)
             for place, arg in enumerate(node.args)
         ]
         largest = _largest(node.op, [arg.largest for arg in args])
@@ -173,7 +175,7 @@ class Translator:
 
     def _of_literals(self, node: Call) -> _Piece:
         """Operations of which all operands but one are constants."""
-        at = 1 if node.op is Op.PART else 0
+        at = node.op.row.subject or 0
         rest = [arg for i, arg in enumerate(node.args) if i != at]
         if not all(isinstance(arg, Literal) and arg.value is not None for arg in rest):
             raise NotTranslated
@@ -207,23 +209,15 @@ def _largest(op: Op, args: list[float]) -> float:
     if math.inf not in args and op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY):
         exact = math.prod(args) if op is Op.MULTIPLY else sum(args)
         return math.nextafter(exact, math.inf)
-    return math.inf if math.inf in args or RULES[op].wild else LARGEST
+    return math.inf if math.inf in args or op.row.null is Null.MADE else LARGEST
 
 
 def _constant(node: Literal) -> pl.Expr:
     return pl.lit(node.value, _DTYPES[node.type])
 
 
-_COMPARE: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    Op.EQUAL: lambda x, y: x == y,
-    Op.LESS: lambda x, y: x < y,
-    Op.LESS_EQUAL: lambda x, y: x <= y,
-}
-_MIRRORED: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    Op.EQUAL: lambda x, y: y == x,
-    Op.LESS: lambda x, y: y > x,
-    Op.LESS_EQUAL: lambda x, y: y >= x,
-}
+_COMPARE = {Op.EQUAL, Op.LESS, Op.LESS_EQUAL}
+_MIRRORED: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {Op.EQUAL: eq, Op.LESS: gt, Op.LESS_EQUAL: ge}
 
 
 def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -232,7 +226,9 @@ def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     There Polars would make one value of a column whose rows happen to be equal, and then count one row: an error that
     would depend on the rows.
     """
-    return (_COMPARE if columns(node.args[0]) else _MIRRORED)[node.op](left, right)
+    if columns(node.args[0]):
+        return node.op.row.value(left, right)  # type: ignore[no-any-return]  # of Polars
+    return _MIRRORED[node.op](right, left)
 
 
 def _is_full(node: Node) -> bool:
@@ -242,22 +238,17 @@ def _is_full(node: Node) -> bool:
     return isinstance(node, Column)
 
 
-_ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS)
+_ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS)  # Python's operators, also of columns
 _SIMPLE: dict[Op, Callable[..., pl.Expr]] = {
+    **{op: op.row.value for op in _ARITHMETIC},
     Op.AND: lambda *args: reduce(and_, args),
     Op.OR: lambda *args: reduce(or_, args),
-    Op.NOT: lambda x: ~x,
+    Op.NOT: inv,
     Op.IS_TRUE: lambda x: x.fill_null(False),
     Op.IS_NULL: lambda x: x.is_null(),
     Op.COALESCE: pl.coalesce,
     Op.LEAST: pl.min_horizontal,
     Op.GREATEST: pl.max_horizontal,
-    Op.ADD: lambda x, y: x + y,
-    Op.SUBTRACT: lambda x, y: x - y,
-    Op.MULTIPLY: lambda x, y: x * y,
-    Op.DIVIDE: lambda x, y: x / y,
-    Op.NEGATE: lambda x: -x,
-    Op.ABS: lambda x: x.abs(),
     Op.SIGN: lambda x: x.sign(),
     Op.FLOOR: lambda x: x.floor(),
     Op.CEIL: lambda x: x.ceil(),

@@ -24,6 +24,10 @@ class PostgresHashing:
         """The bits of a double, by way of its bytes in network order."""
         return f"('x' || encode(float8send({value}), 'hex'))::bit(64)::bigint"
 
+    def parts(self, value: str) -> str:
+        """Each part is a whole number before it is cast, which would round it."""
+        return f"(trunc({value})::bigint + (({value} - trunc({value})) * 4611686018427387904::float8)::bigint)"
+
     def whole(self, value: str) -> str:
         """A double that is small and whole."""
         return f"({value})::bigint"
@@ -40,8 +44,8 @@ class PostgresHashing:
         return f"({days} + (extract(epoch FROM ({value})::time) * 1000000)::bigint)"
 
     def text(self, value: str) -> str:
-        """The first 63 bits of a text's MD5."""
-        return f"(('x' || md5({value}))::bit(64)::bigint & 9223372036854775807)"
+        """The first 64 bits of a text's MD5."""
+        return f"('x' || md5({value}))::bit(64)::bigint"
 
     def matches(self, value: str, pattern: str) -> str:
         """Whether all of a text satisfies a grammar."""

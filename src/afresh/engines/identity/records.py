@@ -55,7 +55,7 @@ class ColumnSums:
 
     kind: str  # number, time or text
     total: int = 0
-    seen: int = 0  # a bit for every hash, by its last six bits
+    seen: int = 0  # a bit for every hash, by six of its bits
     low: int | None = None
     high: int | None = None
     ordered: int | None = None
@@ -64,17 +64,17 @@ class ColumnSums:
 
 @dataclass
 class Sums:
-    """What a scan finds of a table: the columns by name, the number of rows and the sum of their hashes."""
+    """What a scan finds of a table: the columns by name, the number of rows and the two sums of their hashes."""
 
     columns: Mapping[str, ColumnSums]
     rows: int = 0
-    total: int = 0
+    totals: tuple[int, int] = (0, 0)
 
 
 def identify(sums: Sums, version: str) -> Identity:
     """The identity of the rows that were summed."""
     named = sorted((name.lower(), column.total) for name, column in sums.columns.items())
-    sealed = [version, sums.rows, sums.total, [[name, total] for name, total in named]]
+    sealed = [version, sums.rows, *sums.totals, [[name, total] for name, total in named]]
     columns = tuple(
         ColumnDigest(name, _unordered(column, sums.rows), _ordered(column, sums.rows))
         for name, column in sorted(sums.columns.items())
@@ -116,7 +116,7 @@ def _numbers_rows(column: ColumnSums, rows: int) -> bool:
 def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
     import numpy as np
 
-    from afresh.engines.identity.cells import mix, number_words, round_single, total
+    from afresh.engines.identity.cells import fold, number_words, round_single, spread, total
 
     found, piece = 0, 2**16
     for start in range(0, many, piece):
@@ -124,7 +124,11 @@ def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
         words = values.view(np.uint64)
         if kind == "number":
             number_words(round_single(values.astype(np.float64)), words)
-        found += total(mix(words, np.empty_like(words)))
+        spare = np.empty_like(words)
+        hashes = np.empty_like(words)
+        spread(words, hashes, spare)
+        fold(hashes, hashes, spare)
+        found += total(hashes)
     return found % 2**64
 
 

@@ -13,13 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.engines.identity.cells import (
+    HALF,
+    LOW,
+    MISSING,
+    SEEN,
+    ZERO,
     Words,
     fold,
-    mix,
     number_words,
     place_keys,
     round_single,
-    row_key,
+    row_keys,
+    spread,
     total,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnSums, Sums, counts
@@ -31,9 +36,8 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
 _BATCH = 2**16  # rows read at a time: a multiple of DuckDB's vectors
-_BLOCK = 2**14  # rows hashed at a time, so that the arrays stay in the processor's cache
+_BLOCK = 2**16  # rows hashed at a time: with fewer, calling NumPy would cost more than what it does
 _MOST_THREADS = 4  # more would wait for Python's lock
-_ALL = np.uint64(2**63 - 1)
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
 _FEW = 100  # different texts of a sample: more are not worth a dictionary
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
@@ -131,7 +135,7 @@ def digest_order(batches: Iterable[RecordBatch], kinds: Mapping[str, str]) -> st
     hasher = Hasher(kinds)
     for batch in batches:
         for rows in hasher.row_hashes(batch):
-            digest.update(rows.astype("<u8").data)
+            digest.update(np.ascontiguousarray(rows.T, "<u8").data)  # row by row, however they are batched
     return digest.hexdigest()
 
 
@@ -141,50 +145,67 @@ class Hasher:
     def __init__(self, kinds: Mapping[str, str]) -> None:
         """The kinds are those of `kinds`, in the order of the batches' columns."""
         self.sums = {name: ColumnSums(_stored(kind), ordered=0) for name, kind in kinds.items()}
-        self.rows = self.total = 0
+        self.rows = 0
+        self.totals = [0, 0]
         self.changes: dict[str, list[tuple[int, NDArray[np.int64], NDArray[np.int64], int, int]]] = {
             name: [] for name in kinds
         }
-        self._columns = [(name, kind, np.uint64(row_key(name))) for name, kind in kinds.items()]
-        self._room = np.empty((5, _BLOCK), np.uint64)
+        self._columns = [(name, kind, *row_keys(name)) for name, kind in kinds.items()]
+        self._room = np.empty((7, _BLOCK), np.uint64)
 
     def add(self, batch: RecordBatch, start: int) -> None:
         """Add the rows of a batch, the first of which is at this place of the table."""
         for first in range(0, batch.num_rows, _BLOCK):
             block = batch.slice(first, _BLOCK)
             places = place_keys(start + first, block.num_rows)
-            self.total += total(self._hash(block, places, start + first))
+            for i, hashes in enumerate(self._hash(block, places, start + first)):
+                self.totals[i] += total(hashes)
             self.rows += block.num_rows
 
     def row_hashes(self, batch: RecordBatch) -> Iterable[Words]:
-        """The hashes of the rows, some at a time, good until the next."""
+        """The two hashes of the rows, some at a time, good until the next."""
         for first in range(0, batch.num_rows, _BLOCK):
-            block = batch.slice(first, _BLOCK)
-            yield self._hash(block, None, 0)
+            yield self._hash(batch.slice(first, _BLOCK), None, 0)
 
     def _hash(self, block: RecordBatch, places: Words | None, start: int) -> Words:
-        rows, words, spare, single, low = self._room[:, : block.num_rows]
+        words, spare, single, wide, hashes = self._room[:5, : block.num_rows]
+        rows = self._room[5:, : block.num_rows]
         rows[:] = 0
-        for array, (name, kind, key) in zip(block.columns, self._columns, strict=True):
+        for array, (name, kind, low_key, high_key) in zip(block.columns, self._columns, strict=True):
             missing, rounded = _read(array, kind, words)
+            if missing is not None:
+                np.copyto(words, 0, where=missing)
+            text = kind in ("text", "label")
+            if text:
+                wide[:] = words
+            else:
+                spread(words, wide, spare)
             if places is not None:
                 self._ends(self.sums[name], kind, words, missing)
-                self._changes(name, words, missing, start)
-            if rounded is not None and places is not None:
-                number_words(rounded, single)
-                mix(single, spare)
-                if missing is not None:
-                    single[missing] = 0
-            if kind not in ("text", "label"):
-                mix(words, spare)
+                self._changes(name, words, start)
+                if text:
+                    self._sum(name, words, words, places, missing, 0)
+                else:
+                    folded = wide
+                    if rounded is not None:
+                        number_words(rounded, single)
+                        if missing is not None:
+                            np.copyto(single, 0, where=missing)
+                        spread(single, hashes, spare)
+                        folded = hashes
+                    fold(folded, hashes, spare)
+                    self._sum(name, words if rounded is None else single, hashes, places, missing, ZERO)
             if missing is not None:
-                words[missing] = 0
-            if places is not None:
-                self._sum(name, words if rounded is None else single, places, spare)
-            np.bitwise_and(words, np.uint64(2**31 - 1), out=low)
-            low *= key
-            rows ^= low
-        return fold(rows, spare)
+                np.copyto(wide, np.uint64(MISSING), where=missing)
+            np.right_shift(wide.view(np.int64), HALF, out=spare.view(np.int64))
+            spare *= np.uint64(high_key)
+            rows[1] ^= spare
+            wide &= np.uint64(LOW)
+            wide *= np.uint64(low_key)
+            rows[0] ^= wide
+        for sums in rows:
+            fold(sums, sums, spare)
+        return rows
 
     def _ends(self, sums: ColumnSums, kind: str, words: Words, missing: NDArray[np.bool_] | None) -> None:
         if kind not in ("number", "time"):
@@ -195,23 +216,24 @@ class Hasher:
             sums.low = low if sums.low is None else min(low, sums.low)
             sums.high = high if sums.high is None else max(high, sums.high)
 
-    def _sum(self, name: str, hashes: Words, places: Words, spare: Words) -> None:
+    def _sum(
+        self, name: str, words: Words, hashes: Words, places: Words, missing: NDArray[np.bool_] | None, nothing: int
+    ) -> None:
+        """Add a column's hashes; `nothing` is that of a missing cell, which does not count."""
         sums = self.sums[name]
         sums.total += total(hashes)
-        sums.ordered = (sums.ordered or 0) + total(np.multiply(hashes, places, out=spare))
+        sums.ordered = (sums.ordered or 0) + int(np.dot(words, places))
+        if missing is not None:
+            sums.total -= int(np.count_nonzero(missing)) * nothing
         if sums.seen.bit_count() < ENOUGH_VALUES:
-            np.bitwise_and(hashes, np.uint64(63), out=spare)
-            np.left_shift(np.uint64(1), spare, out=spare)
-            # the hash 0 is that of no value
-            sums.seen |= int(np.bitwise_or.reduce(spare, where=hashes != 0))
+            bins = (hashes if missing is None else hashes[~missing]) >> np.uint64(SEEN) & np.uint64(63)
+            sums.seen |= int(np.bitwise_or.reduce(np.uint64(1) << bins))
 
-    def _changes(self, name: str, words: Words, missing: NDArray[np.bool_] | None, start: int) -> None:
+    def _changes(self, name: str, words: Words, start: int) -> None:
         """Keep the first changes from one row to the next: by words, in which row numbers have a constant jump."""
         known = self.changes[name]
         if known and sum(len(one[1]) for one in known) > MOST_CHANGES:
             return
-        if missing is not None:
-            words[missing] = 0
         signed = words.view(np.int64)
         jumps = signed[1:] - signed[:-1]
         at = np.flatnonzero(jumps)[: MOST_CHANGES + 1].astype(np.int64)
@@ -224,7 +246,7 @@ def _stored(kind: str) -> str:
 
 @lru_cache(2**16)
 def _text_word(text: str) -> int:
-    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "big") & int(_ALL)
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "big")
 
 
 def _joined(hashers: list[Hasher], kinds: Mapping[str, str]) -> Sums:
@@ -243,7 +265,8 @@ def _joined(hashers: list[Hasher], kinds: Mapping[str, str]) -> Sums:
         for part in parts:
             joined.seen |= part.seen
         columns[name] = joined
-    return Sums(columns, sum(one.rows for one in hashers), sum(one.total for one in hashers) % 2**64)
+    first, second = (sum(one.totals[i] for one in hashers) % 2**64 for i in range(2))
+    return Sums(columns, sum(one.rows for one in hashers), (first, second))
 
 
 def _changes(pieces: list[tuple[int, NDArray[np.int64], NDArray[np.int64], int, int]]) -> list[tuple[int, int]]:
@@ -278,7 +301,6 @@ def _read(array: Array, kind: str, words: Words) -> tuple[NDArray[np.bool_] | No
     values = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
     if kind == "text":
         words[:] = values.byteswap()  # MD5 begins with its highest byte
-        words &= _ALL
         return missing, None
     if kind == "time":
         np.multiply(values, _DAY if dtype.itemsize == 4 else 1, out=words.view(np.int64), dtype=np.int64)

@@ -21,8 +21,11 @@ class SparkHashing:
         return f"shiftright({value}, {bits})"
 
     def bits(self, value: str) -> str:
-        """Spark does not tell the bits of a double: exponent and digits are computed, exactly, by powers of two."""
-        size = f"abs({value})"
+        """Spark does not tell the bits of a double: exponent and digits are computed, exactly, by powers of two.
+
+        As a lambda, which Spark does not compile: with it in one method with everything else, Java would interpret all.
+        """
+        size = "abs(q)"
         guess = f"CAST(floor(log2({size})) AS INT)"  # the logarithm may be off by a last bit at a power of two
         scaled = f"{size} * power(2D, -{guess})"
         exponent = f"({guess} + CASE WHEN {scaled} >= 2D THEN 1 WHEN {scaled} < 1D THEN -1 ELSE 0 END)"
@@ -30,7 +33,13 @@ class SparkHashing:
         normal = f"shiftleft(CAST({exponent} + 1023 AS BIGINT), 52) + {digits}"
         tiny = f"CAST({size} * power(2D, 537) * power(2D, 537) AS BIGINT)"
         found = f"(CASE WHEN {size} < 2.2250738585072014E-308D THEN {tiny} ELSE {normal} END)"
-        return f"({found} | CASE WHEN {value} < 0D THEN shiftleft(1L, 63) ELSE 0L END)"
+        signed = f"({found} | CASE WHEN q < 0D THEN shiftleft(1L, 63) ELSE 0L END)"
+        return f"element_at(transform(array({value}), q -> {signed}), 1)"
+
+    def parts(self, value: str) -> str:
+        """A cast drops what is behind the point."""
+        whole = f"CAST({value} AS BIGINT)"
+        return f"({whole} + CAST(({value} - CAST({whole} AS DOUBLE)) * 4611686018427387904D AS BIGINT))"
 
     def whole(self, value: str) -> str:
         """A double that is small and whole."""
@@ -49,8 +58,8 @@ class SparkHashing:
         return f"({days} + {clock} + CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
 
     def text(self, value: str) -> str:
-        """The first 63 bits of a text's MD5."""
-        return f"(CAST(conv(substr(md5({value}), 1, 16), 16, -10) AS BIGINT) & 9223372036854775807L)"
+        """The first 64 bits of a text's MD5."""
+        return f"CAST(conv(substr(md5({value}), 1, 16), 16, -10) AS BIGINT)"
 
     def matches(self, value: str, pattern: str) -> str:
         """Whether all of a text satisfies a grammar."""

@@ -11,9 +11,10 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
-from afresh.engines.sql.rendering import ALL, COMMON, Rule, Write, form, infix, listed, pattern, quoted
+from afresh.engines.sql.rendering import COMMON, Rule, Write, form, pattern, quoted
 from afresh.errors import QueryError
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
+from afresh.queries.tree import Op, Type
+from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT, SQL_TYPES
 
 _INTEGERS = {
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -131,27 +132,10 @@ _UPPER, _LOWER = string.ascii_uppercase, string.ascii_lowercase
 RULES: dict[Op, Rule] = {
     **COMMON,
     Op.LIKE: Rule(_like),
-    Op.STARTS_WITH: Rule(listed("starts_with")),
-    Op.ENDS_WITH: Rule(listed("ends_with")),
-    Op.CONTAINS: Rule(listed("contains")),
-    Op.ADD: Rule(infix("+"), wild=True, passes=ALL),
-    Op.SUBTRACT: Rule(infix("-"), wild=True, passes=ALL),
-    Op.MULTIPLY: Rule(infix("*"), wild=True, passes=ALL),
-    Op.DIVIDE: Rule(infix("/"), wild=True, passes=1),
-    Op.MODULO: Rule(infix("%"), wild=True, passes=1),
-    Op.POWER: Rule(listed("power"), wild=True),
     Op.SIGN: Rule(form("CAST(sign({0}) AS DOUBLE)")),
-    Op.FLOOR: Rule(listed("floor"), passes=ALL),
-    Op.CEIL: Rule(listed("ceil"), passes=ALL),
-    Op.ROUND: Rule(listed("round"), passes=ALL),
-    Op.EXP: Rule(listed("exp"), wild=True),
-    Op.LN: Rule(listed("ln"), wild=True, passes=ALL),
-    Op.LOG10: Rule(listed("log10"), wild=True, passes=ALL),
-    Op.SQRT: Rule(listed("sqrt"), wild=True, passes=ALL),
     Op.LOWER: Rule(_mapped("lower", _UPPER, _LOWER), repeats=True),
     Op.UPPER: Rule(_mapped("upper", _LOWER, _UPPER), repeats=True),
     Op.TRIM: Rule(form("trim({0}, ' ')")),
-    Op.SUBSTRING: Rule(listed("substring")),
     Op.LENGTH: Rule(form("CAST(length({0}) AS DOUBLE)")),
     Op.TO_NUMBER: Rule(_to_number, repeats=True),
     Op.TO_TEXT: Rule(form(f"CASE WHEN {_WHOLE} THEN CAST(TRY_CAST({{0}} AS BIGINT) AS VARCHAR) END"), repeats=True),
@@ -163,13 +147,7 @@ class DuckDBDialect:
     """DuckDB's SQL."""
 
     rules: Mapping[Op, Rule] = RULES
-    types: Mapping[Type, str] = {
-        Type.BOOLEAN: "BOOLEAN",
-        Type.NUMBER: "DOUBLE",
-        Type.TEXT: "VARCHAR",
-        Type.DATE: "DATE",
-        Type.TIMESTAMP: "TIMESTAMP",
-    }
+    types: Mapping[Type, str] = SQL_TYPES
     kind = staticmethod(type_of)
     leaf = staticmethod(leaf)
     double = staticmethod(double)

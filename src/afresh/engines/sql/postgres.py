@@ -10,7 +10,8 @@ from afresh.engines.sql import postgres_math
 from afresh.engines.sql.postgres_math import double
 from afresh.engines.sql.rendering import COMMON, Rule, form, listed, quoted
 from afresh.errors import QueryError
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
+from afresh.queries.tree import Op, Type
+from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT
 
 TEXTUAL = "text of "  # stands before the name of an enum or another type of text, which by itself does not tell
 _INTEGERS = ("smallint", "integer", "bigint")
@@ -49,10 +50,9 @@ _NUMBER = quoted(f"^({NUMBER_TEXT})$")
 _WHOLE = f"abs({{0}}) <= {double(LARGEST_WHOLE)} AND floor({{0}}) = {{0}}"
 
 RULES: dict[Op, Rule] = {
-    **COMMON,
+    **{op: Rule(rule.write) for op, rule in COMMON.items()},  # lower and upper know ASCII only, in the collation "C"
     # without backtracking: where the rest of a pattern runs out of text, Postgres gives up at every % before it
     Op.LIKE: Rule(lambda args: f"({args[0]} LIKE {quote_text(args[1])} ESCAPE '')"),
-    Op.STARTS_WITH: Rule(listed("starts_with")),
     Op.ENDS_WITH: Rule(form("(right({0}, char_length({1})) = {1})"), repeats=True),
     Op.CONTAINS: Rule(form("(strpos({0}, {1}) > 0)")),
     Op.ADD: Rule(postgres_math.add, repeats=True),
@@ -61,16 +61,11 @@ RULES: dict[Op, Rule] = {
     Op.DIVIDE: Rule(postgres_math.divide, repeats=True),
     Op.MODULO: Rule(postgres_math.modulo, repeats=True),
     Op.POWER: Rule(postgres_math.power, repeats=True),
-    Op.SIGN: Rule(listed("sign")),
-    Op.FLOOR: Rule(form("floor({0})")),
-    Op.CEIL: Rule(form("ceil({0})")),
     Op.ROUND: Rule(postgres_math.round_half_away, repeats=True),
     Op.EXP: Rule(postgres_math.exp, repeats=True),
     Op.LN: Rule(form(f"(CASE WHEN {{0}} > {double(0.0)} THEN ln({{0}}) END)"), repeats=True),
     Op.LOG10: Rule(form(f"(CASE WHEN {{0}} > {double(0.0)} THEN log({{0}}) END)"), repeats=True),
     Op.SQRT: Rule(form(f"(CASE WHEN {{0}} >= {double(0.0)} THEN sqrt({{0}}) END)"), repeats=True),
-    Op.LOWER: Rule(listed("lower")),  # in the collation "C" these know ASCII only
-    Op.UPPER: Rule(listed("upper")),
     Op.TRIM: Rule(form("btrim({0}, ' ')")),
     Op.SUBSTRING: Rule(listed("substr")),
     Op.LENGTH: Rule(form("char_length({0})::float8")),

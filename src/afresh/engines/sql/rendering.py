@@ -4,7 +4,7 @@ A dialect writes every operation so that no row can make it fail. Such a text of
 (`CASE WHEN isfinite(x) THEN x END`), which nested would double the text at every level; so operands are first given
 a name in a projection of their own, and a statement is a stack of such layers.
 
-To add an operation, add one `Rule` to the table of every dialect.
+A dialect has a `Rule` only for an operation that it does not write as most do: `a + b`, `abs(a)`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from afresh.moments import Span
+from afresh.queries.operations import ALL, Null, Sort
 from afresh.queries.query import Query
 from afresh.queries.tree import Column, Literal, Node, Op, Type
 
 Write = Callable[[Sequence[str]], str]
-ALL = -1
 # The lowest 1e-150 of a question's width count as zero: neither the quotient nor its square can then underflow,
 # which some engines refuse, and nobody sees it beside 1e-12.
 _FLUSHED = 1e-150
@@ -60,23 +60,22 @@ def _case(args: Sequence[str]) -> str:
     return f"(CASE {' '.join(f'WHEN {test} THEN {value}' for test, value in pairs)} ELSE {args[-1]} END)"
 
 
-# what every dialect of SQL writes alike
+_FORMS: dict[Op, Write] = {
+    Op.NOT: form("(NOT {0})"),
+    Op.IS_TRUE: form("coalesce({0}, FALSE)"),
+    Op.IS_NULL: form("(({0}) IS NULL)"),
+    Op.IN: lambda args: f"({args[0]} IN ({', '.join(args[1:])}))",
+    Op.CASE: _case,
+    Op.NEGATE: form("(-({0}))"),
+}
+# how most dialects write an operation, and what comes out where doubles follow IEEE 754 as its row says
 COMMON: dict[Op, Rule] = {
-    Op.AND: Rule(infix("AND")),
-    Op.OR: Rule(infix("OR")),
-    Op.NOT: Rule(form("(NOT {0})")),
-    Op.IS_TRUE: Rule(form("coalesce({0}, FALSE)")),
-    Op.IS_NULL: Rule(form("(({0}) IS NULL)")),
-    Op.EQUAL: Rule(infix("=")),
-    Op.LESS: Rule(infix("<")),
-    Op.LESS_EQUAL: Rule(infix("<=")),
-    Op.IN: Rule(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
-    Op.CASE: Rule(_case),
-    Op.COALESCE: Rule(listed("coalesce")),
-    Op.LEAST: Rule(listed("least")),
-    Op.GREATEST: Rule(listed("greatest")),
-    Op.NEGATE: Rule(form("(-({0}))"), passes=ALL),
-    Op.ABS: Rule(listed("abs"), passes=ALL),
+    op: Rule(
+        _FORMS.get(op) or (infix(op.row.sign) if op.row.binds else listed(op.value)),
+        wild=op.row.null is Null.MADE and op.row.returns is Type.NUMBER,
+        passes=op.row.passes,
+    )
+    for op in Op
 }
 
 
@@ -254,7 +253,7 @@ class Statement:
         for place, arg in enumerate(node.args):
             if _is_plain(node.op, place):
                 args.append(_Piece(_plain(arg), name=True))
-            elif passes(node.op, rule, place, len(node.args)):
+            elif passes(node.op, rule.passes, place, len(node.args)):
                 args.append(self._piece(arg))
             else:
                 args.append(self._clean(arg))
@@ -278,16 +277,16 @@ class Statement:
         return _join(f"{one} - {value}" if query.complement else value, piece)
 
 
-def passes(op: Op, rule: Rule, place: int, count: int) -> bool:
-    """Whether the operand at this place may be non-finite: the result then is non-finite too."""
+def passes(op: Op, leading: int, place: int, count: int) -> bool:
+    """Whether the operand at this place may be non-finite, if so many leading ones may."""
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
-    return rule.passes == ALL or place < rule.passes
+    return leading == ALL or place < leading
 
 
 def _is_plain(op: Op, place: int) -> bool:
-    """Whether an operand is always a literal, which dialects get as it is instead of as SQL."""
-    return place == 0 if op is Op.PART else place > 0 and op in (Op.LIKE, Op.SUBSTRING)
+    """Whether dialects get an operand, which is always a constant, as it is instead of as SQL."""
+    return op.row.takes[min(place, len(op.row.takes) - 1)] in (Sort.WORD, Sort.WHOLE)
 
 
 def _plain(node: Node) -> str:

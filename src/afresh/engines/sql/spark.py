@@ -14,8 +14,10 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
-from afresh.engines.sql.rendering import ALL, COMMON, Rule, form, infix, listed, pattern
-from afresh.queries.tree import LARGEST_WHOLE, NUMBER_TEXT, Op, Type
+from afresh.engines.sql.rendering import COMMON, Rule, form, listed, pattern
+from afresh.queries.operations import ALL
+from afresh.queries.tree import Op, Type
+from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT
 
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
 _OTHERS = {
@@ -82,25 +84,16 @@ RULES: dict[Op, Rule] = {
     Op.LIKE: Rule(_like),
     Op.STARTS_WITH: Rule(listed("startswith")),
     Op.ENDS_WITH: Rule(listed("endswith")),
-    Op.CONTAINS: Rule(listed("contains")),
-    Op.ADD: Rule(infix("+"), wild=True, passes=ALL),
-    Op.SUBTRACT: Rule(infix("-"), wild=True, passes=ALL),
-    Op.MULTIPLY: Rule(infix("*"), wild=True, passes=ALL),
     Op.DIVIDE: Rule(listed("try_divide"), wild=True, passes=1),
     Op.MODULO: Rule(listed("try_mod"), passes=1),
-    Op.POWER: Rule(listed("power"), wild=True),
-    Op.SIGN: Rule(listed("sign")),
     Op.FLOOR: Rule(form(_WHOLE % "floor"), repeats=True, passes=ALL),
     Op.CEIL: Rule(form(_WHOLE % "ceil"), repeats=True, passes=ALL),
     Op.ROUND: Rule(form(_WHOLE % "round"), repeats=True, passes=ALL),
-    Op.EXP: Rule(listed("exp"), wild=True),
     Op.LN: Rule(listed("ln"), passes=ALL),
     Op.LOG10: Rule(listed("log10"), passes=ALL),
-    Op.SQRT: Rule(listed("sqrt"), wild=True, passes=ALL),
     Op.LOWER: Rule(form(f"translate({{0}}, '{_UPPER}', '{_LOWER}')")),
     Op.UPPER: Rule(form(f"translate({{0}}, '{_LOWER}', '{_UPPER}')")),
     Op.TRIM: Rule(form("trim(BOTH ' ' FROM {0})")),
-    Op.SUBSTRING: Rule(listed("substring")),
     Op.LENGTH: Rule(form("CAST(char_length({0}) AS DOUBLE)")),
     Op.TO_NUMBER: Rule(
         lambda args: f"(CASE WHEN {args[0]} RLIKE {_NUMBER} THEN try_cast({args[0]} AS DOUBLE) END)", repeats=True

@@ -220,7 +220,7 @@ class ModelTests(StorageTests):
     @pytest.fixture
     def histories(self) -> int:
         """How many random histories to try; a backend may want others."""
-        return 20
+        return max(1, settings().max_examples // 5)
 
     def test_random_histories_agree_with_plain_lists(self, storage: Storage, histories: int) -> None:
         class Machine(LedgerMachine):

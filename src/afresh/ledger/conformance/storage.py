@@ -68,7 +68,7 @@ on_one_storage = settings(
         HealthCheck.too_slow,
     ],
     deadline=None,
-    max_examples=25,
+    max_examples=max(1, settings().max_examples // 4),  # of the profile that runs it
 )
 
 

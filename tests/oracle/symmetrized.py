@@ -1,0 +1,172 @@
+"""Independent, slow implementation of Theorem S, section 17, in mpmath: formulas as the text states them.
+
+Nothing here imports afresh. Minima are found by nested golden sections, roots by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mpmath as mp
+
+DIGITS = 30
+AMIN = mp.mpf(1) / 5
+
+
+def psi(t: mp.mpf) -> mp.mpf:
+    """E(Z + t)_+ = phi(t) + t Phi(t); the digits cover the cancellation far below 0."""
+    with mp.extradps(25):
+        return mp.npdf(t) + t * mp.ncdf(t)
+
+
+def kl(p: mp.mpf, q: mp.mpf) -> mp.mpf:
+    total = mp.mpf(0)
+    for a, b in ((p, q), (1 - p, 1 - q)):
+        if a > 0:
+            if b <= 0:
+                return mp.inf
+            total += a * mp.log(a / b)
+    return total
+
+
+def _last(holds: Callable[[mp.mpf], bool], inside: mp.mpf, outside: mp.mpf) -> mp.mpf:
+    if holds(outside):
+        return outside
+    for _ in range(90):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside
+
+
+def up(e: mp.mpf, c: mp.mpf) -> mp.mpf:
+    """max{d: kl(d || e) <= c}."""
+    return mp.mpf(1) if e >= 1 else _last(lambda d: kl(d, e) <= c, e, mp.mpf(1))
+
+
+def golden(f: Callable[[mp.mpf], mp.mpf], low: mp.mpf, high: mp.mpf, steps: int = 45) -> mp.mpf:
+    """The least value of f seen on the way to a minimum."""
+    ratio = (mp.sqrt(5) - 1) / 2
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    fa, fb = f(a), f(b)
+    least = min(f(low), f(high), fa, fb)
+    for _ in range(steps):
+        if fa < fb:
+            high, b, fb = b, a, fa
+            a = high - ratio * (high - low)
+            fa = f(a)
+        else:
+            low, a, fa = a, b, fb
+            b = low + ratio * (high - low)
+            fb = f(b)
+        least = min(least, fa, fb)
+    return least
+
+
+@dataclass(frozen=True)
+class World:
+    """The constants of section 17 for equal noise, D by `up`, iterated from 1 to convergence."""
+
+    n: int
+    k: int
+    s: mp.mpf
+    bm: mp.mpf
+    q: mp.mpf
+    gam: mp.mpf
+    eG: mp.mpf
+    L1: mp.mpf
+    L3: mp.mpf
+    D: mp.mpf
+    t: mp.mpf
+    tau: mp.mpf
+    kap: mp.mpf
+    x: mp.mpf
+
+    def tau_before(self, j: int) -> mp.mpf:
+        return (j - 1) * self.t / (1 + self.t)
+
+
+def world(n: int, k: int, s: float, beta: float) -> World:
+    with mp.workdps(DIGITS):
+        noise, bd = mp.mpf(s), mp.mpf(beta) / 50
+        q = mp.mpf(k + 3) / (4 * mp.mpf(n) ** 2 * noise**2)
+        gam = 1 / (1 - q)
+        eG = bd * AMIN * noise
+        L1, L3 = mp.log(3 * k / eG), mp.log(6 * k / eG)
+
+        def derived(D: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf, mp.mpf]:
+            t = gam * D / (4 * n * noise**2)
+            kap = gam * q * (k + 3) * D / (4 * n * noise**2) / 2
+            return t, k * t / (1 + t), kap, 2 * mp.sqrt(kap + L3)
+
+        D = mp.mpf(1)
+        for _ in range(40):
+            _, tau, _, x = derived(D)
+            delta = mp.sqrt(L3 / (2 * n)) + (mp.sqrt(tau) + x) * mp.sqrt(gam * D / n)
+            D = min(up(mp.mpf(1) / 2 + delta**2 / 2, L1 / n), mp.mpf(1))
+        t, tau, kap, x = derived(D)
+        bm = mp.mpf(beta) - bd
+        return World(n, k, noise, bm, q, gam, eG, L1, L3, D, t, tau, kap, x)
+
+
+def pairs_of(w: World, P: float) -> mp.mpf:
+    """D(P): the largest fixpoint of d -> up(max over S of S + P - 2 S P, L1/n), from d = D."""
+    with mp.workdps(DIGITS):
+        p = mp.mpf(P)
+        high = up(p, w.L3 / w.n)
+        low = 1 - up(1 - p, w.L3 / w.n)
+        d = w.D
+        for _ in range(60):
+            reach = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam * d / w.n)
+            ends = (max(low - reach, mp.mpf(0)), min(high + reach, mp.mpf(1)))
+            d = min(d, up(max(S + p - 2 * S * p for S in ends), w.L1 / w.n))
+        return d
+
+
+def log_failure(w: World, h: float, j: int, b: mp.mpf | None = None) -> mp.mpf:
+    """ln F_j(h; b): the minimum over alpha in [amin, h] and rho >= sqrt(tau_j), by nested golden sections."""
+    with mp.workdps(DIGITS):
+        reach = mp.sqrt(w.t) if b is None else b
+        width, root, sig = mp.mpf(h), mp.sqrt(w.tau_before(j)), mp.sqrt(1 + 4 * reach**2)
+
+        def at(alpha: mp.mpf, rho: mp.mpf) -> mp.mpf:
+            u = (2 * reach * rho - width + alpha) / sig
+            G = sig * psi(u)
+            lam = (2 * reach / sig) * mp.ncdf(u) / psi(u)
+            return G * mp.exp(-lam * (rho - root) + lam**2 / 2)
+
+        def outer(alpha: mp.mpf) -> mp.mpf:
+            above = golden(lambda rho: at(alpha, rho), root, root + 8, 32)
+            return (above + sig * psi(-(width - alpha) / sig)) / alpha
+
+        return w.kap + mp.log(golden(outer, AMIN, min(width, mp.mpf(12)), 34))
+
+
+def curve_at(bends: list[float], weights: list[float], tau: mp.mpf, rho: mp.mpf) -> mp.mpf:
+    """Q(rho) = ln sum_m w_m exp(l_m rho^2/2 - l_m tau/(2 (1 - l_m)))."""
+    terms = [
+        mp.mpf(w) * mp.exp(mp.mpf(bend) * rho**2 / 2 - bend * tau / (2 * (1 - mp.mpf(bend))))
+        for bend, w in zip(bends, weights, strict=True)
+    ]
+    return mp.log(mp.fsum(terms))
+
+
+def admits(
+    h: float, b: float, tau: float, kap: float, bends: list[float], weights: list[float], upper: float, lower: float
+) -> bool:
+    """Whether some alpha satisfies both conditions of 17.7, sup over rho by golden section (ln G - Q is concave)."""
+    with mp.workdps(20):
+        reach, width, bulk = mp.mpf(b), mp.mpf(h), mp.mpf(tau)
+        sig = mp.sqrt(1 + 4 * reach**2)
+        top = mp.sqrt(bulk) + 12
+        for i in range(14):
+            alpha = AMIN * (mp.mpf(min(h, 2.0)) / AMIN) ** (mp.mpf(i) / 13)
+            if kap + mp.log(sig * psi(-(width - alpha) / sig) / alpha) > lower:
+                continue
+
+            def above(rho: mp.mpf, alpha: mp.mpf = alpha) -> mp.mpf:
+                return curve_at(bends, weights, bulk, rho) - mp.log(sig * psi((2 * reach * rho - width + alpha) / sig))
+
+            if kap - mp.log(alpha) - golden(above, mp.mpf(0), top, 26) <= upper:
+                return True
+        return False
