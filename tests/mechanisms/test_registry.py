@@ -174,7 +174,7 @@ def hear(mechanism: Mechanism, number: int, share: float) -> Heard:
     """An answer that reads about `share`, without noise."""
     n = mechanism.rows
     whole = Moments(n, share * n, share * n)
-    released = mechanism.release((whole, whole) if len(mechanism.spans(1)) == 2 else whole, 0.0)
+    released = mechanism.release((whole, whole) if len(mechanism.spans(1, None)) == 2 else whole, 0.0)
     if callable(released):  # made once it is known what came before
         released = released([])
     return Heard(mechanism, number, released, mechanism.value(released), *mechanism.interval(released))

@@ -23,6 +23,7 @@ from afresh.guard.scope import Scope
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
 from afresh.mechanisms.registry import GUESSING
+from afresh.moments import Span
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from afresh.ledger.ledger import Settle
     from afresh.ledger.records import Released
     from afresh.mechanisms.base import Mechanism
-    from afresh.moments import Moments, Span
+    from afresh.moments import Moments
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
@@ -73,13 +74,13 @@ class Desk:
         self._draw, self._owns_ledger = draw, owns_ledger
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
 
-    def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0) -> list[Reply]:
+    def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
         Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
         """
         with self._at_work():
-            return self._answer(asked, analyst, later)
+            return self._answer(asked, analyst, later, rows)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -95,14 +96,20 @@ class Desk:
         finally:
             self._working.pop(this, None)
 
-    def _answer(self, asked: Sequence[Asked], analyst: str, later: int) -> list[Reply]:
+    def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None) -> list[Reply]:
         scope = self.scope  # a holdout may declare another one meanwhile
         scope.check(query for one in asked for query in one.queries)
         queries = [query for one in asked for query in one.queries]
         if not queries:  # nothing asked writes nothing, not even a plan
             return []
         self.engine.check_unchanged()
-        entries = self.ledger.reserve(self.terms, self.questions(asked), analyst, later=later)
+        entries = self.ledger.reserve(
+            self.terms,
+            self.questions(asked),
+            analyst,
+            later=later,
+            batch=self.plan.mechanism.batch if rows is None else rows,
+        )
         spent, by_number = entries.spent, {entry.number: entry for entry in entries}
 
         def state(stored: Mapping[int, Entry]) -> list[Statement]:
@@ -193,7 +200,7 @@ class Desk:
 
     def _moments(self, pending: Sequence[Entry], queries: Sequence[RowQuestion]) -> list[Any]:
         """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""
-        spans = [self.plan.mechanism.spans(entry.number) for entry in pending]
+        spans = [self.plan.mechanism.spans(entry.number, _span(entry)) for entry in pending]
         if not any(spans):
             return list(moments_of(self.engine, queries))
         wanted = [(query, span) for query, own in zip(queries, spans, strict=True) for span in own]
@@ -328,6 +335,10 @@ def _settle(
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
         return outcome(made, mechanism.value(made), *mechanism.interval(made, levels=levels), ends=ends)
+
+
+def _span(entry: Entry) -> Span | None:
+    return None if entry.span is None else Span(*entry.span)
 
 
 def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:

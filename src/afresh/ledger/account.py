@@ -80,6 +80,10 @@ class Account:
     """By digest, the entry with the least noise: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
     """What was derived from answers, by what it is about; in order."""
+    opened_rows: int = 0
+    """How many of the shuffled rows were opened for batches, from the first on."""
+    batch: tuple[int, int] | None = None
+    """Those that were opened last, while nothing was answered since."""
     charged: list[Charged] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
     divided: bool = False
@@ -144,6 +148,8 @@ class Account:
         if self.stored(record.digest, record.coarseness) is not None:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
+        if record.span is not None:
+            self._open_rows(record.span)
         self.check_budget([record], record.analyst)
         entry = entry_of(record)
         self.entries.append(entry)
@@ -151,7 +157,30 @@ class Account:
         for spent in (self.total, self.by_analyst[record.analyst]):
             spent.add(1, record.charge, record.row_charge)
 
+    def _open_rows(self, span: tuple[int, int]) -> None:
+        """Rows are opened once, in order, for the questions of one batch, which end with its first answer."""
+        start, stop = span
+        if span == self.batch:
+            return
+        if not (start == self.opened_rows < stop <= self._opened.rows):
+            raise BrokenChain(f"record {self.length + 1} opens the rows {start} to {stop}, which are not the next")
+        self.batch, self.opened_rows = span, stop
+
+    def next_span(self, rows: int) -> tuple[int, int]:
+        """So many rows that no question has seen, or `BudgetExhausted`."""
+        start, all_rows = self.opened_rows, self._opened.rows
+        if start + rows > all_rows:
+            raise BudgetExhausted(
+                asked=0,
+                spent=len(self.entries),
+                questions=len(self.entries),
+                message=f"a round of {rows:,} rows was asked for, but only {all_rows - start:,} of {all_rows:,} rows "
+                "are left that no question has seen. Nothing was charged; repeats are free.",
+            )
+        return start, start + rows
+
     def _answer(self, record: Answered) -> None:
+        self.batch = None  # whoever knows an answer asks other rows
         place = record.number - 1
         if not 0 <= place < len(self.entries) or self.entries[place].outcome is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
@@ -342,6 +371,7 @@ def entry_of(record: Reserved) -> Entry:
         levels=record.levels,
         own=record.own,
         guess=record.guess,
+        span=record.span,
     )
 
 

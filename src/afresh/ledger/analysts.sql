@@ -46,7 +46,7 @@ CREATE OR REPLACE FUNCTION afresh_check(wanted bigint, record text) RETURNS void
 DECLARE
     body jsonb; kind text; keys text; plan jsonb; shares jsonb; mine jsonb; latest timestamptz;
     used_answers numeric; used_nats numeric; used_rows numeric; cap_answers numeric; cap_nats numeric;
-    part_answers numeric; part_nats numeric; asked_nats numeric; 
+    part_answers numeric; part_nats numeric; asked_nats numeric; opened bigint; all_rows bigint;
     slack numeric := 1.0000000005;  -- less than afresh's own 1e-9: decimals are not quite floats
 BEGIN
     IF record !~ '^[\x20-\x7e]*$' THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote'); END IF;
@@ -58,7 +58,7 @@ BEGIN
     END;
     -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
     IF body -> 'version' IS DISTINCT FROM '1'::jsonb OR NOT coalesce(keys = CASE kind
-        WHEN 'reserved' THEN 'analyst at bounds charge coarseness digest guess kind levels number own row_charge text version'
+        WHEN 'reserved' THEN 'analyst at bounds charge coarseness digest guess kind levels number own row_charge span text version'
         WHEN 'answered' THEN 'at high kind low number released value version'
         WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'
         END, false) THEN
@@ -84,6 +84,19 @@ BEGIN
             AND jsonb_typeof(body -> 'number') = 'number'
             AND (jsonb_typeof(body -> 'guess') = 'null' OR afresh_pair(body -> 'guess'))) IS NOT TRUE THEN
             PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+        -- Rows are opened once, in order, for the questions of one batch, which are written one after the other.
+        IF (body -> 'span') <> 'null'::jsonb AND (body -> 'span') IS DISTINCT FROM (
+            SELECT r.record::jsonb -> 'span' FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1) THEN
+            SELECT coalesce(max((r.record::jsonb -> 'span' ->> 1)::bigint), 0) INTO opened FROM afresh_records r
+                WHERE r.guard = wanted AND jsonb_typeof(r.record::jsonb -> 'span') = 'array';
+            SELECT (r.record::jsonb ->> 'rows')::bigint INTO all_rows FROM afresh_records r
+                WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'opened';
+            IF (CASE WHEN afresh_pair(body -> 'span') THEN (body -> 'span' ->> 0)::numeric = opened
+                AND (body -> 'span' ->> 1)::numeric > opened AND (body -> 'span' ->> 1)::numeric <= all_rows
+                AND (body -> 'span' ->> 1)::numeric % 1 = 0 ELSE false END) IS NOT TRUE THEN
+                PERFORM afresh_refuse_because('a question asks rows that are not the next');
+            END IF;
         END IF;
         IF (body ->> 'number') IS DISTINCT FROM (1 + (SELECT count(*) FROM afresh_records r
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'))::text THEN

@@ -92,6 +92,7 @@ class Entry:
     levels: int | None = None
     own: bool = True
     guess: tuple[float, float] | None = None
+    span: tuple[int, int] | None = None
     new: bool = field(default=False, compare=False)
     """Whether the call that returned this paid for it; never stored."""
 

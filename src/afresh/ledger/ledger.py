@@ -144,13 +144,23 @@ class Ledger:
         _, account = self._books.verify(transaction, chain)
         return account.terms(chain.id, chain.seed)
 
-    def reserve(self, terms: Terms, questions: Sequence[Question], analyst: str = "", *, later: int = 0) -> Entries:
+    def reserve(
+        self,
+        terms: Terms,
+        questions: Sequence[Question],
+        analyst: str = "",
+        *,
+        later: int = 0,
+        batch: int | None = None,
+    ) -> Entries:
         """Pay for the questions, all or none, and return their entries in the same order.
 
         A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
         costs nothing: an entry without an outcome is completed, not paid twice. If the new ones do not fit the caps,
         `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be asked
         when these are answered, would not fit as well. The first reservation fixes the plan: that of `terms`.
+
+        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see.
         """
         check_text("analyst", analyst)
         with self._writing(terms, analyst) as (account, write):
@@ -167,6 +177,7 @@ class Ledger:
                 account.check_budget(
                     [*new.values(), *[max(new.values(), key=lambda each: each.charge)] * later], analyst
                 )
+                span = None if batch is None else account.next_span(batch)
                 now = self._now(account)
                 reserved = [
                     Reserved(
@@ -182,6 +193,7 @@ class Ledger:
                         charge=float(question.charge),
                         row_charge=float(question.row_charge),
                         guess=question.guess,
+                        span=span,
                     )
                     for number, question in enumerate(new.values(), len(account.entries) + 1)
                 ]

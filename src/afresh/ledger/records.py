@@ -89,7 +89,7 @@ class Reserved:
     bounds: tuple[float, float]
     """The scale of the question; what is released is on [0, 1]."""
     levels: int | None
-    """Whether the question only takes the two values at its bounds."""
+    """How many evenly spaced values the question has between its bounds; None if any."""
     own: bool
     """Whether it was asked for itself, and not as a part of a `Stated` number."""
     coarseness: float
@@ -99,6 +99,8 @@ class Reserved:
     row_charge: float
     guess: tuple[float, float] | None
     """A guess of the analyst's own, on [0, 1]: a value and a half-width."""
+    span: tuple[int, int] | None
+    """The rows that were opened for its batch, by their places after the shuffle; None where the method opens none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ Record = Opened | Planned | Reserved | Answered | Stated | Charged | Divided
 _KINDS: dict[str, type[Record]] = {
     kind.kind: kind for kind in (Opened, Planned, Reserved, Answered, Stated, Charged, Divided)
 }
-_TUPLES = ("bounds", "guess", "parts")  # JSON has lists only
+_TUPLES = ("bounds", "guess", "parts", "span")  # JSON has lists only
 
 
 def encode(record: Record) -> str:

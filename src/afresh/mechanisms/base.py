@@ -126,8 +126,16 @@ class Mechanism(Protocol):
         """Whether answers are made from some of the rows, so that these must be shuffled."""
         ...
 
-    def spans(self, number: int) -> tuple[Span, ...]:
-        """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments."""
+    @property
+    def batch(self) -> int | None:
+        """How many rows the questions of one batch get for themselves; None where batches do not matter."""
+        ...
+
+    def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
+        """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
+
+        `own` are those that were opened for its batch.
+        """
         ...
 
     # What is released is a number, or a few named ones; guess and check makes it only when it knows what came before.

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import grid_problems, grid_step
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoInformation
 from afresh.mechanisms.stabilized import noisy_transform
 from afresh.moments import Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_upper
@@ -29,7 +29,7 @@ from afresh.theory.transform import Transform
 
 
 @dataclass(frozen=True)
-class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
+class GuessAndCheck(NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
@@ -74,7 +74,7 @@ class GuessAndCheck(EqualAnswers, NoInformation, DifferenceOfParts):
         """True: a file may be sorted."""
         return True
 
-    def spans(self, number: int) -> tuple[Span, ...]:
+    def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """Those that guess, and those that check."""
         return Span(0, self.guess_rows), Span(self.guess_rows, self.guess_rows + self.check_rows)
 

@@ -40,6 +40,15 @@ class Promised:
         return f"{self.method} promises these widths before any data are seen."
 
 
+class NoBatches:
+    """Questions asked together are answered like any others."""
+
+    @property
+    def batch(self) -> None:
+        """None: no rows are opened for them."""
+        return
+
+
 class NoMemory:
     """What was released before changes nothing for later answers."""
 
@@ -56,7 +65,7 @@ class NoMemory:
         return
 
 
-class FromAllRows(NoMemory):
+class FromAllRows(NoMemory, NoBatches):
     """Every answer is made from all rows."""
 
     @property
@@ -64,7 +73,7 @@ class FromAllRows(NoMemory):
         """False: the order of rows does not matter."""
         return False
 
-    def spans(self, number: int) -> tuple[Span, ...]:
+    def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """None: all rows."""
         return ()
 

@@ -8,13 +8,21 @@ from typing import Any, ClassVar
 
 from scipy.special import betainccinv, betaincinv
 
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoInformation, NoMemory, Promised, ReleasesMean
+from afresh.mechanisms.parts import (
+    DifferenceOfParts,
+    EqualAnswers,
+    NoBatches,
+    NoInformation,
+    NoMemory,
+    Promised,
+    ReleasesMean,
+)
 from afresh.moments import Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_upper
 
 
 @dataclass(frozen=True)
-class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
+class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
 
     An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
@@ -50,7 +58,7 @@ class Split(Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, Diffe
         """True: a file may be sorted."""
         return True
 
-    def spans(self, number: int) -> tuple[Span, ...]:
+    def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """The question's own."""
         return (Span((number - 1) * self.block, number * self.block),)
 
