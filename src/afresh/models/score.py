@@ -46,4 +46,5 @@ def loss_question(rows: LabelledRows, predicted: Predicted, loss: Loss) -> Vecto
         lambda part: predicted.losses(loss, rows.labels, part),
         binary=loss.binary,
         bounds=loss.bounds,
+        loss=loss,
     )
