@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from afresh.errors import InvalidArgument
 from afresh.losses import Absolute, Brier, Cost, Custom, Log, Loss, Pinball, Squared, ZeroOne, make_loss, settle
 from afresh.losses.probes import probes
 from afresh.models.labels import Labels, check_predictions, encode
-from afresh.models.vectors import VectorQuery, keyed_digest, slices
+from afresh.models.vectors import VectorQuery, keyed_digest
 
 RNG = np.random.default_rng(11)
 N = 600_000  # more rows than two threads evaluate at once
@@ -425,20 +426,25 @@ def test_every_row_is_summed_once() -> None:
         assert one.squares == pytest.approx(math.fsum(seen**2), rel=1e-13)
 
 
-@given(st.integers(0, 100), st.integers(1, 30))
-def test_slices_cover_everything_once(length: int, size: int) -> None:
-    items = list(range(length))
-    parts = slices(length, size)
-    assert [item for part in parts for item in items[part]] == items
-    assert all(part.stop - part.start == size for part in parts[:-1])
-
-
 def test_digests_are_those_of_plain_hashes() -> None:
-    """Put together by hand."""
+    """Put together by hand, in one thread."""
     array = np.random.default_rng(0).normal(size=(600_000, 1))
     key = blake3(bytes.fromhex("02" * 32), derive_key_context="afresh-vector-v1: names of questions").digest()
-    message = b'["afresh-vector-v1", "a", 1]\n<f8 (600000, 1)\n' + array.tobytes()
+    data, size = array.tobytes(), 2 * 1024 * 1024
+    message = b'["afresh-vector-v1", "a", 1]\n<f8 (600000, 1)\n'
+    message += b"".join(blake3(data[at : at + size], key=key).digest() for at in range(0, len(data), size))
     assert keyed_digest("02" * 32, ["a", 1], [array]) == blake3(message, key=key).hexdigest()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_process_can_hash() -> None:
+    array = np.zeros(600_000)
+    digest = keyed_digest("02" * 32, [], [array])
+    child = os.fork()
+    if not child:
+        os._exit(0 if keyed_digest("02" * 32, [], [array]) == digest else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_digests_are_keyed_and_see_everything() -> None:

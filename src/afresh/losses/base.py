@@ -53,7 +53,7 @@ class Loss(Protocol):
         ...
 
 
-_ONES = np.ones(1 << 16)  # as many as rows are evaluated at once
+_ONES = np.ones(1 << 18)  # as many as rows are evaluated at once
 
 
 def at_most_one(losses: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -208,4 +208,4 @@ def _of_both(
     def values(part: Rows) -> Values:
         return function(*(each.losses(loss, rows.labels, part) for each in (a, b)))
 
-    return rows.question(words, [kind, loss.words, a.digest, b.digest], values, **more)
+    return rows.question(words, [kind, loss.words, a.digest, b.digest], values, loss=loss, **more)

@@ -56,7 +56,9 @@ class Holdout(show.Shown):
             Another holdout on the same rows, plan and ledger.
         """
         guard = self.guard.for_analyst(analyst)
-        recipe = self._recipe and self._recipe._replace(arguments={**self._recipe.arguments, "analyst": analyst})
+        recipe = self._recipe
+        if recipe is not None:
+            recipe = Recipe(recipe.reopen, {**recipe.arguments, "analyst": analyst})
         return Holdout(guard, self.labelled, self.loss, recipe)
 
     @property

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
-from afresh.losses import settle
+from afresh.losses import Custom, settle
 from afresh.models import hidden
 from afresh.models.labels import Labels, check_predictions
 from afresh.models.predictions import Predicted, is_model, listed, run
@@ -110,9 +110,11 @@ class LabelledRows:
         *,
         levels: int | None = None,
         bounds: tuple[float, float] = (0.0, 1.0),
+        loss: Loss | None = None,
     ) -> VectorQuery:
         """A question about one number a row, known by JSON-ready parts."""
-        return VectorQuery(self._digest(*parts), self.words(text), values, levels=levels, bounds=bounds)
+        alone = isinstance(loss, Custom)
+        return VectorQuery(self._digest(*parts), self.words(text), values, levels=levels, bounds=bounds, alone=alone)
 
     def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:
         return keyed_digest(self.desk.terms.seed, parts, arrays)

@@ -46,4 +46,5 @@ def loss_question(rows: LabelledRows, predicted: Predicted, loss: Loss) -> Vecto
         lambda part: predicted.losses(loss, rows.labels, part),
         levels=2 if loss.binary else None,
         bounds=loss.bounds,
+        loss=loss,
     )

@@ -18,6 +18,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from afresh.models.threads import for_all, slices
 from afresh.moments import Moments, Span, sum_moments
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ VERSION = "afresh-vector-v1"  # part of every digest; changes when the meaning o
 Rows = slice | NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.bool_]
 
-_AT_ONCE = 1 << 16  # rows evaluated at once, few enough for the processor's cache
+_AT_ONCE = 1 << 18  # rows evaluated at once: few for the processor's cache, many for threads that share Python's lock
 _PIECE = 1 << 13
+_HASHED = 1 << 21  # bytes hashed at once
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,6 +45,8 @@ class VectorQuery:
     bounds: tuple[float, float] = (0.0, 1.0)
     """The scale on which its answer is told."""
     missing: float | None = None
+    alone: bool = False
+    """Whether `values` is somebody else's function, which may not expect threads."""
 
     columns: ClassVar[None] = None
 
@@ -59,7 +63,10 @@ class VectorQuery:
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""
         parts = slices(count if rows is None else len(rows), _AT_ONCE)
-        return sum_moments([self._sum(part if rows is None else rows[part]) for part in parts])
+        chosen: list[Rows] = list(parts) if rows is None else [rows[part] for part in parts]
+        if self.alone or self.levels == 2:  # booleans are counted sooner than threads wake up
+            return sum_moments([self._sum(part) for part in chosen])
+        return sum_moments(for_all(self._sum, chosen))
 
     def _sum(self, rows: Rows) -> Moments:
         with np.errstate(all="ignore"):  # a warning, or an error where they are asked for, would tell of labels
@@ -70,11 +77,6 @@ class VectorQuery:
             return Moments(len(values), float(values.sum()), _sum_of_squares(values))
 
 
-def slices(length: int, size: int) -> list[slice]:
-    """The parts of an array of this length, each of `size` items but the last."""
-    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
-
-
 def _sum_of_squares(values: NDArray[Any]) -> float:
     """By BLAS, in pieces so short that it calls in no threads of its own."""
     whole = len(values) - len(values) % _PIECE
@@ -83,10 +85,16 @@ def _sum_of_squares(values: NDArray[Any]) -> float:
 
 
 def keyed_digest(seed: str, parts: Sequence[Any], arrays: Sequence[NDArray[Any]] = ()) -> str:
-    """The name of a question: a keyed hash of JSON-ready parts and of arrays, each with its type and shape."""
+    """The name of a question: a keyed hash of JSON-ready parts and of arrays, each with its type and shape.
+
+    Of an array the keyed hashes of its pieces are hashed, so that threads can share the work.
+    """
     key = blake3(bytes.fromhex(seed), derive_key_context=f"{VERSION}: names of questions").digest()
     mac = blake3(json.dumps([VERSION, *parts]).encode(), key=key)
     for array in arrays:
         mac.update(f"\n{array.dtype.str} {array.shape}\n".encode())
-        mac.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pieces = [data[part].data for part in slices(len(data), _HASHED)]
+        for digest in for_all(lambda piece: blake3(piece, key=key).digest(), pieces):
+            mac.update(digest)
     return mac.hexdigest()
