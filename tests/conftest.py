@@ -18,14 +18,16 @@ settings.register_profile(
 settings.load_profile("afresh")
 
 
-# Servers, Spark, kills, simulations, docs, thorough fuzzing: what `make quick` leaves out.
+# Servers, Spark, kills, simulations, docs, thorough fuzzing, proofs by enumeration: what `make quick` leaves out.
 THOROUGH = (
     *("engines/test_postgres", "engines/test_spark", "engines/test_ibis_backends", "engines/test_paths"),
     *("ledger/test_postgres", "ledger/test_analysts", "ledger/test_processes", "ledger/test_fork", "ledger/test_flips"),
     *("ledger/test_conformance.py::TestPostgres", "queries/test_fuzz", "queries/test_linear", "engines/test_like"),
     *("lab/", "oracle/", "test_examples", "test_demo", "test_benchmarks", "guard/test_attack", "guard/test_processors"),
     *("guard/test_interrupt", "models/test_true_answers", "mechanisms/test_extreme_confidence", "theory/attack"),
-    *("integrations/", "test_checks", "theory/paper", "theory/test_extremes", "theory/test_stability.py::test_worst"),
+    *("integrations/", "test_checks", "theory/paper", "theory/test_extremes", "theory/test_stability"),
+    *("theory/symmetrized", "theory/test_betting", "theory/test_symbols", "theory/test_checked", "theory/test_rounds"),
+    *("theory/test_envelope", "guard/test_guard.py::test_renaming"),
     *("models/test_hidden.py::test_a_small_difference", "models/test_hidden.py::test_no_call_tells"),
     *(
         "models/test_holdout.py::test_rows_keep",
