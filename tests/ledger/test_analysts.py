@@ -20,7 +20,7 @@ from afresh.ledger import Entry, Ledger, Limits, Outside, Question, Statement, T
 from afresh.ledger.analysts import recipe
 from afresh.ledger.books import sealed
 from afresh.ledger.known import plain
-from afresh.ledger.records import Answered, Record, Reserved, Stated, encode, seal
+from afresh.ledger.records import VERSION, Answered, Record, Reserved, Stated, encode, seal
 from ledger.asking import DATA, question, released, result
 from ledger.servers import Server
 
@@ -170,6 +170,7 @@ def reserved(**changes: Any) -> Reserved:
         "charge": 1.0,
         "row_charge": 0.0,
         "guess": None,
+        "span": None,
     }
     return Reserved(**{**usual, **changes})
 
@@ -195,7 +196,7 @@ def stated(**changes: Any) -> Stated:
 
 
 def other_kind(kind: str, **body: Any) -> str:
-    return json.dumps({"kind": kind, "version": 1, "at": NOW.isoformat(), "analyst": "ada", **body})
+    return json.dumps({"kind": kind, "version": VERSION, "at": NOW.isoformat(), "analyst": "ada", **body})
 
 
 class TestMadeUpRecords:
@@ -285,7 +286,8 @@ class TestMadeUpRecords:
             [encode(reserved()).replace('"charge":1.0,', "")],
             [encode(reserved()).replace('"charge":1.0', '"charge":1.0,"free":true')],
             [re.sub('"at":"[^"]*"', '"at":null', encode(reserved()))],
-            [encode(reserved()).replace('"version":1', '"version":2')],
+            [encode(reserved()).replace(f'"version":{VERSION}', '"version":1')],
+            [encode(reserved()).replace(f'"version":{VERSION}', f'"version":{VERSION + 1}')],
             [encode(reserved()).replace('"text":"new"', '"text":"é"')],
             [encode(answer(released={"a": 1.0})).replace('"a":1.0', '"a":1.0,"a":2.0')],
             [other_kind("divided", shares={"ada": 10})],

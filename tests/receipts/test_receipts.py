@@ -205,7 +205,9 @@ def test_reordered_and_dropped_records_are_found() -> None:
 def test_records_keep_their_text() -> None:
     for receipt in RECEIPTS.values():
         for text in receipt["chain"]["records"]:
-            assert encode(decode(text)) == text
+            record = decode(text)
+            assert decode(encode(record)) == record
+            assert encode(record) == text or '"version":1' in text
 
 
 @pytest.mark.parametrize("content", [[], {}, {"format": "other"}, "x", None, {"format": "afresh receipt"}])

@@ -57,7 +57,7 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote');
     END;
     -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
-    IF body -> 'version' IS DISTINCT FROM '1'::jsonb OR NOT coalesce(keys = CASE kind
+    IF body -> 'version' IS DISTINCT FROM '2'::jsonb OR NOT coalesce(keys = CASE kind
         WHEN 'reserved' THEN 'analyst at bounds charge coarseness digest guess kind levels number own row_charge span text version'
         WHEN 'answered' THEN 'at high kind low number released value version'
         WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'

@@ -10,6 +10,9 @@ differ between processors in their last bits.
 How records may evolve. A later version may add kinds, and add fields, each with a meaning for the records that
 lack it; it removes none, renames none and changes the meaning of none, because the old text is what the hashes
 cover. A record of a version that this code does not know is refused, never skipped.
+
+Version 2 says of a question how many values it has, where version 1 said whether it has two (`binary`), and which rows
+were opened for its batch, where version 1 opened none.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from afresh.errors import BrokenChain
 Released = float | Mapping[str, float]
 """What a mechanism releases: one number, or a few named ones."""
 
-VERSION = 1
+VERSION = 2
 START = ""  # the hash before the first record
 
 
@@ -197,6 +200,8 @@ def decode(text: str) -> Record:
         body["at"] = datetime.fromisoformat(body["at"])
         if body["at"].utcoffset() != timedelta(0):
             raise BrokenChain("a record's time is not in UTC")
+        if version == 1 and kind == Reserved.kind:
+            body["levels"], body["span"] = 2 if body.pop("binary") else None, None
         for name in _TUPLES:
             if isinstance(body.get(name), list):
                 body[name] = tuple(body[name])

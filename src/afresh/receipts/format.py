@@ -63,7 +63,7 @@ class Format:
     write: Callable[[Facts], dict[str, Any]]
 
 
-_FIELDS_1 = {
+_FIELDS_1: dict[str, Any] = {
     "format": None,
     "version": None,
     "made_by": None,
@@ -108,14 +108,18 @@ _CONSTANTS_1 = {
 
 
 def _write_1(facts: Facts) -> dict[str, Any]:
+    return _written(facts, 1, _CONSTANTS_1)
+
+
+def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     account, plan = facts.account, facts.plan
     opened, limits, spent = account.opened, account.limits, account.spent()
     assert opened is not None
     assert limits is not None
     frozen = dict(limits.plan)
     method = frozen["method"]
-    if method not in _CONSTANTS_1:
-        raise InvalidArgument(f"version 1 of the format has no plans by method={method!r}; a later one may.")
+    if method not in constants:
+        raise InvalidArgument(f"version {version} of the format has no plans by method={method!r}; a later one may.")
     return {
         "data": {"name": opened.data, "rows": opened.rows, "new_rows": opened.new_rows},
         "simulated": opened.simulated,
@@ -128,7 +132,7 @@ def _write_1(facts: Facts) -> dict[str, Any]:
             "information": plan.information,
             "grid": limits.grid,
             "ends": limits.ends,
-            "constants": {name: frozen[name] for name in _CONSTANTS_1[method]},
+            "constants": {name: frozen[name] for name in constants[method]},
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
@@ -204,7 +208,19 @@ def _answer_1(entry: Entry) -> dict[str, Any]:
     }
 
 
-FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1)}
+# Version 2 says of every answer which of the shuffled rows were opened for its batch, and has more methods.
+_FIELDS_2 = {**_FIELDS_1, "answers": [{**_FIELDS_1["answers"][0], "rows": None}]}
+_CONSTANTS_2 = {**_CONSTANTS_1, "rounds": ("failure", "rounds", "final")}
+
+
+def _write_2(facts: Facts) -> dict[str, Any]:
+    found = _written(facts, 2, _CONSTANTS_2)
+    for answer, entry in zip(found["answers"], facts.account.entries, strict=True):
+        answer["rows"] = None if entry.span is None else list(entry.span)
+    return found
+
+
+FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1), 2: Format(_FIELDS_2, _write_2)}
 
 
 def format_of(document: object) -> Format:

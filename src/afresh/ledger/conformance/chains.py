@@ -17,7 +17,7 @@ from afresh.ledger import Ledger, Statement, Terms
 from afresh.ledger.conformance.dividing import outside
 from afresh.ledger.conformance.storage import Connect, Storage, StorageTests, known, opened, question, result
 from afresh.ledger.journal import Sealed
-from afresh.ledger.records import START, decode, encode, seal
+from afresh.ledger.records import START, VERSION, decode, encode, seal
 
 Change = Callable[[list[Sealed]], Sequence[Sealed]]
 
@@ -181,7 +181,7 @@ AGAINST_THE_RULES: dict[str, Callable[[list[Sealed]], list[str]]] = {
     "field too many": lambda chain: [chain[0].text, chain[1].text, chain[2].text.replace("{", '{"bonus":1,', 1)],
     "no record": lambda chain: [chain[0].text, chain[1].text, "[]"],
     "deep": lambda chain: [chain[0].text, chain[1].text, "[" * 100_000],
-    "newer version": _edited(9, version=2),
+    "newer version": _edited(9, version=VERSION + 1),
     "unknown kind": _edited(9, kind="gift"),
 }
 
