@@ -124,7 +124,7 @@ def _differences(
     analyst: str,
     precision: float | None = None,
 ) -> list[_Difference]:
-    """Of every pair, the first minus the second; 2 answers each."""
+    """Of every pair, the first minus the second; one or two answers each."""
     plan, scale = rows.desk.plan, loss.bounds[1] - loss.bounds[0]
     replies = rows.desk.answer([_asked(rows, a, b, loss, precision) for a, b in pairs], analyst)
     return [
@@ -140,15 +140,20 @@ def _differences(
 
 
 def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision: float | None) -> Asked:
-    """The question of a pair; which two row functions answer it, the mechanism says."""
+    """The question of a pair; which row functions answer it, the mechanism says."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
-    if rows.desk.plan.mechanism.squares:
-        if a.digest > b.digest:  # one question for a pair, whichever comes first
-            a, b, sign = b, a, -1
-        queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
-    else:
-        queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
+    pairs = rows.desk.plan.mechanism.pairs
+    if pairs != "parts" and a.digest > b.digest:  # one question for a pair, whichever comes first
+        a, b, sign = b, a, -1
+    queries: tuple[VectorQuery, ...]
+    match pairs:
+        case "parts":
+            queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
+        case "squares":
+            queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
+        case "shifted":
+            queries = (_shifted(rows, a, b, loss),)
     return Asked(
         queries=queries,
         question=text,
@@ -190,7 +195,8 @@ def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vect
     def function(x: Values, y: Values) -> Values:
         return (np.subtract(x, y, dtype=np.float64) + 1) / 2
 
-    return _of_both(rows, a, b, loss, "difference", words, function, bounds=(low - high, high - low))
+    levels = 3 if loss.binary else None
+    return _of_both(rows, a, b, loss, "difference", words, function, levels=levels, bounds=(low - high, high - low))
 
 
 def _of_both(

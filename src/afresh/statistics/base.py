@@ -110,11 +110,6 @@ class Sample:
         return " AND ".join(f"({condition})" for condition in conditions) or None
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """What a rule must know to read the parts."""
-        return {} if self.group is None else {"grouped": True}
-
-    @property
     def about_missing(self) -> str:
         """What was done with rows that have no value."""
         said = dict.fromkeys(each.about_missing for each in self.variables)
@@ -184,6 +179,10 @@ class Asker:
     def schema(self) -> Schema:
         """The columns."""
         return self.desk.engine.schema
+
+    def parameters(self, sample: Sample) -> dict[str, Any]:
+        """What a rule must know to read the parts: whether two of them make a mean."""
+        return {} if sample.group is None or self.desk.means_within_groups else {"grouped": True}
 
     def ask(
         self,
