@@ -145,7 +145,7 @@ class Desk:
             statements = self.ledger.state(self.terms, state({}), analyst)
         readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
         if self.plan.mechanism.batch is not None:
-            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in asked}
+            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in asked if one.own}
         return list(self._replies(asked, readings, statements, self._left(spent), scope))
 
     def _replies(

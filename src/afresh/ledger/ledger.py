@@ -175,9 +175,9 @@ class Ledger:
                 else:
                     found[question.digest] = stored
             if new:
-                account.check_budget(
-                    [*new.values(), *[max(new.values(), key=lambda each: each.charge)] * later], analyst, batch or 0
-                )
+                dearest = max(new.values(), key=lambda each: each.charge)
+                rows = (batch or 0) * (2 if later else 1)  # the later ones are a batch of their own
+                account.check_budget([*new.values(), *[dearest] * later], analyst, rows)
                 span = None if batch is None else account.next_span(batch)
                 now = self._now(account)
                 reserved = [

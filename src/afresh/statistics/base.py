@@ -200,7 +200,7 @@ class Asker:
             for each in later
         ]
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return self.ask_parts(asked, sum(len(one.queries) for one in after))
+        return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after))
 
     def ask_parts(self, asked: Sequence[Asked], later: int = 0) -> list[Number]:
         """Means of questions that were checked, as parts of what will be stated."""
