@@ -10,6 +10,7 @@ from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
 
 
 class Planner(Protocol):
@@ -22,6 +23,7 @@ class Planner(Protocol):
 
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
+    (Symmetrized, plan_symmetrized),
     (Calibrated, plan_calibrated),
     (Split, plan_split),
     (GuessAndCheck, plan_guess_and_check),

@@ -1,0 +1,200 @@
+"""Public Gaussian noise on the mean, certified by comparison with a ghost sample (section 17, Theorem S)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
+from afresh.moments import Moments
+from afresh.theory.symmetrized.common import Common, Intervals, common_plan
+from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
+
+MOST_ROWS = 10**12
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
+    """y = clip(round(mu + s xi)): noise s, bound D on the pairs that differ, cap q on one row, and one curve.
+
+    The curve has the bend l, and spends the part `lower` on lower tails; it gives every answer its interval, whatever
+    the mean, the noise and the number of the answer. Ends depend on every constant, so all are part of a plan.
+    """
+
+    method: ClassVar[str] = "symmetrized"
+    about: ClassVar[str] = "fixed noise on the mean, compared with a ghost sample"
+    unavailable: ClassVar[str] = "too few rows for so many answers"
+    promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
+
+    rows: int
+    questions: int
+    failure: float
+    s: float
+    D: float
+    """At most this share of pairs differs, for every question, unless something fails that `failure` pays for."""
+    q: float
+    """The most that all answers together may depend on one row."""
+    bend: float
+    lower: float
+    most: int
+    """The most answers if some are coarser; at least `questions`."""
+    grid: float
+    """The step of the public grid on which y lies."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise an answer has."""
+        return 1.0
+
+    @cached_property
+    def _constants(self) -> Constants:
+        return self._world(self.D)
+
+    def _world(self, pairs: float | None) -> Constants:
+        return constants(
+            self.rows,
+            self.questions,
+            self.s,
+            self.failure,
+            row=self.q,
+            events=self.most,
+            answers=self.most,
+            alike=False,
+            pairs=pairs,
+        )
+
+    @cached_property
+    def _intervals(self) -> Intervals:
+        return Intervals(Common(self._constants, self.most, self.bend, self.lower), self.s * self.coarseness)
+
+    @property
+    def answers(self) -> int:
+        """The most answers if some are coarser."""
+        return self.most
+
+    @property
+    def charge(self) -> float:
+        """D/(4 n s^2) nats: a row's part of an answer has at most half the variance of its pair."""
+        return self.D / (4 * self.rows * self.s**2) / self.coarseness**2
+
+    @property
+    def information(self) -> float:
+        """The cap on the information of all answers together."""
+        return self.questions * (self.D / (4 * self.rows * self.s**2))
+
+    @property
+    def row_charge(self) -> float:
+        """1/(4 n^2 s^2): what one answer may depend on one row."""
+        return self._row_unit / self.coarseness**2
+
+    @property
+    def row_share(self) -> float:
+        """What all answers together may depend on one row; the own row of an answer counts four times in q."""
+        return self.q - 3 * self._row_unit
+
+    @property
+    def _row_unit(self) -> float:
+        return 1 / (4 * self.rows**2 * self.s**2)
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """A part for pairs that differ more than D says, the rest for noise and sample together."""
+        bad = BAD_SHARE * self.failure
+        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
+
+    @property
+    def advice(self) -> str:
+        """The promise, and where it is a narrow one."""
+        return f"{super().advice} They are narrowest for means that are not rare, and hardly grow with the confidence."
+
+    def release(self, moments: Moments, noise: float) -> float:
+        """y: noise of fixed scale on the mean, on the public grid, within [0, 1]."""
+        noisy = moments.mean + self.s * self.coarseness * noise
+        return min(max(round_to_grid(noisy, self.grid), 0.0), 1.0)
+
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
+        """All truths whose half-width reaches y, the same for every kind of query; rounding costs half a step."""
+        return self._intervals.ends(released, self.grid / 2)
+
+    def coarser(self, coarseness: float) -> Symmetrized:
+        """Noise s f on the same curve, grid and accounts (17.7)."""
+        if not coarseness >= 1:
+            raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
+        return _OfOtherNoise(**asdict(self), times=coarseness)
+
+    def problems(self) -> list[str]:
+        """Theorem S asks for room on every row, a bound D that holds, and a curve."""
+        if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
+            return ["the noise, D or the cap on one row is out of range"]
+        found = grid_problems(self.grid, self.s)
+        if not (0 < self.bend < 1 and 0 < self.lower < 1):
+            return [*found, "the bend or the part of lower tails is not within (0, 1)"]
+        if self.row_share < self.questions * self._row_unit * (1 - _ROUNDING):
+            found.append("one row may matter more than q says")
+        try:
+            least = self._world(None).pairs
+        except InvalidArgument as refused:
+            return [*found, str(refused)]
+        if self.D < least * (1 - _ROUNDING):
+            found.append("D is smaller than the bound of Theorem S")
+        return found
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """A mean of numbers in [0, 1] with Gaussian noise is an answer; over fewer rows, all of whose pairs may differ."""
+        if kind != "noise_sd":
+            raise InvalidArgument(
+                f"the certificate of method={self.method!r} cannot account for this: it compares the law of the "
+                "answers themselves, which other releases do not have. Means with Gaussian noise can be charged to it "
+                "(noise_sd=); for anything else, open data with method='calibrated'."
+            )
+        share = rows / self.rows
+
+        def units(noise: float) -> float:
+            """In answers: of all rows as many as its noise says; of some, as many as kap and one row admit."""
+            pairs = 1.0 if rows == self.rows else max(1 / (share * self.D), 1 / share**2)
+            return float(pairs * (self.s / noise) ** 2)
+
+        if units(value) > 1:
+            raise InvalidArgument(
+                f"noise_sd == {value}: the plan admits no answer that tells more than one of its own; the noise would "
+                f"have to be at least {1.001 * self.s * math.sqrt(units(self.s)):.4g}."
+            )
+        return Charges(count * units(value) * self.charge, count * units(value) * self.row_charge, count)
+
+
+@dataclass(frozen=True)
+class _OfOtherNoise(Symmetrized):
+    """The same plan's mechanism for an answer with so many times the noise."""
+
+    times: float
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+
+@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+def plan_symmetrized(
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None = None,
+    typical: tuple[float, ...] = TYPICAL_MEANS,
+) -> Symmetrized | None:
+    """The plan that is narrowest in the geometric mean at the typical means; None if one row would matter too much."""
+    most = questions if answers is None else answers
+    if rows > MOST_ROWS:
+        return None
+    try:
+        found = common_plan(rows, questions, failure, answers=most, typical=typical)
+    except InvalidArgument:
+        return None
+    c = found.constants
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, found.bend, found.lower, most, grid_step(c.s))
