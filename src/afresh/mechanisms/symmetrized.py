@@ -142,12 +142,12 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
             least = self._world(None).pairs
         except InvalidArgument as refused:
             return [*found, str(refused)]
-        if self.D < least * (1 - _ROUNDING):
+        if least * (1 - _ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
         return found
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
-        """A mean of numbers in [0, 1] with Gaussian noise is an answer; over fewer rows, all of whose pairs may differ."""
+        """A mean of numbers in [0, 1] with Gaussian noise is an answer; of fewer rows all pairs may differ."""
         if kind != "noise_sd":
             raise InvalidArgument(
                 f"the certificate of method={self.method!r} cannot account for this: it compares the law of the "

@@ -134,7 +134,7 @@ def constants(
 
 
 def _largest_pairs(c: Constants, alike: bool) -> float:
-    """D = up(1/2 + Delta^2/2, L1/n), Delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam D/n); D = 1 in it if not alike."""
+    """D = up(1/2 + Delta^2/2, L1/n), Delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam D/n); not alike: sqrt(gam/n)."""
     delta = math.sqrt(c.level3 / (2 * c.n)) + drift(c) * (math.sqrt(c.pairs) if alike else 1.0)
     return first_argument_upper(min(0.5 + delta * delta / 2, 1.0), c.level1 / c.n)
 
