@@ -42,7 +42,7 @@ SPECIAL = (
     "erfcx",
 )
 WAYS = ("up", "down", "any")
-METHODS = ("stabilized", "symmetrized", "calibrated", "split", "guess-and-check")
+METHODS = ("stabilized", "symmetrized", "calibrated", "rounds", "guess-and-check")
 
 
 def perturbed(function: Callable[..., Any], way: str) -> Callable[..., Any]:
@@ -168,7 +168,7 @@ def log_numbers(log: dict[str, Any]) -> set[int]:
 @pytest.mark.parametrize("method", METHODS)
 def test_ends_move_far_less_than_verify_tolerates(method: str, way: str) -> None:
     """The figure that the comment on `TOLERANCE` states."""
-    frozen = [afresh.plan(n, k, c, method=method).limits for n, k, c in CELLS if method != "split" or k <= n]
+    frozen = [afresh.plan(n, k, c, method=method).limits for n, k, c in CELLS if method != "rounds" or k <= n]
 
     def ends() -> list[float]:
         found: list[float] = []
