@@ -35,5 +35,9 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k 
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
+# Those whose constants can be chosen for other typical means (`typical=`) than the usual ones.
+TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
+# Those whose comparisons of models can follow a public `disagreement=`.
+FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
 # Those that check a guess of the analyst's own.
 GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)

@@ -8,11 +8,13 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
 from afresh.moments import Moments
 from afresh.theory.symmetrized.common import Common, Intervals, common_plan
+from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
+from afresh.theory.symmetrized.fixed import constant_interval
 
 MOST_ROWS = 10**12
 
@@ -45,6 +47,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
     lower: float
     most: int
     """The most answers if some are coarser; at least `questions`."""
+    finest: float
+    """The least noise, as a part of s, of a difference that is 0 on most of the rows, whose features are public."""
     grid: float
     """The step of the public grid on which y lies."""
 
@@ -63,6 +67,7 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
             self.questions,
             self.s,
             self.failure,
+            least=self.finest * self.s,
             row=self.q,
             events=self.most,
             answers=self.most,
@@ -71,8 +76,12 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         )
 
     @cached_property
+    def _common(self) -> Common:
+        return Common(self._constants, self.most, self.bend, self.lower)
+
+    @cached_property
     def _intervals(self) -> Intervals:
-        return Intervals(Common(self._constants, self.most, self.bend, self.lower), self.s * self.coarseness)
+        return Intervals(self._common, self.s * self.coarseness)
 
     @property
     def answers(self) -> int:
@@ -82,12 +91,12 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
     @property
     def charge(self) -> float:
         """D/(4 n s^2) nats: a row's part of an answer has at most half the variance of its pair."""
-        return self.D / (4 * self.rows * self.s**2) / self.coarseness**2
+        return self.D / (4 * self.rows * self.s**2)
 
     @property
     def information(self) -> float:
         """The cap on the information of all answers together."""
-        return self.questions * (self.D / (4 * self.rows * self.s**2))
+        return self.questions * self.D / (4 * self.rows * self.s**2)
 
     @property
     def row_charge(self) -> float:
@@ -97,7 +106,7 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
     @property
     def row_share(self) -> float:
         """What all answers together may depend on one row; the own row of an answer counts four times in q."""
-        return self.q - 3 * self._row_unit
+        return self.q - 3 * self._row_unit / self.finest**2
 
     @property
     def _row_unit(self) -> float:
@@ -124,18 +133,36 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         return self._intervals.ends(released, self.grid / 2)
 
     def coarser(self, coarseness: float) -> Symmetrized:
-        """Noise s f on the same curve, grid and accounts (17.7)."""
-        if not coarseness >= 1:
-            raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
-        return _OfOtherNoise(**asdict(self), times=coarseness)
+        """Noise s f on the same curve, grid and accounts: coarser (17.7), or finer for a public difference (17.9)."""
+        if not self.finest <= coarseness < math.inf:
+            raise InvalidArgument(f"coarseness == {coarseness}, must be at least {self.finest:.4g}.")
+        return (_Coarser if coarseness >= 1 else _Finer)(**asdict(self), times=coarseness)
+
+    def noise_following(self, disagreement: float) -> float:
+        """f: an answer about (1 + d)/2 with noise s f counts as one, if d is 0 on all but this share of public rows."""
+        share = math.sqrt(public_pairs(self._constants, disagreement) / self.D) * (1 + 1e-12)
+        return min(max(share, self.finest), 1.0)
+
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
+        """From its two parts, or from the one answer about (1 + d)/2."""
+        if len(parts) == 2:
+            return super().difference(*parts)
+        (only,) = parts
+        return 2 * only.value - 1, (2 * only.low - 1, 2 * only.high - 1)
+
+    def disagreement(self, *parts: Heard) -> float:
+        """The two shares together; of one answer about what its noise followed."""
+        if len(parts) == 2:
+            return super().disagreement(*parts)
+        return min(2 * self.D * parts[0].mechanism.coarseness ** 2, 1.0)
 
     def problems(self) -> list[str]:
         """Theorem S asks for room on every row, a bound D that holds, and a curve."""
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
             return ["the noise, D or the cap on one row is out of range"]
-        found = grid_problems(self.grid, self.s)
-        if not (0 < self.bend < 1 and 0 < self.lower < 1):
-            return [*found, "the bend or the part of lower tails is not within (0, 1)"]
+        found = grid_problems(self.grid, self.finest * self.s)
+        if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
+            return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
         if self.row_share < self.questions * self._row_unit * (1 - _ROUNDING):
             found.append("one row may matter more than q says")
         try:
@@ -170,14 +197,39 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
 
 
 @dataclass(frozen=True)
-class _OfOtherNoise(Symmetrized):
-    """The same plan's mechanism for an answer with so many times the noise."""
+class _Coarser(Symmetrized):
+    """The same plan's mechanism for an answer with more noise."""
 
     times: float
 
     @property
     def coarseness(self) -> float:
         return self.times
+
+    @property
+    def charge(self) -> float:
+        return super().charge / self.times**2
+
+
+@dataclass(frozen=True)
+class _Finer(Symmetrized):
+    """The same for an answer about a public difference: its pairs differ less, in step with its noise (17.9)."""
+
+    times: float
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+    @cached_property
+    def _reach(self) -> float:
+        return self.s * self.times * float(self._common.widths(self._constants.reach)[0])
+
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
+        return constant_interval(released, self._reach, self.grid / 2)
+
+    def difference_width(self, disagreement: float) -> float:
+        return 2 * self._reach + self.grid
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
@@ -187,14 +239,20 @@ def plan_symmetrized(
     failure: float,
     answers: int | None = None,
     typical: tuple[float, ...] = TYPICAL_MEANS,
+    disagreement: float | None = None,
 ) -> Symmetrized | None:
-    """The plan that is narrowest in the geometric mean at the typical means; None if one row would matter too much."""
+    """The plan that is narrowest in the geometric mean at the typical means; None if one row would matter too much.
+
+    With a `disagreement`, models whose features are public can be compared at the price of one answer.
+    """
     most = questions if answers is None else answers
     if rows > MOST_ROWS:
         return None
     try:
-        found = common_plan(rows, questions, failure, answers=most, typical=typical)
+        found, finest = common_plan(rows, questions, failure, answers=most, typical=typical, disagreement=disagreement)
     except InvalidArgument:
         return None
     c = found.constants
-    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, found.bend, found.lower, most, grid_step(c.s))
+    return Symmetrized(
+        rows, questions, failure, c.s, c.pairs, c.row, found.bend, found.lower, most, finest, grid_step(finest * c.s)
+    )

@@ -213,7 +213,7 @@ _FIELDS_2 = {**_FIELDS_1, "answers": [{**_FIELDS_1["answers"][0], "rows": None}]
 _CONSTANTS_2 = {
     **_CONSTANTS_1,
     "rounds": ("failure", "rounds", "final"),
-    "symmetrized": ("failure", "s", "D", "q", "bend", "lower", "most"),
+    "symmetrized": ("failure", "s", "D", "q", "bend", "lower", "most", "finest"),
 }
 
 

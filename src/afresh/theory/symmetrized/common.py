@@ -22,8 +22,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
 from afresh.theory.symmetrized.adaptive import TYPICAL, first_argument_upper_each
+from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift
 from afresh.theory.symmetrized.fixed import best_noise
 from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
@@ -40,6 +42,7 @@ _LEAST_BEND, _MOST_BEND = 1e-4, 0.999
 # While the noise is chosen:
 _ROUGH_THETAS = np.geomspace(0.4, 12.0, 100)
 _USUAL_LOWER = 0.01
+_USELESS = 1e6
 
 
 @dataclass(frozen=True)
@@ -183,22 +186,38 @@ def common_plan(
     answers: int | None = None,
     typical: tuple[float, ...] = TYPICAL,
     s: float | None = None,
-    finest: float = 1.0,
-    row: float | None = None,
-) -> Common:
+    disagreement: float | None = None,
+) -> tuple[Common, float]:
     """The plan that is narrowest in the geometric mean over the typical means, or that of noise `s`.
 
-    `finest` is the smallest noise, in units of s, that answers with a public range will have; `row` caps the rows'
-    accounts, in units of what `count` plain answers may do.
+    With it comes the finest noise, in units of s, that an answer may have. It is 1 unless models with public features
+    will be compared that differ on this share of rows, `disagreement` (17.9): then the noise of a comparison follows
+    down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows.
     """
     most = count if answers is None else answers
 
-    def world(s: float) -> Constants:
-        cap = None if row is None else (count * row + 3 / finest**2) / (4 * n * n * s * s)
-        return constants(n, count, s, beta, least=finest * s, row=cap, events=most, answers=most, alike=False)
+    def world(s: float) -> tuple[Constants, float]:
+        if disagreement is None:
+            return constants(n, count, s, beta, events=most, answers=most, alike=False), 1.0
+        usual, finest = math.sqrt(disagreement), math.sqrt(disagreement / 4)  # D >= 1/2 and D(rbar) >= rbar/2
+        for _ in range(4):  # noise, caps and D(rbar) depend on one another; any caps are valid
+            unit = 1 / (4 * n * n * s * s)
+            cap = unit * (1.01 * count / usual**2 + 3 / finest**2)
+            c = constants(n, count, s, beta, least=finest * s, row=cap, events=most, answers=most, alike=False)
+            usual, finest = (
+                min(math.sqrt(public_pairs(c, r) / c.pairs), 1.0) for r in (disagreement, disagreement / 4)
+            )
+        return constants(n, count, s, beta, least=c.s * finest, row=cap, events=most, answers=most, alike=False), finest
 
-    noise = best_noise(n, count, lambda s: math.exp(_with_bend(world(s), most, typical)[0])) if s is None else s
-    return _with_bend(world(noise), most, typical, final=True)[1]
+    def trial(s: float) -> float:
+        try:
+            return math.exp(_with_bend(world(s)[0], most, typical)[0])
+        except InvalidArgument:  # one row may matter too much
+            return _USELESS / s
+
+    noise = best_noise(n, count, trial) if s is None else s
+    c, finest = world(noise)
+    return _with_bend(c, most, typical, final=True)[1], finest
 
 
 def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bool = False) -> tuple[float, Common]:
