@@ -11,7 +11,7 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.registry import MECHANISMS, FOLLOWING, PLANNERS, PROMISING, TUNED, Planner
+from afresh.mechanisms.registry import FOLLOWING, MECHANISMS, PLANNERS, PROMISING, TUNED, Planner
 from afresh.mechanisms.rounds import Rounds, make_rounds
 from afresh.planning.request import complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds

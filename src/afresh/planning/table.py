@@ -89,7 +89,7 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
     """What the chosen method can and cannot promise in advance, and which other would be narrower."""
     own = methods[chosen.method]
     others = [m for m in methods.values() if m.certified and m is not own and m.half_width is not None]
-    words = [chosen.advice, *_compared(own, others)]
+    words = [chosen.advice, *_compared(own, others), *_in_the_middle(own, others)]
     for rival in filter(None, (_narrowest(m for m in others if m.promised is promised) for promised in (True, False))):
         proviso = MECHANISMS[rival.name].proviso
         if rival.narrower(own):
@@ -112,13 +112,29 @@ def _compared(own: Method, others: Iterable[Method]) -> list[str]:
     return [f"Over the means {means} {rival.name} promises {other} on average, in place of {mine}."]
 
 
+def _in_the_middle(own: Method, others: Iterable[Method]) -> list[str]:
+    """Whether another promise is narrower by much for means near one half, and not for rare ones."""
+    promises = [m for m in others if m.promised and m.half_width is not None and not m.narrower(own)]
+    rival = _narrowest(promises)
+    if rival is None or not own.promised or _middle(rival) > _CLEARLY * _middle(own):
+        return []
+    return [f"{rival.name} promises {_width(rival)} at a mean of 0.5; say typical=0.5 if your means are near it."]
+
+
+def _middle(method: Method) -> float:
+    return math.inf if method.half_width is None else method.half_width[0.5]
+
+
+_CLEARLY = 0.95
+
+
 def _yardstick(method: Method) -> float:
     widths = method.half_width
     return math.inf if widths is None else geometric_mean(widths.__getitem__)
 
 
 def _narrowest(methods: Iterable[Method]) -> Method | None:
-    return min(methods, key=lambda method: (method.half_width or {}).get(0.5, math.inf), default=None)
+    return min(methods, key=_middle, default=None)
 
 
 def _width(method: Method) -> str:
