@@ -232,8 +232,8 @@ def plan(
     """Plan from any two of rows, questions and width, before any data are seen.
 
     Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
-    at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or allows the most questions. With rows, questions and a
-    width it is a plan for as many rounds of questions as keep it.
+    at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
+    allows the most questions. With rows, questions and a width it is a plan for as many rounds of questions as keep it.
 
     Args:
         rows: How many rows the data have, at least 20.
