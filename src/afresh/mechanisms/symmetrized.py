@@ -154,7 +154,7 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         """The two shares together; of one answer about what its noise followed."""
         if len(parts) == 2:
             return super().disagreement(*parts)
-        return min(2 * self.D * parts[0].mechanism.coarseness ** 2, 1.0)
+        return min(2 * self.D * float(parts[0].mechanism.coarseness) ** 2, 1.0)
 
     def problems(self) -> list[str]:
         """Theorem S asks for room on every row, a bound D that holds, and a curve."""
