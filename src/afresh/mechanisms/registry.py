@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
-from afresh.mechanisms.rounds import Rounds, plan_rounds
+from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
@@ -39,5 +40,14 @@ PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if
 TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
 # Those whose comparisons of models can follow a public `disagreement=`.
 FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
+# The one whose questions are asked in so many rounds.
+IN_ROUNDS = Rounds.method
+
+
+def planner_for(rounds: int) -> Planner:
+    """The planner of so many rounds."""
+    return partial(make_rounds, rounds=rounds)
+
+
 # Those that check a guess of the analyst's own.
 GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)

@@ -11,8 +11,16 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.registry import FOLLOWING, MECHANISMS, PLANNERS, PROMISING, TUNED, Planner
-from afresh.mechanisms.rounds import Rounds, make_rounds
+from afresh.mechanisms.registry import (
+    FOLLOWING,
+    IN_ROUNDS,
+    MECHANISMS,
+    PLANNERS,
+    PROMISING,
+    TUNED,
+    Planner,
+    planner_for,
+)
 from afresh.planning.request import complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
@@ -277,7 +285,7 @@ def plan(
         return Plan(_narrowest(_tuned(planners, means), rows, questions, failure, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
-    if rows is not None and questions is not None and rounds is None and method in (None, Rounds.method):
+    if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
     planners = _tuned(planners, (mean,) if typical is None else means)
     if (rows is None) == (questions is None):
@@ -293,9 +301,9 @@ def _planners(method: str | None, rounds: int | None) -> Mapping[str, Planner]:
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)
-    if method not in (None, Rounds.method):
+    if method not in (None, IN_ROUNDS):
         raise InvalidArgument(f"rounds == {rounds}, but method={method!r} has no rounds; leave one of them out.")
-    return {Rounds.method: partial(make_rounds, rounds=rounds)}
+    return {IN_ROUNDS: planner_for(rounds)}
 
 
 def _following(
