@@ -91,6 +91,17 @@ def share(name: str, value: object, of: str = "") -> float:
     return number(name, value, f"a number from 0 to 1{of}", least=0, most=1)
 
 
+def means(name: str, value: object) -> tuple[float, ...]:
+    """One mean or several, each a share of the range between the bounds."""
+    found = numbers(value) if iterated(value) is not None else [number(name, value, _MEANS, least=0, most=1)]
+    if not found or not all(0 <= mean <= 1 for mean in found):
+        raise wrong(name, value, _MEANS)
+    return tuple(found)
+
+
+_MEANS = "a number from 0 to 1, or several"
+
+
 def between_0_and_1(name: str, value: object) -> float:
     """A number from 0 to 1, both excluded."""
     return number(name, value, "a number between 0 and 1", above=0, below=1)

@@ -36,13 +36,17 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_plan() -> None:
-    done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--json")
+    rare = ["--typical", 0.01, "--typical", 0.02]
+    done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, *rare, "--json")
     assert done.returncode == 0
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert told["method"] == "stabilized"
     assert set(told["half_width"]) == {"0.5", "0.1", "0.01"}
-    assert told["half_width"]["0.5"] == pytest.approx(0.0612, abs=2e-4)
+    assert told["half_width"]["0.01"] < 0.0126
+    usual = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--json").stdout)
+    assert usual["method"] == "symmetrized"
+    assert usual["half_width"]["0.5"] == pytest.approx(0.0416, abs=1e-3)
     assert 10 < told["information"] < 30
     assert {"stabilized", "calibrated", "rounds", "jung", "paper"} <= set(told["methods"])
     forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "rounds", "--json").stdout)

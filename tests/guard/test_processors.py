@@ -29,9 +29,20 @@ from afresh.statistics import Quantile, Variance
 ULPS = 2
 ELEMENTARY = ("log", "log1p", "log2", "exp", "expm1", "asin", "lgamma", "erf", "erfc")
 OF_NUMPY = ("log", "log1p", "exp", "expm1", "arcsin", "sin", "cos", "arctan")
-SPECIAL = ("ndtr", "ndtri", "log_ndtr", "betaincinv", "betainccinv", "gammaln", "xlogy", "logsumexp", "ndtri_exp")
+SPECIAL = (
+    "ndtr",
+    "ndtri",
+    "log_ndtr",
+    "betaincinv",
+    "betainccinv",
+    "gammaln",
+    "xlogy",
+    "logsumexp",
+    "ndtri_exp",
+    "erfcx",
+)
 WAYS = ("up", "down", "any")
-METHODS = ("stabilized", "calibrated", "rounds", "guess-and-check")
+METHODS = ("stabilized", "symmetrized", "calibrated", "rounds", "guess-and-check")
 
 
 def perturbed(function: Callable[..., Any], way: str) -> Callable[..., Any]:

@@ -251,7 +251,7 @@ class TestMadeUpRecords:
                 reserved(bounds="01"),
                 reserved(bounds=(1.0, 1.0)),
                 reserved(levels=4),
-                reserved(coarseness=0.5),
+                reserved(coarseness=0.0),
                 reserved(charge=-1.0),
                 reserved(charge=100.0),
                 reserved(charge=True),

@@ -17,6 +17,7 @@ from afresh.mechanisms.registry import MECHANISMS
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
 from afresh.theory.bernoulli import entropy
 from afresh.theory.extremes import cvar, cvar_square, cvar_with_square, quantile
 from afresh.theory.guess_and_check import Record, released_interval
@@ -24,6 +25,7 @@ from afresh.theory.information import log_threshold
 from oracle import calibrated as calibrated_oracle
 from oracle import narrower
 from oracle import stabilized as stabilized_oracle
+from oracle import symmetrized as symmetrized_oracle
 
 FAILURES = (0.05, 1e-3, 1e-6, 1e-9, 1e-12)
 each = pytest.mark.parametrize("failure", FAILURES)
@@ -144,6 +146,33 @@ def test_stabilized(failure: float) -> None:
 
 
 @each
+@pytest.mark.parametrize("answers", [20, 60])
+def test_symmetrized(failure: float, answers: int) -> None:
+    """Of a truth at an end, the half-width reaches the answer by the oracle's own conditions, and hardly beyond it."""
+    m = plan_symmetrized(2000, 20, failure, answers)
+    assert isinstance(m, Symmetrized)
+    w = symmetrized_oracle.unlike_world(m.rows, m.questions, answers, m.s, failure, m.q)
+    assert float(w.D) * (1 - 1e-9) <= m.D <= float(w.D) * (1 + 1e-9)
+    with mp.workdps(30):
+        level = mp.log(w.bm * (1 - mp.mpf(m.lower))) - symmetrized_oracle.curve_sum(w, m.bend, answers)
+        upper = float(level + mp.mpf(m.bend) / (2 * (1 - mp.mpf(m.bend))) * w.tau)
+        lower = float(mp.log(w.bm * mp.mpf(m.lower) / answers))
+    for value in (0.0, 0.1, 0.5):
+        low, high = m.interval(value)
+        assert low <= value <= high
+        for end in (low, high):
+            if not 0 < end < 1:
+                continue
+            pairs = symmetrized_oracle.unlike_pairs(w, end, 24)
+            b = float(mp.sqrt(w.gam * pairs / (4 * w.n * w.s**2)))
+            curve = (b, float(w.tau), float(w.kap), [m.bend], [1.0], upper, lower)
+            h = (abs(end - value) - m.grid / 2) / m.s
+            assert symmetrized_oracle.admits(h * 1.004, *curve)  # the oracle's alphas are a grid
+            # The cells of the table, and the bounds on pairs, cost a little.
+            assert not symmetrized_oracle.admits(h * 0.95, *curve)
+
+
+@each
 def test_guess_and_check(failure: float) -> None:
     mechanism = make_guess_and_check(10**4, 50, failure)
     rows = mechanism.check_rows
@@ -162,7 +191,7 @@ def test_guess_and_check(failure: float) -> None:
 
 
 def test_no_mechanism_is_left_out() -> None:
-    tested: set[type[Mechanism]] = {Split, Rounds, Calibrated, Stabilized}
+    tested: set[type[Mechanism]] = {Split, Rounds, Calibrated, Stabilized, Symmetrized}
     assert set(MECHANISMS) == {kind.method for kind in tested} | {"guess-and-check"}
 
 

@@ -14,6 +14,7 @@ from afresh.lab.baselines.fixed_laplace import plan_fixed_laplace
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
 from afresh.moments import Moments
 from examples import examples
 from oracle import calibrated as calibrated_oracle
@@ -32,6 +33,7 @@ def stabilized() -> Stabilized:
 MECHANISMS: list[Any] = [  # the lab's, too
     stabilized(),
     plan_calibrated(N, K, FAILURE),
+    plan_symmetrized(N, K, FAILURE),
     Split(N, K, FAILURE),
     plan_calibrated_laplace(N, K, FAILURE),
     plan_fixed_gaussian(N, K, FAILURE),
@@ -74,15 +76,15 @@ def test_constants_rebuild_it(mechanism: Any) -> None:
     assert again.interval(0.3) == mechanism.interval(0.3)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda m: m.method)
+@pytest.mark.parametrize("mechanism", MECHANISMS[:3], ids=lambda m: m.method)
 @given(mean=st.floats(0, 1), noise=st.floats(-6, 6))
 def test_released_number_lies_on_a_coarse_public_grid(
-    mechanism: Stabilized | Calibrated, mean: float, noise: float
+    mechanism: Stabilized | Calibrated | Symmetrized, mean: float, noise: float
 ) -> None:
     released = mechanism.release(moments(mean), noise)
-    top = 1.0 if isinstance(mechanism, Calibrated) else mechanism._transform.top
+    top = mechanism._transform.top if isinstance(mechanism, Stabilized) else 1.0
     assert released == top or (released / mechanism.grid).is_integer()
-    scale = mechanism.s if isinstance(mechanism, Stabilized) else 1 / math.sqrt(mechanism.T)
+    scale = 1 / math.sqrt(mechanism.T) if isinstance(mechanism, Calibrated) else mechanism.s
     assert scale / 2048 < mechanism.grid <= scale / 1024
 
 

@@ -23,6 +23,7 @@ from afresh.planning.plan import Plan
 SHARED = {"__init__", "base", "parts", "registry"}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
+    "symmetrized": {"D": 0.5},
     "calibrated": {"noise_failure": 0.05},
     "rounds": {"rows": 49},
     "guess-and-check": {"rows": 4},

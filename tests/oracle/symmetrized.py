@@ -123,6 +123,56 @@ def pairs_of(w: World, P: float) -> mp.mpf:
         return d
 
 
+def unlike_world(n: int, k: int, answers: int, s: float, beta: float, row: float | None = None) -> World:
+    """The same for rows that are independent and not alike, and for up to so many answers that count for k."""
+    with mp.workdps(DIGITS):
+        noise, bd, count = mp.mpf(s), mp.mpf(beta) / 50, mp.mpf(k)
+        q = (count + 3) / (4 * mp.mpf(n) ** 2 * noise**2) if row is None else mp.mpf(row)
+        gam = 1 / (1 - q)
+        eG = bd * AMIN * noise
+        L1, L3 = mp.log(3 * answers / eG), mp.log(6 * answers / eG)
+
+        def derived(D: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf, mp.mpf]:
+            t = gam * D / (4 * n * noise**2)
+            kap = q * (count + 3) * t / 2
+            return t, count * t / (1 + count * t / answers), kap, 2 * mp.sqrt(kap + L3)
+
+        D = mp.mpf(1)
+        for _ in range(40):
+            _, tau, _, x = derived(D)
+            away = (mp.sqrt(tau) + x) * mp.sqrt(gam / n) + mp.sqrt(L3 / (2 * n))
+            # max of 1/2 - u^2/2 + u away over 0 <= u <= 1
+            u = min(away, mp.mpf(1))
+            D = min(up(min((1 - u**2) / 2 + u * away, mp.mpf(1)), L1 / n), mp.mpf(1))
+        t, tau, kap, x = derived(D)
+        return World(n, k, noise, mp.mpf(beta) - bd, q, gam, eG, L1, L3, D, t, tau, kap, x)
+
+
+def unlike_pairs(w: World, P: float, points: int = 400) -> mp.mpf:
+    """D(P) of such rows: v = 2 (1/n) sum p_i (1 - p_i) may be anything up to 2 P (1 - P), here on a grid."""
+    with mp.workdps(DIGITS):
+        p = mp.mpf(P)
+        spreads = [2 * p * (1 - p) * i / points for i in range(points + 1)]
+        drift = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n)
+        d = w.D
+        for _ in range(25):
+
+            def mean(v: mp.mpf, d: mp.mpf = d) -> mp.mpf:
+                u = mp.sqrt(max(1 - 2 * v, mp.mpf(0)))
+                bernstein = mp.sqrt(v * w.L3 / w.n) + w.L3 / (3 * w.n)
+                return v + drift * min(u, mp.sqrt(d)) + min(u * mp.sqrt(w.L3 / (2 * w.n)), bernstein)
+
+            d = min(d, up(min(max(map(mean, spreads)), mp.mpf(1)), w.L1 / w.n))
+        return d
+
+
+def curve_sum(w: World, bend: float, answers: int) -> mp.mpf:
+    """ln sum_j exp(l tau_j/(2 (1-l))), tau_j at most (j-1) t/(1+t) and at most tau: term by term."""
+    with mp.workdps(DIGITS):
+        rate = mp.mpf(bend) / (2 * (1 - mp.mpf(bend)))
+        return mp.log(mp.fsum(mp.exp(rate * min(w.tau_before(j), w.tau)) for j in range(1, answers + 1)))
+
+
 def log_failure(w: World, h: float, j: int, b: mp.mpf | None = None) -> mp.mpf:
     """ln F_j(h; b): the minimum over alpha in [amin, h] and rho >= sqrt(tau_j), by nested golden sections."""
     with mp.workdps(DIGITS):

@@ -16,7 +16,7 @@ import pytest
 
 import afresh
 from afresh.errors import InvalidArgument
-from afresh.mechanisms import calibrated, guess_and_check, registry, stabilized
+from afresh.mechanisms import calibrated, guess_and_check, registry, stabilized, symmetrized
 from afresh.mechanisms.base import grid_step
 from afresh.planning import plan as planning
 from afresh.planning.plan import Plan
@@ -27,6 +27,7 @@ FIRST, LATER = [f"x < {i}" for i in range(1, 9)], [f"x > {i}" for i in range(1, 
 # All that a planner finds by a search, a root, a quantile, or a rule of thumb.
 DERIVATIONS = {
     stabilized: "grid_step choose_envelope rough_envelope deviation_bound cvar_with_square minimize_between",
+    symmetrized: "grid_step common_plan",
     calibrated: "grid_step quantile log_threshold minimize_simplex",
     guess_and_check: "grid_step ndtri",
 }
@@ -41,6 +42,7 @@ def frame() -> pd.DataFrame:
 def forget() -> None:
     stabilized.plan_stabilized.cache_clear()
     calibrated.plan_calibrated.cache_clear()
+    symmetrized.plan_symmetrized.cache_clear()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from scipy.stats import beta
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
+from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.planning.plan import Plan
@@ -129,7 +131,7 @@ def test_the_default_is_the_narrowest_by_the_geometric_mean() -> None:
 def test_comparison_has_every_method_and_the_reference_lines() -> None:
     methods = afresh.plan(10**5, 1000).methods
     promised = [name for name, m in methods.items() if m.certified and m.promised]
-    assert promised == ["stabilized", "calibrated", "rounds"]
+    assert promised == ["stabilized", "symmetrized", "calibrated", "rounds"]
     reference = {name: m.half_width for name, m in methods.items() if not m.certified}
     assert reference["jung"] is not None
     assert reference["jung"][0.5] == pytest.approx(0.135, abs=5e-4)
@@ -163,7 +165,8 @@ def test_rows_from_questions_and_width(method: str | None) -> None:
 def test_solving_takes_the_best_method_for_the_width() -> None:
     best = afresh.plan(questions=1000, width=0.05).rows
     assert best == min(
-        afresh.plan(questions=1000, width=0.05, method=m).rows for m in ("stabilized", "calibrated", "rounds")
+        afresh.plan(questions=1000, width=0.05, method=m).rows
+        for m in ("stabilized", "symmetrized", "calibrated", "rounds")
     )
 
 
@@ -215,12 +218,50 @@ def test_any_possible_request_gives_a_coherent_plan(rows: int, questions: int, c
 
 def test_more_confidence_rows_or_fewer_questions_never_hurt_much() -> None:
     def width(rows: int, questions: int, confidence: float) -> float:
-        return afresh.plan(rows, questions, confidence).half_width()
+        plan = afresh.plan(rows, questions, confidence)
+        return geometric_mean(plan.half_width)  # what a plan is chosen by; the methods differ at one half
 
     base = width(30_000, 300, 0.95)
     assert width(60_000, 300, 0.95) < base < width(15_000, 300, 0.95)
     assert width(30_000, 150, 0.95) < base < width(30_000, 600, 0.95)
     assert width(30_000, 300, 0.9) < base < width(30_000, 300, 0.99)
+
+
+def test_typical_means_choose_method_and_constants() -> None:
+    """Rare means are for stabilized, means near one half for symmetrized; the rule is one."""
+    usual, middle, rare = (afresh.plan(10**5, 1000, typical=means) for means in (None, 0.5, [0.01, 0.02]))
+    assert (usual.method, middle.method, rare.method) == ("stabilized", "symmetrized", "stabilized")
+    assert middle.half_width(0.5) < 0.0379 * 1.01
+    assert rare.half_width(0.01) <= usual.half_width(0.01)
+    for means, plan in (((0.5,), middle), ((0.01, 0.02), rare)):
+        others = [afresh.plan(10**5, 1000, typical=means, method=name) for name in ("stabilized", "symmetrized")]
+        assert geometric_mean(plan.half_width, means) == min(geometric_mean(p.half_width, means) for p in others)
+    for bad in (2.0, [], [0.5, -1], "half", math.nan):
+        with pytest.raises(InvalidArgument, match=r"typical == .*number from 0 to 1"):
+            afresh.plan(10**5, 1000, typical=bad)  # type: ignore[arg-type]
+
+
+def test_advice_says_which_promise_is_narrowest_and_where_another_is() -> None:
+    usual = afresh.plan(10**5, 1000).advice
+    assert "Over the means 0.5, 0.1 and 0.01 they are the narrowest promise" in usual
+    assert "symmetrized promises ±0.039" in usual
+    assert "typical=0.5" in usual
+    forced = afresh.plan(10**5, 1000, method="symmetrized").advice
+    assert "Over the means 0.5, 0.1 and 0.01 stabilized promises ±0.0270 on average" in forced
+
+
+def test_a_public_disagreement_is_followed_by_one_method() -> None:
+    """500 comparisons of 100,000 rows, with room for all to differ on the same rows."""
+    for share, target in ((0.1, 0.0213), (0.05, 0.0155), (0.02, 0.0106)):
+        mechanism: Any = afresh.plan(10**5, 500, disagreement=share).mechanism
+        finer = mechanism.coarser(mechanism.noise_following(share))
+        assert finer.difference_width(share) <= target * 1.012
+        assert finer.charge == mechanism.charge
+        assert 500 * finer.row_charge <= mechanism.row_share
+    with pytest.raises(InvalidArgument, match="method='symmetrized' only"):
+        afresh.plan(10**5, 500, disagreement=0.1, method="stabilized")
+    with pytest.raises(InvalidArgument, match="disagreement == 0"):
+        afresh.plan(10**5, 500, disagreement=0)
 
 
 def test_a_plan_is_frozen_and_shows_itself() -> None:
@@ -239,7 +280,7 @@ def test_the_plan_advises() -> None:
     assert few.method == "rounds"
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
-    assert "stabilized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
+    assert "symmetrized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
     guessed = afresh.plan(100_000, 1000, method="guess-and-check").advice
     assert "not how wide" in guessed
-    assert "stabilized promises ±" in guessed
+    assert "symmetrized promises ±" in guessed

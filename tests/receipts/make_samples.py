@@ -20,7 +20,10 @@ SAMPLES = Path(__file__).with_name("samples")
 
 def main() -> None:
     rng = np.random.default_rng(11)
-    for method, answers in (("stabilized", 80), ("calibrated", 80), ("rounds", None), ("guess-and-check", None)):
+    for method, answers in (
+        *(("stabilized", 80), ("calibrated", 80), ("rounds", None), ("guess-and-check", None)),
+        ("symmetrized", 80),
+    ):
         n = 20_000
         frame = pd.DataFrame(
             {"churned": rng.random(n) < 0.3, "amount": rng.gamma(2.0, 60.0, n), "tenure": rng.integers(0, 9, n)}
@@ -33,7 +36,7 @@ def main() -> None:
                 guard.ask("churned", where="tenure = 2")
                 guard.measure(Variance("amount", (0, 500)))
                 guard.measure(Quantile("amount", 0.5, (0, 500), points=3))
-                if method in ("stabilized", "calibrated"):
+                if method in ("stabilized", "calibrated", "symmetrized"):
                     guard.ask("tenure > 5", precision=0.2)
                     guard.charge("a mean in the 2025 report", noise_sd=0.2)
                 if method == "calibrated":

@@ -114,6 +114,10 @@ def plan(
     ] = None,
     rounds: Rounds = None,
     method: Method = None,
+    typical: Annotated[
+        list[float] | None,
+        typer.Option(help="A mean that answers will have; may be repeated. Default: 0.5, 0.1 and 0.01.", metavar="P"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
@@ -124,7 +128,17 @@ def plan(
     """
     from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, rounds=rounds)
+    made = make_plan(
+        rows,
+        questions,
+        confidence,
+        answers=answers,
+        width=width,
+        mean=mean,
+        method=method,
+        rounds=rounds,
+        typical=typical or None,
+    )
     show(made, as_json)
 
 

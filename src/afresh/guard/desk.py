@@ -168,7 +168,7 @@ class Desk:
     def questions(self, asked: Iterable[Asked]) -> list[Question]:
         """What the ledger is asked to reserve."""
         return [
-            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and one.rule is None)
+            self._question(query, self._noise(one), self._guess(one), one.own and one.rule is None)
             for one in asked
             for query in one.queries
         ]
@@ -190,6 +190,9 @@ class Desk:
             own,
             guess,
         )
+
+    def _noise(self, asked: Asked) -> float:
+        return self.coarseness(asked.precision) if asked.noise is None else asked.noise
 
     def coarseness(self, precision: float | None) -> float:
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""

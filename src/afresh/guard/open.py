@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ def open(  # the name a newcomer expects: afresh.open
     *,
     answers: int | None = None,
     rounds: int | None = None,
+    typical: float | Sequence[float] | None = None,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -67,6 +68,8 @@ def open(  # the name a newcomer expects: afresh.open
             questions).
         rounds: In how many rounds you will ask: questions that are asked together are answered from fresh rows of
             their own, without noise, which is much narrower if there are few rounds.
+        typical: The means that answers will have, one or several (default 0.5, 0.1 and 0.01, as shares of the range
+            between the bounds): used when the plan is made, to make it narrowest there.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
             name).
@@ -96,6 +99,7 @@ def open(  # the name a newcomer expects: afresh.open
         method,
         answers=answers,
         rounds=rounds,
+        typical=typical,
         analyst=analyst,
         must_exist=must_exist,
         allow_wide=allow_wide,
@@ -129,6 +133,8 @@ def check_opening(
     *,
     answers: int | None = None,
     rounds: int | None = None,
+    typical: float | Sequence[float] | None = None,
+    disagreement: float | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -137,7 +143,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS)
+    wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, typical, disagreement)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
@@ -268,6 +274,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         answers=wanted.answers,
         method=wanted.method,
         rounds=wanted.rounds,
+        typical=wanted.typical,
+        disagreement=wanted.disagreement,
     )
 
 

@@ -14,17 +14,19 @@ from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.rounds import plan_rounds
 from afresh.mechanisms.stabilized import plan_stabilized
+from afresh.mechanisms.symmetrized import plan_symmetrized
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error, rogers_half_width
 
 ROWS = (10**4, 10**5, 10**6)
 QUESTIONS = (1, 2, 4, 6, 8, 10, 15, 30, 100, 300, 1000, 3000, 10_000)
 MEANS = (0.5, 0.1, 0.01)
 FAILURES = (0.05, 0.01)
-OURS = ("stabilized", "fixed-gaussian", "calibrated")
+OURS = ("stabilized", "symmetrized", "fixed-gaussian", "calibrated")
 CERTIFIED = (*OURS, "rounds")
 
 _COLOURS = {
     "stabilized": "#2a78c4",
+    "symmetrized": "#1b9aaa",
     "fixed-gaussian": "#45a37b",
     "calibrated": "#8a5fbf",
     "rounds": "#d98c21",
@@ -76,6 +78,7 @@ def point(n: int, k: int, mean: float, failure: float) -> Point:
 def _methods(n: int, k: int, failure: float) -> dict[str, Callable[[float], float]]:
     planned = {
         "stabilized": plan_stabilized(n, k, failure),
+        "symmetrized": plan_symmetrized(n, k, failure),
         "fixed-gaussian": plan_fixed_gaussian(n, k, failure),
         "calibrated": plan_calibrated(n, k, failure),
         "rounds": plan_rounds(n, k, failure),

@@ -18,6 +18,7 @@ _PROMISED = {
     "rounds": ("#d98c21", "rounds of one question: promised"),
     "calibrated": ("#8a5fbf", "calibrated: promised"),
     "stabilized": ("#2a78c4", "stabilized: promised"),
+    "symmetrized": ("#1b9aaa", "symmetrized: promised"),
     "guess-and-check, if nothing fails": ("#45a37b", "guess-and-check: if nothing fails, not promised"),
 }
 

@@ -240,8 +240,8 @@ def check_question(asked: Question | Reserved) -> None:
     check_bounds(asked.bounds)
     if not asked.digest:
         raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
-    if not 1 <= asked.coarseness < math.inf:
-        raise InvalidArgument(f"coarseness == {asked.coarseness}, must be finite and >= 1")
+    if not 0 < asked.coarseness < math.inf:
+        raise InvalidArgument(f"coarseness == {asked.coarseness}, must be finite and positive")
 
 
 def check_plan(plan: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from afresh.errors import InvalidArgument
 from afresh.moments import Span
@@ -207,6 +207,15 @@ class Mechanism(Protocol):
         ...
 
 
+@runtime_checkable
+class FollowsDisagreement(Protocol):
+    """A mechanism whose noise can follow how often two models disagree, where anybody can see it."""
+
+    def noise_following(self, disagreement: float) -> float:
+        """The part of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
+        ...
+
+
 _STEPS_PER_NOISE = 1024
 
 
@@ -235,9 +244,9 @@ def round_to_grid(value: float, step: float) -> float:
     return round(value / step) * step
 
 
-def geometric_mean(half_width: Callable[[float], float]) -> float:
+def geometric_mean(half_width: Callable[[float], float], typical: Sequence[float] = TYPICAL_MEANS) -> float:
     """The planner's yardstick: the geometric mean of the half-widths at the typical means."""
-    return math.exp(math.fsum(math.log(half_width(mean)) for mean in TYPICAL_MEANS) / len(TYPICAL_MEANS))
+    return math.exp(math.fsum(math.log(half_width(mean)) for mean in typical) / len(typical))
 
 
 _STEPS = 4  # coarseness goes in powers of 2^(1/4), so that equal wishes are equal questions

@@ -12,6 +12,7 @@ from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_chec
 from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
+from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
 
 
 class Planner(Protocol):
@@ -24,6 +25,7 @@ class Planner(Protocol):
 
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
+    (Symmetrized, plan_symmetrized),
     (Calibrated, plan_calibrated),
     (Rounds, plan_rounds),
     (GuessAndCheck, plan_guess_and_check),
@@ -34,6 +36,10 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k 
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
+# Those whose constants can be chosen for other typical means (`typical=`) than the usual ones.
+TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
+# Those whose comparisons of models can follow a public `disagreement=`.
+FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = Rounds.method
 

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, geometric_mean, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import (
+    TYPICAL_MEANS,
+    Charges,
+    geometric_mean,
+    grid_problems,
+    grid_step,
+    round_to_grid,
+)
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
 from afresh.moments import Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
@@ -189,7 +196,12 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
 def plan_stabilized(
-    rows: int, questions: int, failure: float, answers: int | None = None, floor: float | None = None
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None = None,
+    floor: float | None = None,
+    typical: tuple[float, ...] = TYPICAL_MEANS,
 ) -> Stabilized | None:
     """The narrowest plan over noise, tilt and (unless given) the variance floor; None if no floor works."""
     most = questions if answers is None else answers
@@ -200,7 +212,7 @@ def plan_stabilized(
     @cache
     def draft(index: int) -> tuple[float, Stabilized | None]:
         found = _draft(rows, questions, most, failure, floors[index])
-        return (_yardstick(found), found) if found is not None else (math.inf, None)
+        return (_yardstick(found, typical), found) if found is not None else (math.inf, None)
 
     # The yardstick has one valley along the floors: walk down into it instead of visiting them all.
     index = min(FLOORS.index(0.01), len(floors) - 1)
@@ -236,7 +248,7 @@ def _score(m: Stabilized) -> float:
     return m.H + m.lam / (8 * m.rows)
 
 
-def _yardstick(m: Stabilized) -> float:
+def _yardstick(m: Stabilized, typical: tuple[float, ...]) -> float:
     """The geometric mean of the half-widths at the typical means, with coarse cells: good for comparing."""
     transform = Transform(m.v0)
     tilted = TiltedMean(m.rows, m.lam, transform, cells_per_deviation=2)
@@ -245,7 +257,7 @@ def _yardstick(m: Stabilized) -> float:
         y = float(transform(np.asarray(mean)))
         return (1 - tilted.lower_inverse(transform.top - y - m.H) - tilted.lower_inverse(y - m.H)) / 2
 
-    return geometric_mean(half_width)
+    return geometric_mean(half_width, typical)
 
 
 def _with_best_tilt(

@@ -13,6 +13,7 @@ import numpy as np
 
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.paired import smallest_difference
 from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
@@ -172,7 +173,9 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
     """The question of a pair; which row functions answer it, the mechanism says."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
-    pairs = rows.desk.plan.mechanism.pairs
+    pairs, noise = rows.desk.plan.mechanism.pairs, following(rows, a, b) if precision is None else None
+    if noise is not None:
+        pairs = "shifted"
     if pairs != "parts" and a.digest > b.digest:  # one question for a pair, whichever comes first
         a, b, sign = b, a, -1
     queries: tuple[VectorQuery, ...]
@@ -192,7 +195,22 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
         rule="difference",
         parameters={"scale": scale, "sign": sign},
         precision=precision,
+        noise=noise,
     )
+
+
+def following(rows: LabelledRows, a: Predicted, b: Predicted) -> float | None:
+    """The noise that follows how often two models disagree; None where nobody can see it, or it would not pay.
+
+    Where predictions are the same so are losses, whatever the label is. No label is looked at.
+    """
+    mechanism = rows.desk.plan.mechanism
+    if rows.visibility != "public" or not isinstance(mechanism, FollowsDisagreement):
+        return None
+    differ = a.values != b.values
+    share = float(np.mean(differ if differ.ndim == 1 else differ.any(axis=1)))
+    noise = mechanism.noise_following(share)
+    return noise if noise < 1 else None
 
 
 def _two(loss: Loss) -> int | None:

@@ -10,6 +10,7 @@ from afresh.errors import InvalidArgument
 from afresh.escaping import visible
 from afresh.guard.guard import Guard
 from afresh.losses import make_loss
+from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.compare import best_of, coarseness_of, compare
 from afresh.models.paired import resolution
 from afresh.models.score import score
@@ -228,6 +229,9 @@ class Holdout(show.Shown):
         disagreement = checks.share("disagreement", disagreement, ", a share of rows")
         low, high = self.loss.bounds
         coarseness = coarseness_of(self.guard.desk, self.loss, precision)
+        mechanism = self.guard.plan.mechanism
+        if precision is None and self.visibility == "public" and isinstance(mechanism, FollowsDisagreement):
+            coarseness = mechanism.noise_following(disagreement)
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)
 
     def settled(self, loss: Any = None) -> Loss:

@@ -35,6 +35,8 @@ def holdout(
     method: str | None = None,
     answers: int | None = None,
     rounds: int | None = None,
+    typical: float | Sequence[float] | None = None,
+    disagreement: float | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -69,6 +71,9 @@ def holdout(
         method: As in `afresh.open`.
         answers: As in `afresh.open`.
         rounds: As in `afresh.open`.
+        typical: As in `afresh.open`.
+        disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
+            then costs one answer instead of two, and the less two models disagree, the narrower it is.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -92,6 +97,10 @@ def holdout(
     checks.text("label", label, "the name of a column")
     if not isinstance(features, str) or features not in ("public", "hidden"):
         raise checks.wrong("features", features, "'public' or 'hidden'; the table itself comes first")
+    if disagreement is not None and features == "hidden":
+        raise InvalidArgument(
+            "features are hidden, so nobody can see how often models disagree; leave out disagreement=."
+        )
     made, declared = make_loss(loss), check_classes(classes)
     opening = {
         "questions": questions,
@@ -99,6 +108,8 @@ def holdout(
         "method": method,
         "answers": answers,
         "rounds": rounds,
+        "typical": typical,
+        "disagreement": disagreement,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.registry import IN_ROUNDS, MECHANISMS, PLANNERS, PROMISING, Planner, planner_for
+from afresh.mechanisms.registry import (
+    FOLLOWING,
+    IN_ROUNDS,
+    MECHANISMS,
+    PLANNERS,
+    PROMISING,
+    TUNED,
+    Planner,
+    planner_for,
+)
 from afresh.planning.request import complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
@@ -225,12 +234,14 @@ def plan(
     mean: float = 0.5,
     method: str | None = None,
     rounds: int | None = None,
+    typical: float | Sequence[float] | None = None,
+    disagreement: float | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
-    Without a width, the method is the one with the smallest geometric mean of guaranteed half-widths at means 0.5,
-    0.1 and 0.01; with one, that which needs the fewest rows or allows the most questions. With rows, questions and a
-    width it is a plan for as many rounds of questions as keep it.
+    Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
+    at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
+    allows the most questions. With rows, questions and a width it is a plan for as many rounds of questions as keep it.
 
     Args:
         rows: How many rows the data have, at least 20.
@@ -242,6 +253,11 @@ def plan(
         method: The name of a method, to force it.
         rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
             one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
+        typical: The means that answers will have, one or several, as shares of the range between the bounds. All
+            intervals hold whatever the means are; they are narrowest near these. With a width, it is `mean`; with a
+            disagreement, 0.5.
+        disagreement: On what share of rows models will disagree that are compared where features are public. A
+            comparison then costs one answer, and its noise follows how often the two do disagree.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -251,7 +267,10 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    planners = _planners(method, rounds)
+    planners = _following(_planners(method, rounds), method, disagreement)
+    if disagreement is not None and typical is None:
+        typical = 0.5
+    means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
@@ -263,11 +282,12 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
-        return Plan(_narrowest(planners, rows, questions, failure, answers))
+        return Plan(_narrowest(_tuned(planners, means), rows, questions, failure, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
+    planners = _tuned(planners, (mean,) if typical is None else means)
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give exactly one of rows and questions.")
     if rows is not None:
@@ -286,8 +306,36 @@ def _planners(method: str | None, rounds: int | None) -> Mapping[str, Planner]:
     return {IN_ROUNDS: planner_for(rounds)}
 
 
+def _following(
+    planners: Mapping[str, Planner], method: str | None, disagreement: float | None
+) -> Mapping[str, Planner]:
+    """Those of them whose comparisons follow a public disagreement, if there is one."""
+    if disagreement is None:
+        return planners
+    share = checks.number("disagreement", disagreement, "a share of rows, above 0 and at most 1", above=0, most=1)
+    found = {name: partial(p, disagreement=share) for name, p in planners.items() if name in FOLLOWING}  # type: ignore[call-arg] # those in FOLLOWING take it
+    if not found:
+        those = " or ".join(f"method={name!r}" for name in FOLLOWING)
+        raise InvalidArgument(
+            f"disagreement == {share:g} can be followed with {those} only; leave it or {method!r} out."
+        )
+    return found
+
+
+def _tuned(planners: Mapping[str, Planner], typical: tuple[float, ...]) -> Mapping[str, Planner]:
+    """The same, with constants for these means where a method can be tuned."""
+    if typical == TYPICAL_MEANS:
+        return planners
+    return {name: partial(p, typical=typical) if name in TUNED else p for name, p in planners.items()}  # type: ignore[call-arg] # those in TUNED take it
+
+
 def _narrowest(
-    planners: Mapping[str, Planner], rows: int, questions: int, failure: float, answers: int | None
+    planners: Mapping[str, Planner],
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None,
+    typical: tuple[float, ...],
 ) -> Mechanism:
     found = [m for p in planners.values() if (m := p(rows, questions, failure, answers)) is not None]
     if not found:
@@ -297,4 +345,4 @@ def _narrowest(
             f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows ({why}); use "
             f"{', '.join([*able, 'more rows'])} or fewer questions."
         )
-    return min(found, key=lambda m: geometric_mean(m.half_width))
+    return min(found, key=lambda m: geometric_mean(m.half_width, typical))

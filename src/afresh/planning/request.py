@@ -27,13 +27,16 @@ class Wishes:
     method: str | None
     answers: int | None
     rounds: int | None = None
+    typical: tuple[float, ...] | None = None
+    """For choosing constants, which say nothing of it: a plan in force is never at odds with it."""
+    disagreement: float | None = None
+    """Likewise."""
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        return any(
-            wish is not None for wish in (self.questions, self.confidence, self.method, self.answers, self.rounds)
-        )
+        wishes = self.questions, self.confidence, self.method, self.answers, self.rounds
+        return any(wish is not None for wish in (*wishes, self.typical, self.disagreement))
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -63,6 +66,8 @@ def check_wishes(
     answers: int | None,
     rounds: int | None,
     methods: Collection[str],
+    typical: object = None,
+    disagreement: float | None = None,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
     questions = None if questions is None else checks.whole("questions", questions, 1)
@@ -72,4 +77,6 @@ def check_wishes(
         None if method is None else checks.one_of("method", method, methods),
         None if answers is None else checks.whole("answers", answers, questions or 1),
         None if rounds is None else checks.whole("rounds", rounds, 1),
+        None if typical is None else checks.means("typical", typical),
+        None if disagreement is None else checks.share("disagreement", disagreement, ", a share of rows"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
 from afresh.mechanisms.registry import MECHANISMS, PLANNERS
 from afresh.results import show
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
@@ -89,7 +89,7 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
     """What the chosen method can and cannot promise in advance, and which other would be narrower."""
     own = methods[chosen.method]
     others = [m for m in methods.values() if m.certified and m is not own and m.half_width is not None]
-    words = [chosen.advice]
+    words = [chosen.advice, *_compared(own, others), *_in_the_middle(own, others)]
     for rival in filter(None, (_narrowest(m for m in others if m.promised is promised) for promised in (True, False))):
         proviso = MECHANISMS[rival.name].proviso
         if rival.narrower(own):
@@ -100,8 +100,41 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
     return " ".join(words)
 
 
+def _compared(own: Method, others: Iterable[Method]) -> list[str]:
+    """Why a promise is the narrowest, or where another is narrower: by the planner's yardstick."""
+    rival = min((m for m in others if m.promised), key=_yardstick, default=None)
+    if rival is None or not own.promised or rival.narrower(own):
+        return []
+    means = ", ".join(f"{mean:g}" for mean in TYPICAL_MEANS[:-1]) + f" and {TYPICAL_MEANS[-1]:g}"
+    mine, other = (f"±{show.width(_yardstick(method))}" for method in (own, rival))
+    if _yardstick(own) <= _yardstick(rival):
+        return [f"Over the means {means} they are the narrowest promise, {mine} on average ({rival.name}: {other})."]
+    return [f"Over the means {means} {rival.name} promises {other} on average, in place of {mine}."]
+
+
+def _in_the_middle(own: Method, others: Iterable[Method]) -> list[str]:
+    """Whether another promise is narrower by much for means near one half, and not for rare ones."""
+    promises = [m for m in others if m.promised and m.half_width is not None and not m.narrower(own)]
+    rival = _narrowest(promises)
+    if rival is None or not own.promised or _middle(rival) > _CLEARLY * _middle(own):
+        return []
+    return [f"{rival.name} promises {_width(rival)} at a mean of 0.5; say typical=0.5 if your means are near it."]
+
+
+def _middle(method: Method) -> float:
+    return math.inf if method.half_width is None else method.half_width[0.5]
+
+
+_CLEARLY = 0.95
+
+
+def _yardstick(method: Method) -> float:
+    widths = method.half_width
+    return math.inf if widths is None else geometric_mean(widths.__getitem__)
+
+
 def _narrowest(methods: Iterable[Method]) -> Method | None:
-    return min(methods, key=lambda method: (method.half_width or {}).get(0.5, math.inf), default=None)
+    return min(methods, key=_middle, default=None)
 
 
 def _width(method: Method) -> str:

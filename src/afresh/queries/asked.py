@@ -34,6 +34,8 @@ class Asked:
     """What the rule must know."""
     precision: float | None = None
     """A half-width that is enough, on [0, 1]."""
+    noise: float | None = None
+    """How many times the plan's noise, where it follows what is public."""
     guess: tuple[float, float] | None = None
     """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
     own: bool = True

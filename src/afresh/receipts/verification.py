@@ -29,7 +29,8 @@ PROVED = (
 )
 NOT_PROVED = (
     "that the rows are independent draws from the population, and those that the ledger keeps the keyed name of",
-    "that the numbers came from these rows with fresh noise, and that nobody saw the rows in another way",
+    "that the numbers came from these rows with fresh noise, that nobody saw the rows in another way, and that models "
+    "whose comparison has finer noise disagree as seldom as it says",
     "that nothing was asked after this receipt was made, or under another ledger; and who the named analysts are",
 )
 

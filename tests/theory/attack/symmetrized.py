@@ -18,6 +18,7 @@ from scipy.linalg import hadamard
 from scipy.stats import binom
 
 from afresh.theory.symmetrized.adaptive import AdaptivePlan, adaptive_plan
+from afresh.theory.symmetrized.common import Common, common_plan
 from afresh.theory.symmetrized.comparisons import ComparisonPlan, comparison_plan
 from afresh.theory.symmetrized.endless import open_half_widths
 from afresh.theory.symmetrized.fixed import Plan, log_failure, plan, solve_width
@@ -91,6 +92,47 @@ def rare_union(found: AdaptivePlan, n: int, runs: int, rng: np.random.Generator,
     kept = [j - 1 for j in probes]
     half_widths = np.array([s * float(found.width(p, j)[0]) for j in probes] + [s * float(found.width(pick * p, k)[0])])
     return far(np.column_stack([y[:, kept], final]), truth[[*kept, k - 1]], half_widths)
+
+
+def half_width_at(found: Common, truth: float, times: float = 1.0) -> float:
+    """s f h(P) of an answer of noise s f, by the one curve."""
+    c = found.constants
+    pairs = float(found.pairs_within(truth, truth))
+    return c.s * times * float(found.widths(math.sqrt(c.scaled(pairs, c.s * times)))[0])
+
+
+def rare_union_common(found: Common, runs: int, rng: np.random.Generator, last: float) -> Floats:
+    """As rare_union, by the one curve, and every answer is judged."""
+    c = found.constants
+    n, k, s = c.n, c.count, c.s
+    pick, p = max(round(last * (k - 1)), 1), 1 / (k - 1)
+    counts = rng.multinomial(n, np.full(k - 1, p), size=runs)
+    y = counts / n + s * rng.normal(size=(runs, k - 1))
+    top = np.argsort(y, axis=1)[:, -pick:]
+    final = np.take_along_axis(counts, top, axis=1).sum(axis=1) / n + s * rng.normal(size=runs)
+    truth = np.append(np.full(k - 1, p), pick * p)
+    halves = np.append(np.full(k - 1, half_width_at(found, p)), half_width_at(found, pick * p))
+    return far(np.column_stack([y, final]), truth, halves)
+
+
+def push_unlike(found: Common, runs: int, rng: np.random.Generator, coins: float, times: float) -> Floats:
+    """Features public; only a part of the labels are coins, the others are known: push where they are not.
+
+    Answers before the last have `times` the noise, and count so much less.
+    """
+    c = found.constants
+    n = c.n
+    learn = min(math.floor((c.count - 1) * times**2), found.answers - 1, n - 1)
+    size = 1 << (round(coins * n).bit_length() - 1)
+    learn = min(learn, size - 1)
+    A = hadamard(size)[1 : learn + 1].astype(np.float64)
+    sigma = _signs(rng.normal(size=(runs, size)))
+    noise = c.s * times
+    y = sigma @ A.T / (2 * n) + noise * rng.normal(size=(runs, learn))
+    mean = y @ A
+    final = (_signs(mean) * sigma).sum(axis=1) / (2 * n) + c.s * rng.normal(size=runs)
+    halves = np.append(np.full(learn, half_width_at(found, 0.5, times)), half_width_at(found, 0.5))
+    return far(0.5 + np.column_stack([y, final]), 0.5, halves)
 
 
 def push_unequal(found: UnequalPlan, runs: int, rng: np.random.Generator) -> Floats:
@@ -209,6 +251,12 @@ def games(beta: float, runs: int, rng: np.random.Generator) -> dict[str, Floats]
             found[f"rare union {n} {k} {last}"] = rare_union(adaptive, n, runs, rng, last)
         half = np.array([c.s * float(adaptive.width(0.5, j)[0]) for j in (1, k)])
         found[f"push adaptive {n} {k}"] = push_public(np.r_[np.full(k - 1, half.max()), half[1]], n, c.s, runs, rng)
+    for n, k in ((1024, 41), (2048, 101)):
+        common, _ = common_plan(n, k, beta, answers=3 * k)
+        for last in (0.02, 0.1, 0.5):
+            found[f"one curve, rare union {n} {k} {last}"] = rare_union_common(common, runs, rng, last)
+        for coins, times in ((1.0, 1.0), (0.5, 1.0), (1.0, 1.6)):
+            found[f"one curve, push {n} {k} {coins} {times}"] = push_unlike(common, runs, rng, coins, times)
     for n, k in ((1024, 100), (2048, 200)):
         unequal = unequal_plan(n, k, beta, plan(n, k, beta).constants.s)
         found[f"push unequal {n} {k}"] = push_unequal(unequal, runs, rng)

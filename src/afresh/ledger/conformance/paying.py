@@ -189,7 +189,7 @@ class PayingTests(StorageTests):
         with pytest.raises(InvalidArgument, match="charge =="):
             question("a", charge)
 
-    @pytest.mark.parametrize("coarseness", [math.inf, math.nan, 0.5])
+    @pytest.mark.parametrize("coarseness", [math.inf, math.nan, 0.0])
     def test_a_coarseness_below_the_plan_s_is_refused(self, coarseness: float) -> None:
         with pytest.raises(InvalidArgument, match="coarseness =="):
             question("a", coarseness=coarseness)

@@ -34,8 +34,8 @@ class ComparisonPlan:
     width: float
 
     def pairs(self, disagreement: float) -> float:
-        """D(rbar) = min(rbar, rbar/2 + A^2/(2n) + sqrt(L1 rbar/(2n)))."""
-        return _pairs(self.constants, max(disagreement, self.least))
+        """D(rbar)."""
+        return public_pairs(self.constants, max(disagreement, self.least))
 
     def noise(self, disagreement: float) -> float:
         """s_j of psi = (1 + d)/2, a function of the public mean of r_ij^2 alone."""
@@ -81,7 +81,7 @@ def comparison_plan(
             if cap > MOST_ROW:
                 return None
             cap = min(
-                (count + 3) * step / (n * _pairs(_constants(n, count, beta, step, cap, least), disagreement)), cap
+                (count + 3) * step / (n * public_pairs(_constants(n, count, beta, step, cap, least), disagreement)), cap
             )
         if cap > MOST_ROW:
             return None
@@ -130,7 +130,8 @@ def _constants(n: int, count: int, beta: float, step: float, row: float, least: 
     )
 
 
-def _pairs(c: Constants, disagreement: float) -> float:
+def public_pairs(c: Constants, disagreement: float) -> float:
+    """D(rbar) = min(rbar, rbar/2 + A^2/(2n) + sqrt(L1 rbar/(2n))), rbar the mean square of the public ranges."""
     reach = math.sqrt(c.growth) * (math.sqrt(c.bulk) + c.tilt) + math.sqrt(c.level3 / 2)
     bound = disagreement / 2 + reach * reach / (2 * c.n) + math.sqrt(c.level1 * disagreement / (2 * c.n))
     return min(disagreement, bound * _UP)

@@ -67,18 +67,22 @@ def constants(
     row: float | None = None,
     largest: float = 1.0,
     events: int | None = None,
-    mixed: bool = False,
+    answers: float | None = None,
+    alike: bool = True,
+    pairs: float | None = None,
 ) -> Constants:
     """The constants of section 17, rounded outward.
 
     Plain answers of equal noise need the first four alone. In general `count` caps the sum of s^2/s_l^2 d_l/D over the
     answers, `largest` this quantity for one answer; `row` caps q of the rows' accounts, `least` is the smallest noise,
-    `events` the number of scalar answers. `mixed` says that answers may be coarser than `s`, when tau is bounded
-    by the sum of t_l alone.
+    `events` the number of scalar answers. There are at most `answers` of them, more than `count` if some are coarser
+    than `s`: many coarse answers reveal more than few fine ones of the same sum. Rows that are not `alike` are
+    independent, each with a law of its own. `pairs` is a D that was found before, and is taken as it is.
     """
     _check(n, count, s, beta)
     least = s if least is None else least
     events = count if events is None else events
+    answers = count if answers is None else answers
     if not 0 < least <= s:
         raise InvalidArgument(f"least == {least}, must be in (0, s] with s == {s}.")
     if least * ALPHA_MIN > 1:
@@ -96,7 +100,7 @@ def constants(
 
     def with_pairs(pairs: float) -> Constants:
         step = growth * pairs / (4 * n * s * s) * _UP
-        bulk = count * step * (1.0 if mixed else 1 / (1 + step)) * _UP
+        bulk = count * step / (1 + step * count / answers) * _UP  # u/(1+u) is concave
         swap = growth * q * mass * pairs / (8 * n * s * s) * _UP
         tilt = 2 * math.sqrt(swap + level3) * _UP
         return Constants(
@@ -117,19 +121,21 @@ def constants(
             level3=level3,
         )
 
+    if pairs is not None:
+        return with_pairs(pairs)
     # Downwards from D = 1: every iterate is valid (17.6), so the number of steps is a matter of taste.
     found = with_pairs(1.0)
     for _ in range(60):
-        pairs = min(_largest_pairs(found) * _UP, 1.0)
-        if pairs >= found.pairs * (1 - 1e-13):
+        next_pairs = min(_largest_pairs(found, alike) * _UP, 1.0)
+        if next_pairs >= found.pairs * (1 - 1e-13):
             break
-        found = with_pairs(pairs)
+        found = with_pairs(next_pairs)
     return found
 
 
-def _largest_pairs(c: Constants) -> float:
-    """D = up(1/2 + Delta^2/2, L1/n), Delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam D/n)."""
-    delta = math.sqrt(c.level3 / (2 * c.n)) + drift(c) * math.sqrt(c.pairs)
+def _largest_pairs(c: Constants, alike: bool) -> float:
+    """D = up(1/2 + Delta^2/2, L1/n), Delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam D/n); not alike: sqrt(gam/n)."""
+    delta = math.sqrt(c.level3 / (2 * c.n)) + drift(c) * (math.sqrt(c.pairs) if alike else 1.0)
     return first_argument_upper(min(0.5 + delta * delta / 2, 1.0), c.level1 / c.n)
 
 

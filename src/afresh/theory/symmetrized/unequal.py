@@ -142,6 +142,6 @@ def unequal_plan(
         swap = unit * count * count / (16 * n * s * s)  # kap for one row unit an answer, D = 1/2
         rows = min(max(0.8 / swap, 2.0), 10.0) * count + 4 * largest
         rows = min(rows, 0.99 * MOST_ROW / unit)
-    c = constants(n, count, s, beta, least=finest, row=rows * unit, largest=largest, mixed=True)
+    c = constants(n, count, s, beta, least=finest, row=rows * unit, largest=largest, answers=math.inf)
     base = Plan(c, "constant width", width_of(c, "constant width"))
     return UnequalPlan(AdaptivePlan(base, typical), finest, rows)

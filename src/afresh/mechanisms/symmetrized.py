@@ -1,0 +1,258 @@
+"""Public Gaussian noise on the mean, certified by comparison with a ghost sample (section 17, Theorem S)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
+from afresh.moments import Moments
+from afresh.theory.symmetrized.common import Common, Intervals, common_plan
+from afresh.theory.symmetrized.comparisons import public_pairs
+from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
+from afresh.theory.symmetrized.fixed import constant_interval
+
+MOST_ROWS = 10**12
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
+    """y = clip(round(mu + s xi)): noise s, bound D on the pairs that differ, cap q on one row, and one curve.
+
+    The curve has the bend l, and spends the part `lower` on lower tails; it gives every answer its interval, whatever
+    the mean, the noise and the number of the answer. Ends depend on every constant, so all are part of a plan.
+    """
+
+    method: ClassVar[str] = "symmetrized"
+    about: ClassVar[str] = "fixed noise on the mean, compared with a ghost sample"
+    unavailable: ClassVar[str] = "too few rows for so many answers"
+    promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
+
+    rows: int
+    questions: int
+    failure: float
+    s: float
+    D: float
+    """At most this share of pairs differs, for every question, unless something fails that `failure` pays for."""
+    q: float
+    """The most that all answers together may depend on one row."""
+    bend: float
+    lower: float
+    most: int
+    """The most answers if some are coarser; at least `questions`."""
+    finest: float
+    """The least noise, as a part of s, of a difference that is 0 on most of the rows, whose features are public."""
+    grid: float
+    """The step of the public grid on which y lies."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise an answer has."""
+        return 1.0
+
+    @cached_property
+    def _constants(self) -> Constants:
+        return self._world(self.D)
+
+    def _world(self, pairs: float | None) -> Constants:
+        return constants(
+            self.rows,
+            self.questions,
+            self.s,
+            self.failure,
+            least=self.finest * self.s,
+            row=self.q,
+            events=self.most,
+            answers=self.most,
+            alike=False,
+            pairs=pairs,
+        )
+
+    @cached_property
+    def _common(self) -> Common:
+        return Common(self._constants, self.most, self.bend, self.lower)
+
+    @cached_property
+    def _intervals(self) -> Intervals:
+        return Intervals(self._common, self.s * self.coarseness)
+
+    @property
+    def answers(self) -> int:
+        """The most answers if some are coarser."""
+        return self.most
+
+    @property
+    def charge(self) -> float:
+        """D/(4 n s^2) nats: a row's part of an answer has at most half the variance of its pair."""
+        return self.D / (4 * self.rows * self.s**2)
+
+    @property
+    def information(self) -> float:
+        """The cap on the information of all answers together."""
+        return self.questions * self.D / (4 * self.rows * self.s**2)
+
+    @property
+    def row_charge(self) -> float:
+        """1/(4 n^2 s^2): what one answer may depend on one row."""
+        return self._row_unit / self.coarseness**2
+
+    @property
+    def row_share(self) -> float:
+        """What all answers together may depend on one row; the own row of an answer counts four times in q."""
+        return self.q - 3 * self._row_unit / self.finest**2
+
+    @property
+    def _row_unit(self) -> float:
+        return 1 / (4 * self.rows**2 * self.s**2)
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """A part for pairs that differ more than D says, the rest for noise and sample together."""
+        bad = BAD_SHARE * self.failure
+        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
+
+    @property
+    def advice(self) -> str:
+        """The promise, and where it is a narrow one."""
+        return f"{super().advice} They are narrowest for means that are not rare, and hardly grow with the confidence."
+
+    def release(self, moments: Moments, noise: float) -> float:
+        """y: noise of fixed scale on the mean, on the public grid, within [0, 1]."""
+        noisy = moments.mean + self.s * self.coarseness * noise
+        return min(max(round_to_grid(noisy, self.grid), 0.0), 1.0)
+
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
+        """All truths whose half-width reaches y, the same for every kind of query; rounding costs half a step."""
+        return self._intervals.ends(released, self.grid / 2)
+
+    def coarser(self, coarseness: float) -> Symmetrized:
+        """Noise s f on the same curve, grid and accounts: coarser (17.7), or finer for a public difference (17.9)."""
+        if not self.finest <= coarseness < math.inf:
+            raise InvalidArgument(f"coarseness == {coarseness}, must be at least {self.finest:.4g}.")
+        return (_Coarser if coarseness >= 1 else _Finer)(**asdict(self), times=coarseness)
+
+    def noise_following(self, disagreement: float) -> float:
+        """f: an answer about (1 + d)/2 with noise s f counts as one, if d is 0 on all but this share of public rows."""
+        share = math.sqrt(public_pairs(self._constants, disagreement) / self.D) * (1 + 1e-12)
+        return min(max(share, self.finest), 1.0)
+
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
+        """From its two parts, or from the one answer about (1 + d)/2."""
+        if len(parts) == 2:
+            return super().difference(*parts)
+        (only,) = parts
+        return 2 * only.value - 1, (2 * only.low - 1, 2 * only.high - 1)
+
+    def disagreement(self, *parts: Heard) -> float:
+        """The two shares together; of one answer about what its noise followed."""
+        if len(parts) == 2:
+            return super().disagreement(*parts)
+        return min(2 * self.D * float(parts[0].mechanism.coarseness) ** 2, 1.0)
+
+    def problems(self) -> list[str]:
+        """Theorem S asks for room on every row, a bound D that holds, and a curve."""
+        if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
+            return ["the noise, D or the cap on one row is out of range"]
+        found = grid_problems(self.grid, self.finest * self.s)
+        if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
+            return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
+        if self.row_share < self.questions * self._row_unit * (1 - _ROUNDING):
+            found.append("one row may matter more than q says")
+        try:
+            least = self._world(None).pairs
+        except InvalidArgument as refused:
+            return [*found, str(refused)]
+        if least * (1 - _ROUNDING) > self.D:
+            found.append("D is smaller than the bound of Theorem S")
+        return found
+
+    def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
+        """A mean of numbers in [0, 1] with Gaussian noise is an answer; of fewer rows all pairs may differ."""
+        if kind != "noise_sd":
+            raise InvalidArgument(
+                f"the certificate of method={self.method!r} cannot account for this: it compares the law of the "
+                "answers themselves, which other releases do not have. Means with Gaussian noise can be charged to it "
+                "(noise_sd=); for anything else, open data with method='calibrated'."
+            )
+        share = rows / self.rows
+
+        def units(noise: float) -> float:
+            """In answers: of all rows as many as its noise says; of some, as many as kap and one row admit."""
+            pairs = 1.0 if rows == self.rows else max(1 / (share * self.D), 1 / share**2)
+            return float(pairs * (self.s / noise) ** 2)
+
+        if units(value) > 1:
+            raise InvalidArgument(
+                f"noise_sd == {value}: the plan admits no answer that tells more than one of its own; the noise would "
+                f"have to be at least {1.001 * self.s * math.sqrt(units(self.s)):.4g}."
+            )
+        return Charges(count * units(value) * self.charge, count * units(value) * self.row_charge, count)
+
+
+@dataclass(frozen=True)
+class _Coarser(Symmetrized):
+    """The same plan's mechanism for an answer with more noise."""
+
+    times: float
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+    @property
+    def charge(self) -> float:
+        return super().charge / self.times**2
+
+
+@dataclass(frozen=True)
+class _Finer(Symmetrized):
+    """The same for an answer about a public difference: its pairs differ less, in step with its noise (17.9)."""
+
+    times: float
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+    @cached_property
+    def _reach(self) -> float:
+        return self.s * self.times * float(self._common.widths(self._constants.reach)[0])
+
+    def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
+        return constant_interval(released, self._reach, self.grid / 2)
+
+    def difference_width(self, disagreement: float) -> float:
+        return 2 * self._reach + self.grid
+
+
+@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+def plan_symmetrized(
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None = None,
+    typical: tuple[float, ...] = TYPICAL_MEANS,
+    disagreement: float | None = None,
+) -> Symmetrized | None:
+    """The plan that is narrowest in the geometric mean at the typical means; None if one row would matter too much.
+
+    With a `disagreement`, models whose features are public can be compared at the price of one answer.
+    """
+    most = questions if answers is None else answers
+    if rows > MOST_ROWS:
+        return None
+    try:
+        found, finest = common_plan(rows, questions, failure, answers=most, typical=typical, disagreement=disagreement)
+    except InvalidArgument:
+        return None
+    c = found.constants
+    return Symmetrized(
+        rows, questions, failure, c.s, c.pairs, c.row, found.bend, found.lower, most, finest, grid_step(finest * c.s)
+    )

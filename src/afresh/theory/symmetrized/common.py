@@ -1,0 +1,249 @@
+"""One curve for all answers (17.7): intervals that follow the mean and the noise, and not the place of an answer.
+
+For 0 < l < 1 and a > 0 let E(rho) = a exp(l rho^2/2). By Lemma M, E_r[1_G E(|m|)] <= a exp(l tau_j/(2 (1 - l))) for
+answer j, so that all answers together fail with at most
+
+    a sum_j exp(l tau_j/(2 (1 - l))) + (number of answers) C <= bm
+
+if every answer's h satisfies, for its own b and for some alpha in [.2, h],
+
+    e^kap G_{b,h}(rho)/alpha <= E(rho) for all rho >= 0,   e^kap sig psi(-(h - alpha)/sig)/alpha <= C.
+
+These conditions do not know j. So h is a function of b alone, and one table of it serves all answers of one noise,
+whatever was asked before; answers of other noise share the sum. Rows need not be alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from afresh.errors import InvalidArgument
+from afresh.theory.search import minimize_between
+from afresh.theory.symmetrized.adaptive import TYPICAL, first_argument_upper_each
+from afresh.theory.symmetrized.comparisons import public_pairs
+from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift
+from afresh.theory.symmetrized.fixed import best_noise
+from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
+
+Floats = NDArray[np.float64]
+
+_SAFE = 1e-9
+_UP = 1 + 1e-12
+_THETAS = np.geomspace(0.2, 12.0, 110)  # slopes of tangents, each valid by itself; the best is about 3
+_CELLS = 640
+_ITERATES = 24
+_LOWER = (1e-3, 0.01, 0.03, 0.07, 0.15)  # what the lower tails may take of bm
+_LEAST_BEND, _MOST_BEND = 1e-4, 0.999
+# While the noise is chosen:
+_ROUGH_THETAS = np.geomspace(0.4, 12.0, 100)
+_USUAL_LOWER = 0.01
+_USELESS = 1e6
+
+
+@dataclass(frozen=True)
+class Common:
+    """The curve of a plan: `bend` is l, `lower` the part of bm that pays for the lower tails.
+
+    There are up to `answers` answers, which together count for `constants.count` of noise `constants.s`.
+    """
+
+    constants: Constants
+    answers: int
+    bend: float
+    lower: float
+
+    @cached_property
+    def log_scale(self) -> float:
+        """ln a: what is left of bm, over the sum of all answers."""
+        share = math.log(self.constants.main) + math.log1p(-self.lower)
+        return share - log_sum(self.constants, self.bend, self.answers)
+
+    @cached_property
+    def log_lower(self) -> float:
+        """ln C."""
+        return math.log(self.constants.main) + math.log(self.lower / self.answers)
+
+    def widths(self, reach: ArrayLike, log_part: float = 0.0) -> Floats:
+        """h for each b = reach; `log_part` is the logarithm of the part of one answer's share that it may use."""
+        return self.widths_and_alphas(reach, log_part)[0]
+
+    def widths_and_alphas(self, reach: ArrayLike, log_part: float = 0.0) -> tuple[Floats, Floats]:
+        """The same with the alphas at which both conditions hold."""
+        tangents = _Tangents(self.constants.swap, reach, _THETAS)
+        first = tangents.upper(self.bend, self.log_scale + log_part)
+        h = np.maximum(first, tangents.lower(self.log_lower + log_part))
+        best = h.argmin(axis=1)
+        return h[np.arange(len(h)), best] * (1 + _SAFE), tangents.alpha[best]
+
+    def pairs_within(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """D(P) from above for every truth P in [low, high]."""
+        return pairs_within(self.constants, low, high)
+
+
+class _Tangents:
+    """What is the same for all curves: tangents of slope lam = 2 b theta, for each b = reach and each theta.
+
+    ln E lies above the line lam rho - lam^2/(2l) + ln a, and ln G, which is concave, below its own tangent of that
+    slope, which touches at u with sig theta = Phi(u)/psi(u). alpha = 1/theta is best.
+    """
+
+    def __init__(self, swap: float, reach: ArrayLike, thetas: Floats) -> None:
+        self.swap, self.thetas = swap, thetas
+        self.reach = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
+        self.sig = np.sqrt(1 + 4 * self.reach * self.reach)
+        self.alpha = np.maximum(1 / thetas, ALPHA_MIN)
+        u = inverse_slope(thetas * self.sig)
+        self._rest = self.alpha + (swap + np.log(self.sig) + log_excess(u) - np.log(self.alpha)) / thetas - self.sig * u
+
+    def upper(self, bend: float, log_scale: float) -> Floats:
+        """The h of each tangent for which the first condition holds, at least alpha."""
+        below: Floats = np.square(2 * self.reach * self.thetas) / (2 * bend) - log_scale
+        return np.maximum(self._rest + below / self.thetas, self.alpha)
+
+    def lower(self, log_lower: float) -> Floats:
+        """The h of each alpha for which the second does."""
+        level = log_lower - self.swap + np.log(self.alpha) - np.log(self.sig)
+        found: Floats = self.alpha - self.sig * inverse_log_excess(level)
+        return found
+
+
+def log_sum(c: Constants, bend: float, answers: int) -> float:
+    """ln sum_j exp(l tau_j/(2 (1-l))) over so many answers, from above: tau_j <= min((j-1) t/(1+t), tau)."""
+    one = c.bulk_before(2)
+    rate = bend / (2 * (1 - bend)) * _UP
+    growing = min(answers, math.floor(c.bulk / one) + 1)  # the answers before which tau may still grow
+    ratio = rate * one
+    # e^(ratio i) over i < growing: a geometric sum, in logarithms.
+    total = ratio * (growing - 1) + math.log(-math.expm1(-ratio * growing)) - math.log(-math.expm1(-ratio))
+    if answers > growing:
+        total = float(np.logaddexp(total, math.log(answers - growing) + rate * c.bulk))
+    return total + _SAFE
+
+
+def pairs_within(c: Constants, low: ArrayLike, high: ArrayLike, *, iterates: int = _ITERATES) -> Floats:
+    """D(P) for every truth P in [low, high], of independent rows that need not be alike (17.6).
+
+    v = 2 (1/n) sum p_i (1 - p_i) <= 2 P (1 - P). E[d | S, y] is at most v + drift sqrt(d) + sqrt(v L3/n) + L3/(3n), and
+    at most v + sqrt(1 - 2v) (drift + sqrt(L3/(2n))), which has its maximum where 1 - 2v is that bracket squared.
+    """
+    low, high = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+    middle = np.clip(0.5, low, high)
+    spread = 2 * middle * (1 - middle) * _UP
+    level, away = c.level3 / c.n, drift(c) + math.sqrt(c.level3 / (2 * c.n))
+    rest = np.maximum(1 - 2 * spread, 0.0)
+    wide = np.where(rest <= away * away, 0.5 + away * away / 2, spread + away * np.sqrt(rest))
+    pairs = np.full(low.shape, c.pairs)
+    for _ in range(iterates):  # every iterate is valid; a fixed number, so that all processors stop at the same one
+        narrow = spread + drift(c) * np.sqrt(pairs) + np.sqrt(spread * level) + level / 3
+        mean = np.minimum(np.minimum(narrow, wide) * _UP, 1.0)
+        pairs = np.minimum(pairs, first_argument_upper_each(mean, c.level1 / c.n))
+    return pairs
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The intervals of all answers of noise s, by a table: how far a truth in each cell may be from its answer."""
+
+    common: Common
+    s: float
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        edges = np.sin(np.linspace(0, math.pi / 2, _CELLS + 1)) ** 2
+        edges[-1] = 1.0
+        half = self.common.pairs_within(edges[: _CELLS // 2], edges[1 : _CELLS // 2 + 1])
+        c = self.common.constants
+        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half)) * (1 + _SAFE)
+        return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
+
+    def ends(self, value: float, half_step: float) -> tuple[float, float]:
+        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward."""
+        centre = min(max(value, 0.0), 1.0)
+        high = self._top(centre, half_step)
+        low = 1 - self._top(1 - centre, half_step)
+        return min(max(low - 1e-15, 0.0), centre), max(high, centre)
+
+    def _top(self, centre: float, half_step: float) -> float:
+        """The largest P that an answer `centre` admits: in the last cell whose lower edge is near enough."""
+        edges, away = self._table
+        reach = centre + away + half_step * (1 + _SAFE)
+        # Edges are good to 1e-16 and mirrored ones differ by as much.
+        admitted = edges[:-1] <= reach + 1e-15
+        return min(float(np.minimum(edges[1:], reach)[admitted].max()) + 1e-15, 1.0)
+
+
+@lru_cache(maxsize=64)
+def common_plan(
+    n: int,
+    count: int,
+    beta: float,
+    *,
+    answers: int | None = None,
+    typical: tuple[float, ...] = TYPICAL,
+    s: float | None = None,
+    disagreement: float | None = None,
+) -> tuple[Common, float]:
+    """The plan that is narrowest in the geometric mean over the typical means, or that of noise `s`.
+
+    With it comes the finest noise, in units of s, that an answer may have. It is 1 unless models with public features
+    will be compared that differ on this share of rows, `disagreement` (17.9): then the noise of a comparison follows
+    down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows.
+    """
+    most = count if answers is None else answers
+
+    def world(s: float) -> tuple[Constants, float]:
+        if disagreement is None:
+            return constants(n, count, s, beta, events=most, answers=most, alike=False), 1.0
+        usual, finest = math.sqrt(disagreement), math.sqrt(disagreement / 4)  # D >= 1/2 and D(rbar) >= rbar/2
+        for _ in range(4):  # noise, caps and D(rbar) depend on one another; any caps are valid
+            unit = 1 / (4 * n * n * s * s)
+            cap = unit * (1.01 * count / usual**2 + 3 / finest**2)
+            c = constants(n, count, s, beta, least=finest * s, row=cap, events=most, answers=most, alike=False)
+            usual, finest = (
+                min(math.sqrt(public_pairs(c, r) / c.pairs), 1.0) for r in (disagreement, disagreement / 4)
+            )
+        return constants(n, count, s, beta, least=c.s * finest, row=cap, events=most, answers=most, alike=False), finest
+
+    def trial(s: float) -> float:
+        try:
+            return math.exp(_with_bend(world(s)[0], most, typical)[0])
+        except InvalidArgument:  # one row may matter too much
+            return _USELESS / s
+
+    noise = best_noise(n, count, trial) if s is None else s
+    c, finest = world(noise)
+    return _with_bend(c, most, typical, final=True)[1], finest
+
+
+def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bool = False) -> tuple[float, Common]:
+    """The best curve for these constants, with the mean of the logarithms of about their half-widths."""
+    nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
+    reach = np.sqrt(c.scaled(1.0) * pairs_within(c, nodes, nodes, iterates=_ITERATES if final else 6))
+    points, tangents = np.array(typical), _Tangents(c.swap, reach, _ROUGH_THETAS)
+
+    def best(lower: float) -> tuple[float, Common]:
+        second = tangents.lower(Common(c, answers, 0.5, lower).log_lower)
+
+        def of(x: float) -> Common:
+            return Common(c, answers, 1 / (1 + math.exp(-x)), lower)
+
+        def rough(common: Common) -> float:
+            """Neither outward nor cut to 1, so that it tells useless plans apart: the ends are p -+ s h(end)."""
+            h = np.maximum(tangents.upper(common.bend, common.log_scale), second)
+            away = c.s * h.min(axis=1)
+            high, low = points, points
+            for _ in range(6):
+                high = points + np.interp(high, nodes, away)  # beyond 1/2 as at 1/2
+                low = np.maximum(points - np.interp(low, nodes, away), 0.0)
+            return float(np.log((high - low) / 2).mean())
+
+        low, high = (math.log(bend / (1 - bend)) for bend in (_LEAST_BEND, _MOST_BEND))
+        found = of(minimize_between(lambda x: rough(of(x)), low, high, tolerance=0.03))
+        return rough(found), found
+
+    return min(map(best, _LOWER if final else (_USUAL_LOWER,)), key=lambda pair: pair[0])

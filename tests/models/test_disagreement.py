@@ -1,0 +1,137 @@
+"""Comparisons of models with public features: one answer each, with noise that follows how often they disagree."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.linalg import hadamard
+from scipy.stats import binom
+
+import afresh
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.receipts import verify
+
+ROWS, QUESTIONS, SHARE = 2048, 120, 0.125
+
+
+def opened(y: NDArray[Any], seed: int | None = 1, **more: Any) -> afresh.Holdout:
+    features: Any = np.arange(len(y), dtype=np.float64)[:, None]
+    if seed is not None:
+        more |= {"simulation_seed": seed, "made_up": True}
+        features = pd.DataFrame({"x": features[:, 0]})
+    return afresh.holdout(features, y, classes=[0, 1], **{"questions": QUESTIONS, "disagreement": SHARE} | more)
+
+
+def disagreeing(size: int, rows: int = ROWS) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    a = np.zeros(rows, dtype=np.int64)
+    b = a.copy()
+    b[:size] = 1
+    return a, b
+
+
+def test_noise_follows_predictions_and_not_labels() -> None:
+    """Charges, widths and row charges are the same for any labels; they fall with the disagreement."""
+    rng = np.random.default_rng(3)
+    told = []
+    for y in (np.zeros(ROWS, int), np.ones(ROWS, int), rng.integers(0, 2, ROWS)):
+        with opened(y) as holdout:
+            found = [holdout.compare(*disagreeing(size)) for size in (512, 256, 128, 64)]
+            entries = holdout.guard.desk.ledger.entries(holdout.guard.desk.terms)
+            told.append([(c.charged, round(c.smallest_difference, 12)) for c in found])
+            assert [entry.coarseness for entry in entries] == sorted((e.coarseness for e in entries), reverse=True)
+            for comparison, size in zip(found, (512, 256, 128, 64), strict=True):
+                assert comparison.charged == 1
+                assert holdout.resolution(size / ROWS) == pytest.approx(comparison.smallest_difference, rel=1e-6)
+    assert told[0] == told[1] == told[2]
+    widths = [width for _, width in told[0]]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[3] < 0.6 * widths[0]
+
+
+def test_the_row_account_ends_where_it_was_planned() -> None:
+    """Models that disagree on fewer rows weigh more on each: the cap is checked before an answer."""
+    y = np.random.default_rng(1).integers(0, 2, ROWS)
+    with opened(y) as holdout:
+        a, b = disagreeing(round(SHARE * ROWS / 4))
+        asked = 0
+        with suppress(BudgetExhausted):
+            for asked in range(QUESTIONS):
+                holdout.compare(a, np.roll(b, asked))
+        assert QUESTIONS / 6 < asked < QUESTIONS / 2
+        spent = holdout.guard.desk.spent(holdout.guard.analyst)
+        assert spent.answers == asked
+    with opened(y) as holdout:  # of those that were planned for, all
+        for asked in range(QUESTIONS):
+            a, b = disagreeing(round(SHARE * ROWS))
+            holdout.compare(a, np.roll(b, asked))
+
+
+def test_models_that_disagree_everywhere_are_compared_by_two_answers() -> None:
+    y = np.random.default_rng(1).integers(0, 2, ROWS)
+    with opened(y) as holdout:
+        a, _ = disagreeing(1)
+        assert holdout.compare(a, 1 - a).charged == 2
+        assert holdout.compare(a, a).charged == 0
+        (first, second) = disagreeing(200)
+        assert holdout.compare(first, second, precision=0.9).charged == 2  # coarser is by parts, as for others
+    with pytest.raises(InvalidArgument, match="hidden"):
+        opened(y, features="hidden")
+
+
+def test_a_comparison_is_one_question_in_either_order_and_verifies(tmp_path: Path) -> None:
+    y = np.random.default_rng(2).integers(0, 2, ROWS)
+    with opened(y, None, ledger=tmp_path / "ledger.sqlite") as holdout:
+        a, b = disagreeing(200)
+        one, other = holdout.compare(a, b), holdout.compare(b, a)
+        assert (other.charged, other.value) == (0, -one.value)
+        assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
+        ranking = holdout.best_of([a, b, np.roll(b, 7)], names=["a", "b", "c"])
+        assert ranking.charged <= 5
+        outcome = verify(json.dumps(holdout.guard.receipt()))
+        assert outcome.passed, str(outcome)
+    with afresh.holdout(
+        np.arange(ROWS, dtype=np.float64)[:, None], y, classes=[0, 1], ledger=tmp_path / "ledger.sqlite"
+    ) as again:
+        assert again.compare(a, b).charged == 0
+
+
+@pytest.mark.parametrize(("confidence", "runs"), [(0.95, 40), (0.2, 40)])
+def test_an_analyst_that_pushes_along_its_posterior(confidence: float, runs: int) -> None:
+    """Labels are fair coins, so every difference is 0. End to end, through `compare`.
+
+    The analyst learns the labels of a block of rows along orthogonal directions, keeps their posterior mean, and then
+    lets a last pair of models differ where it knows most. If the promise holds, a miss rate is at most 1 - confidence;
+    the test fails then with probability below 1e-8 for each confidence, below 1e-6 for both.
+    """
+    block = 256  # disagreement 1/8
+    walsh = hadamard(block)
+    missed = 0
+    for run in range(runs):
+        rng = np.random.default_rng(1000 + run)
+        y = rng.integers(0, 2, ROWS)
+        with opened(y, seed=run, confidence=confidence) as holdout:
+            mean, wrong = np.zeros(block), False
+            for step in range(QUESTIONS - 1):
+                direction = walsh[step % block] if step < 100 else np.where(mean >= 0, 1, -1)
+                answer = _ask(holdout, direction)
+                wrong |= not answer.low <= 0 <= answer.high
+                mean += answer.value * direction
+            last = _ask(holdout, np.where(mean >= 0, 1, -1))
+            missed += bool(wrong or not last.low <= 0 <= last.high)
+    assert binom.sf(missed - 1, runs, 1 - confidence) > 1e-8
+
+
+def _ask(holdout: afresh.Holdout, direction: NDArray[Any]) -> Any:
+    """Loss of A minus loss of B is `direction` times the coin of each row of the block."""
+    a = np.zeros(ROWS, dtype=np.int64)
+    b = a.copy()
+    a[: len(direction)] = direction > 0
+    b[: len(direction)] = direction <= 0
+    return holdout.compare(a, b)
