@@ -146,7 +146,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "rows-1:c2b297d48d42c69f8688721aa5ccf50ad464659d763d1b8d03e22b1a301877e4"
+    assert found == "rows-1:e4c48a92431407058c982449992b92c086d15dcabd987c57aa31eb2755de2c0f"
 
 
 def test_deal_is_fair_and_disjoint() -> None:

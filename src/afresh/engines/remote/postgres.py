@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from afresh.engines.identity.postgres import PostgresHashing
+from afresh.engines.identity import Sums
+from afresh.engines.identity.postgres import sum_table
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.postgres import TEXTUAL, PostgresDialect, quote_name
@@ -45,7 +46,6 @@ class PostgresEngine(RemoteEngine):
     """A table or view of a Postgres database. Safe to use from several threads: they wait for each other."""
 
     dialect = PostgresDialect()
-    hashing = PostgresHashing()
     at_once = 50
 
     def __init__(
@@ -90,6 +90,9 @@ class PostgresEngine(RemoteEngine):
     def close(self) -> None:
         """Close the connection. Idempotent."""
         _close(self._held)
+
+    def _sum_rows(self) -> Sums:
+        return sum_table(self.dialect, self._columns, self._run)
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"

@@ -15,7 +15,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from afresh.engines.identity.spark import SparkHashing
+from afresh.engines.identity import Sums
+from afresh.engines.identity.spark import matches, select_cells, sum_frame
+from afresh.engines.identity.spelling import counted, kinds
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.spark import SparkDialect
@@ -50,7 +52,6 @@ class SparkEngine(RemoteEngine):
     """A DataFrame, or a table of a session. A DataFrame must give the same rows whenever it is evaluated."""
 
     dialect = SparkDialect()
-    hashing = SparkHashing()
     at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
     widest = 200
 
@@ -104,6 +105,12 @@ class SparkEngine(RemoteEngine):
         if len(columns) < len(fields):
             raise DataError("the DataFrame has two columns of one name; rename one")
         return columns
+
+    def _sum_rows(self) -> Sums:
+        columns = counted(self.dialect, self._columns)
+        hashed = kinds(self.dialect, columns, matches, self._run)
+        cells = select_cells(self.dialect, columns, hashed)
+        return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         def work() -> tuple[Any, ...]:
