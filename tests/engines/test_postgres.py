@@ -349,3 +349,48 @@ def test_missing_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"afresh\[postgres\]"):
         open_engine("postgresql://localhost/x", "t")
+
+
+def _same_state(postgres_url: str, table: str) -> str | None:
+    """The state of a table by two openings, as soon as the server writes nothing of its own in between."""
+    for _ in range(100):
+        found = {open_engine(postgres_url, table).state() for _ in range(2)}
+        if len(found) == 1:
+            return found.pop()
+    raise AssertionError("the server never rests")
+
+
+def test_the_state_of_a_table_tells_of_every_write(postgres_url: str, people: psycopg.Connection[Any]) -> None:
+    states = [_same_state(postgres_url, "mine.people")]
+    for statement in (
+        "CREATE TABLE mine.elsewhere (a int)",
+        "INSERT INTO mine.elsewhere VALUES (1)",
+        "UPDATE mine.people SET id = id WHERE id = 1",
+        "TRUNCATE mine.elsewhere",
+        "VACUUM FULL mine.people",
+    ):
+        people.execute(statement)
+        states.append(_same_state(postgres_url, "mine.people"))
+    assert None not in states
+    assert len(set(states)) == len(states)
+    with psycopg.connect(postgres_url) as other:  # not yet committed: nobody sees it, but it may be by then
+        other.execute("UPDATE mine.people SET id = id + 1000000")
+        assert _same_state(postgres_url, "mine.people") != states[-1]
+        other.rollback()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW mine.it AS SELECT * FROM mine.people",
+        "CREATE UNLOGGED TABLE mine.it AS SELECT * FROM mine.people",
+        "CREATE TABLE mine.it AS SELECT 1 AS a; CREATE TABLE mine.heir () INHERITS (mine.it)",
+        "CREATE TABLE mine.it AS SELECT 1 AS a; ALTER TABLE mine.it ENABLE ROW LEVEL SECURITY",
+    ],
+)
+def test_a_table_that_can_change_without_a_transaction_has_no_state(
+    postgres_url: str, people: psycopg.Connection[Any], made: str
+) -> None:
+    for statement in made.split(";"):
+        people.execute(statement)
+    assert open_engine(postgres_url, "mine.it").state() is None

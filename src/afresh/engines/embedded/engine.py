@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from afresh.engines.sql.rendering import Statement
 from afresh.moments import Moments
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh.engines.embedded.polars_scan import PolarsScan
@@ -60,6 +62,12 @@ class EmbeddedEngine(SqlEngine):
         except BaseException:
             self._cleanup()
             raise
+
+    def state(self) -> str | None:
+        """Where and how a file is stored, and what reads it, if it has settled; nothing for rows in memory."""
+        if self._source.stamp is None or (lasting := self._source.stamp.lasting()) is None:
+            return None
+        return json.dumps([__version__, duckdb.__version__, self._source.table, self._columns, lasting])
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the file is not the one that was opened."""

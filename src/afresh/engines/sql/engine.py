@@ -51,6 +51,10 @@ class SqlEngine(ABC):
             self._identity = self._identify()
         return self._identity
 
+    def state(self) -> str | None:
+        """What will be the same only as long as the rows are: nothing, unless a subclass knows something."""
+        return None
+
     def deal(self, blocks: int, seed: str) -> None:
         """Deal the rows into equal blocks, by a shuffle that depends on the seed and the content only."""
         if not 1 <= blocks <= self._rows:
