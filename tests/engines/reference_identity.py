@@ -43,7 +43,7 @@ def jenkins(data: bytes, seed: int = SEED) -> int:
     for k in (14, 11, 25, 16, 4, 14, 24):
         c = ((c ^ b) - turned(b, k)) % 2**32
         a, b, c = b, c, a
-    return a << 32 | b  # after seven turns
+    return int(a << 32 | b)  # after seven turns
 
 
 def number(value: Any) -> float:

@@ -60,8 +60,8 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def _open(data: object, tmp_path: Path, **more: object) -> str:
-    with afresh.open(data, 5, ledger=tmp_path / "ledger.sqlite", new_rows="these are others", **more) as guard:
+def _open(data: object, tmp_path: Path, table: str | None = None) -> str:
+    with afresh.open(data, 5, ledger=tmp_path / "ledger.sqlite", new_rows="these are others", table=table) as guard:
         return guard.desk.terms.data
 
 

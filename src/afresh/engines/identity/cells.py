@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ _PIECE = 12  # bytes that Jenkins's hash takes at a time
 _START = 0x9E3779B9 + 3923095
 
 
-def _mix(a: Halves, b: Halves, c: Halves, spare: Halves) -> None:
+def _mix(state: Halves | Sequence[Halves], spare: Halves) -> None:
     """Jenkins's mix: every bit of three numbers comes to matter to all of them."""
+    a, b, c = state
     for x, y, z, bits in ((a, c, b, 4), (b, a, c, 6), (c, b, a, 8), (a, c, b, 16), (b, a, c, 19), (c, b, a, 4)):
         x -= y
         x ^= np.left_shift(y, np.uint32(bits), out=spare)
@@ -33,8 +35,9 @@ def _mix(a: Halves, b: Halves, c: Halves, spare: Halves) -> None:
         y += z
 
 
-def _finish(a: Halves, b: Halves, c: Halves, spare: Halves) -> None:
+def _finish(state: Halves | Sequence[Halves], spare: Halves) -> None:
     """Jenkins's final mix, after the last piece."""
+    a, b, c = state
     for x, y, bits in ((c, b, 14), (a, c, 11), (b, a, 25), (c, b, 16), (a, c, 4), (b, a, 14), (c, b, 24)):
         x ^= y
         x -= np.left_shift(y, np.uint32(bits), out=spare)
@@ -46,7 +49,7 @@ def _starts() -> Halves:
     a, b, c, spare = (np.arange(LONG + 1, dtype=np.uint32) + np.uint32(_START % 2**32) for _ in range(4))
     a += np.uint32(SEED >> 32)
     b += np.uint32(SEED % 2**32)
-    _mix(a, b, c, spare)
+    _mix((a, b, c), spare)
     return np.stack([a, b, c])
 
 
@@ -64,7 +67,7 @@ def hash_numbers(values: NDArray[np.float64], out: Words, spare: Words) -> None:
     np.add(halves[0::2], _STARTS[0, 8], out=a)
     np.add(halves[1::2], _STARTS[1, 8], out=b)
     c[:] = _STARTS[2, 8]
-    _finish(a, b, c, rest)
+    _finish((a, b, c), rest)
     a[:] = c  # out of the way of what is written next
     _join(b, a, out)
     if (zero := values == 0).any():
@@ -111,8 +114,8 @@ class TextHasher:
         first &= _MASKS.take(rest, out=pieces.view(np.uint64), mode="clip")
         last &= _LAST_MASKS.take(rest, out=pieces.view(np.uint64), mode="clip")
         last <<= np.uint64(8)  # the lowest byte of the third number is the length's
-        _add(first, last, *state)
-        _finish(*state, spare)
+        _add(first, last, state)
+        _finish(state, spare)
         _join(state[1], state[2], out)
         for place in long:
             text = data[int(offsets[place]) : int(offsets[place + 1])].tobytes()
@@ -141,15 +144,15 @@ class TextHasher:
         if 4 * many < len(left):
             which = np.flatnonzero(left)
             few = state[:, which]
-            _add(*self._load(words, at[which]), *few)
-            _mix(*few, np.empty_like(few[0]))
+            _add(*self._load(words, at[which]), few)
+            _mix(few, np.empty_like(few[0]))
             state[:, which] = few
             return
         before, spare = self._half[4:, : len(at)], self._half[3, : len(at)]
         if many < len(left):
             before[:] = state
-        _add(*self._load(words, at), *state)
-        _mix(*state, spare)
+        _add(*self._load(words, at), state)
+        _mix(state, spare)
         if many < len(left):
             np.copyto(state, before, where=np.logical_not(left, out=over))
 
@@ -179,7 +182,8 @@ def hash_text(text: bytes) -> int:
     return int(found[0])
 
 
-def _add(first: Words, last: Words, a: Halves, b: Halves, c: Halves) -> None:
+def _add(first: Words, last: Words, state: Halves) -> None:
+    a, b, c = state
     a += first.view(np.uint32)[0::2]
     b += first.view(np.uint32)[1::2]
     c += last.view(np.uint32)[0::2]

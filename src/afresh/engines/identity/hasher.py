@@ -105,7 +105,8 @@ class Hasher:
             return cells.missing, exact, exact
         missing, values = _present(cells)
         if values.dtype.kind in "iu" and (table := self._table(name, kind, values)) is not None:
-            table[2].take(np.subtract(values, table[0], dtype=np.int64), out=exact, mode="clip")
+            codes = self._room[2, : len(values)].view(np.int64)
+            table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=exact, mode="clip")
             return missing, values, exact
         doubles, spare, room = (self._room[i, : len(values)] for i in (3, 2, 4))
         numbers = doubles.view(np.float64)
@@ -114,7 +115,7 @@ class Hasher:
             numbers *= _DAY if values.itemsize == 4 else 1.0
             numbers /= 1.0 if values.itemsize == 4 else 1e6
         hash_numbers(numbers, exact, spare)
-        if kind == "time" or not _round(numbers, room.view(np.float64)):
+        if kind == "time" or not _round(numbers, room.view(np.float64), spare):
             return missing, numbers, exact
         hash_numbers(room.view(np.float64), single, spare)
         return missing, numbers, single
@@ -130,7 +131,8 @@ class Hasher:
             low, high = min(low, known[0]), max(high, known[1])
         if high - low >= _FEW or (kind != "time" and not -_SINGLE < low <= high < _SINGLE):
             return None
-        numbers = np.arange(low, high + 1) * (_DAY if kind == "time" else 1.0)
+        numbers = np.arange(low, high + 1, dtype=np.float64)
+        numbers *= _DAY if kind == "time" else 1.0
         hashes = np.empty(len(numbers), np.uint64)
         hash_numbers(numbers, hashes, np.empty_like(hashes))
         self._tables[name] = low, high, hashes
@@ -149,9 +151,13 @@ class Hasher:
             low, high = float(values.min()) * unit, float(values.max()) * unit
             sums.low = low if sums.low is None else min(low, sums.low)
             sums.high = high if sums.high is None else max(high, sums.high)
-        if sums.seen.bit_count() < ENOUGH_VALUES:
-            bins = (hashes if missing is None else hashes[~missing]) >> np.uint64(SEEN) & np.uint64(63)
-            sums.seen |= int(np.bitwise_or.reduce(np.uint64(1) << bins))
+        if kind != "boolean" and sums.seen.bit_count() < ENOUGH_VALUES:
+            bins = np.right_shift(hashes, np.uint64(SEEN), out=spare)
+            bins &= np.uint64(63)
+            bits = np.left_shift(np.uint64(1), bins, out=bins)
+            if missing is not None:
+                np.copyto(bits, 0, where=missing)
+            sums.seen |= int(np.bitwise_or.reduce(bits))
         if start is not None:
             block, first = divmod(start, BLOCK)
             keyed = total(np.multiply(hashes, self._places[first : first + len(hashes)], out=spare))
@@ -246,14 +252,16 @@ def _present(cells: _Cells) -> tuple[_Missing, NDArray[Any]]:
     return missing, np.where(missing, values.dtype.type(0) if missing[shown] else values[shown], values)
 
 
-def _round(values: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
+def _round(values: NDArray[np.float64], out: NDArray[np.float64], spare: Words) -> bool:
     """Write the numbers in single precision; whether that changes any."""
+    single = spare.view(np.float32)[: len(values)]
     size = np.abs(values, out=out)
     small = np.count_nonzero(size < SMALLEST)
     if size.max() > LARGEST or (small and small > np.count_nonzero(size == 0)):
         out[:] = round_single(values)
     else:
-        out[:] = values.astype(np.float32)
+        single[:] = values
+        out[:] = single
     return bool((out[:64] != values[:64]).any() or (out != values).any())
 
 

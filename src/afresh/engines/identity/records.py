@@ -120,7 +120,9 @@ def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
 
     found, piece = 0, 2**16
     for start in range(0, many, piece):
-        values = float(low) + float(step) * np.arange(start, min(start + piece, many))
+        values = np.arange(start, min(start + piece, many), dtype=np.float64)
+        values *= step
+        values += low
         if kind == "number":
             values = round_single(values)
         hashes = np.empty(len(values), np.uint64)

@@ -85,7 +85,9 @@ def _read(value: str, kind: str) -> str:
 @contextmanager
 def _sent_along() -> Iterator[None]:
     """Have functions of these modules pickled whole, instead of by names that workers do not know."""
-    from pyspark import cloudpickle
+    from pyspark import cloudpickle as pickling
+
+    cloudpickle: Any = pickling  # it has no types
 
     modules = (cells, hasher, records, sys.modules[__name__])
     with _lock:
