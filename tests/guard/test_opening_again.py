@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import afresh
 from afresh.engines.embedded import stamp
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import ColumnDigest, Identity
+from afresh.errors import DataChanged
 from afresh.ledger.memory import Memory
 
 KEEPS_TIMES = stamp._keeps_times
@@ -110,6 +113,27 @@ def test_changed_files_are_hashed_again(
     change(data)
     assert _open(data, tmp_path) != before
     assert len(set(hashed)) == len(hashed) == 2
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["a guard that is open", "a later opening"])
+def test_what_is_written_through_a_mapping_counts(opened: bool, data: Path, tmp_path: Path, hashed: list[str]) -> None:
+    """Of a page that is dirty already: unless it was flushed, writing to it again changes no time of the file."""
+    if not KEEPS_TIMES(data):
+        pytest.skip("this file system does not keep the times of such writes at all")
+    place = data.read_bytes().index(b"\x00\x00\x00\x00\x00\x00\xf0\x3f")  # a 1
+    with data.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[place + 6 : place + 8] = b"\x00\x40"  # a 2
+        engine = EmbeddedEngine(data)
+        before = _open(data, tmp_path)
+        time.sleep(0.1)  # more than a tick
+        mapped[place + 6 : place + 8] = b"\x08\x40"  # a 3
+        if opened:
+            with pytest.raises(DataChanged):
+                engine.check_unchanged()
+        else:
+            assert _open(data, tmp_path) != before
+        engine.close()
+    assert len(set(hashed)) == len(hashed) == (1 if opened else 2)
 
 
 @pytest.mark.parametrize("change", [Path.touch, lambda path: path.chmod(0o640)], ids=["touched", "rights"])

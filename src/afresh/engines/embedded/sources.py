@@ -113,7 +113,7 @@ def _readable(path: Path, scratch: str) -> str:
 
 
 def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None) -> Source:
-    stamp, name = Stamp.of(path), path.name.lower()
+    stamp, name = Stamp.flushed(path), path.name.lower()
     failed = False
     try:
         if name.endswith(DUCKDB):

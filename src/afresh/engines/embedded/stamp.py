@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import time
@@ -36,6 +37,21 @@ class Stamp:
         taken = time.time()
         path.stat()  # it must be there; the other need not
         return cls(path, tuple(map(_status, (path, *beside))), taken)
+
+    @classmethod
+    def flushed(cls, path: Path) -> Stamp:
+        """The same, before anything is read of the file.
+
+        Whoever writes to it through a mapping changes its times only when a page is written to that was clean. So what
+        is dirty goes to the disk first, or more could be written to it unnoticed.
+        """
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        return cls.of(path)
 
     def check(self) -> None:
         """Raise `DataChanged` unless the file is as it was."""
