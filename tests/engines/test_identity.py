@@ -140,6 +140,17 @@ def test_more_rows_than_a_batch() -> None:
         assert None is not one.ordered != other.ordered
 
 
+@pytest.mark.parametrize("columns", [24, 25, 60])
+def test_more_columns_than_are_joined_at_once(columns: int) -> None:
+    """Equal columns, too, whose hashes must not cancel each other."""
+    table = pa.table({f"c{j}": [float(i * (j % 24 + 1)) for i in range(40)] for j in range(columns)})
+    found = _fingerprint(table)
+    assert found == reference(table.to_pylist())
+    last = f"c{columns - 1}"
+    turned = table.set_column(columns - 1, last, pa.array(table[last].to_pylist()[::-1]))
+    assert found != _fingerprint(turned)  # the same values in each column, but in other rows
+
+
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 

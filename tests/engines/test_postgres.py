@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import ibis
+import polars as pl
 import psycopg
 import pytest
 
@@ -394,3 +395,12 @@ def test_a_table_that_can_change_without_a_transaction_has_no_state(
     for statement in made.split(";"):
         people.execute(statement)
     assert open_engine(postgres_url, "mine.it").state() is None
+
+
+def test_the_identity_of_very_many_columns(postgres_url: str, people: psycopg.Connection[Any]) -> None:
+    """More than one statement holds, and more than are joined at once."""
+    names = [f"c{j}" for j in range(130)]
+    cells = ", ".join(f"i * {j} + 0.5 AS c{j}" for j in range(130))
+    people.execute(f"CREATE TABLE mine.broad AS SELECT {cells} FROM generate_series(1, 50) AS i")
+    frame = pl.DataFrame({name: [i * j + 0.5 for i in range(1, 51)] for j, name in enumerate(names)})
+    assert open_engine(postgres_url, "mine.broad").identity().fingerprint == open_engine(frame).identity().fingerprint

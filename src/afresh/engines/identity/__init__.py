@@ -14,13 +14,14 @@ MD5 in hexadecimal, as NumPy goes over all texts of a batch at once. All arithme
 
 Sums. A column's is the sum of the hashes of its cells, numbers rounded to single precision: order-free, and the same
 after a cast. A row's hash shifts those of its cells to the right by the places of their columns, in order of names in
-lower case, joins them by exclusive or and hashes the result as a number, so that no sum of rows is linear. Every 24
-columns the shifts begin again, after what they were joined to is hashed. Sums are modulo 2^64.
+lower case, joins them by exclusive or, and multiplies the halves of the result with each other, so that no sum of rows
+is linear. Of more than 24 columns, 24 at a time are joined so, and then the results in the same way. Sums are modulo
+2^64.
 
 The fingerprint seals the number of rows, the sum of the rows and the sum of every column by name with SHA-256. It sees
 neither the order of rows or columns, nor how they are encoded, nor the case of names. Every row counts.
 
-Chances, were the hashes random: other rows have equal sums with 2^-52, and other values in a column moreover equal sums
+Chances, were the hashes random: other rows have equal sums with 2^-62, and other values in a column moreover equal sums
 of it with 2^-64. Times are told apart to the microsecond from 1685 to 2255. Whoever knows the algorithm and writes the
 rows can make two tables collide. Such tables share one budget, so nothing is gained by it.
 """

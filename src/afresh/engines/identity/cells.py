@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,13 @@ Words = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
 
 VERSION = "rows-1"
-# Fixed and public: nothing up the sleeve, the fractions of the square roots of 2, 3 and 17.
+# Fixed and public: nothing up the sleeve, the fractions of the square roots of 2, 3, 5, 7 and 17.
 SEED = 0x6A09E667BB67AE85 >> 1
+THIRD, FOURTH = 0x3C6EF372 >> 1 | 1, 0xA54FF53A >> 1 | 1
 MISSING = 0x1F83D9ABFB41BD6B  # in the hash of a row
-SHIFTS = 24  # columns that are shifted by other numbers of bits; after as many, what they are joined to is hashed
+SHIFTS = 24  # columns whose hashes are shifted by other numbers of bits, and joined first
+LOW = 2**31 - 1
+HALF = 31  # where what they are joined to is cut in two
 SEEN = 20  # where the six bits begin that say which values were seen
 # Single precision holds these sizes without an overflow or a loss of digits, which some databases make an error.
 SMALLEST, LARGEST = 1e-37, 1e38
@@ -54,10 +57,20 @@ def _starts() -> Halves:
 
 
 _STARTS = _starts()
-_LENGTHS = np.arange(LONG + 1)
-_PIECES = _LENGTHS // _PIECE
-_MASKS = np.array([2 ** (8 * min(rest, 8)) - 1 for rest in range(_PIECE)], np.uint64)
-_LAST_MASKS = np.array([2 ** (8 * max(rest - 8, 0)) - 1 for rest in range(_PIECE)], np.uint64)
+
+
+def _masks() -> tuple[Halves, Halves]:
+    """By piece and length of a text: what of the piece's three numbers belongs to it, and what multiplies the third.
+
+    The third number's lowest byte is the length's, so in the last piece, which is not whole, it begins at the next.
+    """
+    pieces, places, lengths = np.ogrid[: LONG // _PIECE + 1, :3, : LONG + 1]
+    left = lengths - _PIECE * pieces
+    masks = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)[np.clip(left - 4 * places, 0, 4)]
+    return masks, np.where(left >= _PIECE, 1, 256)[:, 0].astype(np.uint32)
+
+
+_MASKS, _TIMES = _masks()
 
 
 def hash_numbers(values: NDArray[np.float64], out: Words, spare: Words) -> None:
@@ -85,37 +98,23 @@ class TextHasher:
 
     def __init__(self, most: int) -> None:
         """For up to this many texts."""
-        self._room = np.empty((8, most), np.uint64)
-        self._half = np.empty((7, most), np.uint32)
-        self._left = np.empty((2, most), np.bool_)
+        self._room = np.empty((9, most), np.uint64)
+        self._half = np.empty((8, most), np.uint32)
         self._words = np.empty(0, np.uint64)
 
     def hash(self, data: NDArray[np.uint8], offsets: NDArray[Any], out: Words) -> None:
         """Write the hashes of the texts of a buffer, from each offset to the next."""
         count = len(offsets) - 1
-        at, lengths, pieces = self._room[:3, :count].view(np.int64)
+        at, lengths = self._room[:2, :count].view(np.int64)
         np.subtract(offsets[:-1], offsets[0], out=at)
         np.subtract(offsets[1:], offsets[:-1], out=lengths)
         long = np.flatnonzero(lengths > LONG) if int(lengths.max(initial=0)) > LONG else ()
         lengths[long,] = 0
-        words = self._aligned(data[int(offsets[0]) : int(offsets[-1])])
-        state, spare = self._half[:3, :count], self._half[3, :count]
+        state = self._half[:3, :count]
         for one, start in zip(state, _STARTS, strict=True):
             start.take(lengths, out=one, mode="clip")
-        _PIECES.take(lengths, out=pieces, mode="clip")
-        left, over = self._left[:, :count]
-        for piece in range(int(pieces.max(initial=0))):
-            np.greater(pieces, piece, out=left)
-            self._add_piece(words, at, state, left, over)
-            np.add(at, _PIECE, out=at, where=left)
-        pieces *= _PIECE
-        rest = np.subtract(lengths, pieces, out=lengths)
-        first, last = self._load(words, at)
-        first &= _MASKS.take(rest, out=pieces.view(np.uint64), mode="clip")
-        last &= _LAST_MASKS.take(rest, out=pieces.view(np.uint64), mode="clip")
-        last <<= np.uint64(8)  # the lowest byte of the third number is the length's
-        _add(first, last, state)
-        _finish(state, spare)
+        self._absorb(self._aligned(data[int(offsets[0]) : int(offsets[-1])]), at, lengths, state, 0)
+        _finish(state, self._half[3, :count])
         _join(state[1], state[2], out)
         for place in long:
             text = data[int(offsets[place]) : int(offsets[place + 1])].tobytes()
@@ -123,56 +122,79 @@ class TextHasher:
 
     def _aligned(self, data: NDArray[np.uint8]) -> Words:
         """The bytes as words, with room to read beyond their end."""
-        size = len(data) // 8 + 4
+        size = len(data) // 8 + 2
         if len(self._words) < size:
             self._words = np.empty(size + size // 8, np.uint64)
         words = self._words[:size]
-        words[-4:] = 0
         words.view(np.uint8)[: len(data)] = data
         return words
 
-    def _add_piece(
-        self,
-        words: Words,
-        at: NDArray[np.int64],
-        state: Halves,
-        left: NDArray[np.bool_],
-        over: NDArray[np.bool_],
+    def _absorb(
+        self, words: Words, at: NDArray[np.int64], lengths: NDArray[np.int64], state: Halves, piece: int
     ) -> None:
-        """Add the next twelve bytes of those texts that have as many."""
-        many = np.count_nonzero(left)
-        if 4 * many < len(left):
-            which = np.flatnonzero(left)
-            few = state[:, which]
-            _add(*self._load(words, at[which]), few)
-            _mix(few, np.empty_like(few[0]))
-            state[:, which] = few
-            return
-        before, spare = self._half[4:, : len(at)], self._half[3, : len(at)]
-        if many < len(left):
-            before[:] = state
-        _add(*self._load(words, at), state)
-        _mix(state, spare)
-        if many < len(left):
-            np.copyto(state, before, where=np.logical_not(left, out=over))
+        """Bring the bytes of texts into their numbers, from a piece on that begins at each of the places."""
+        first, shortest, longest = piece, int(lengths.min(initial=LONG)), int(lengths.max(initial=0))
+        spare, before = self._half[3, : len(at)], self._half[4:7, : len(at)]
+        for numbers in self._read(words, at, longest - piece * _PIECE):
+            left = lengths > piece * _PIECE
+            if 4 * np.count_nonzero(left) < len(left):
+                few = np.flatnonzero(left)
+                some = state[:, few]
+                begin = at[few] + (piece - first) * _PIECE
+                TextHasher(len(few))._absorb(words, begin, lengths[few], some, piece)
+                state[:, few] = some
+                return
+            whole = (piece + 1) * _PIECE
+            self._add(numbers, state, None if shortest >= whole else lengths, piece)
+            if longest >= whole > shortest:
+                before[:] = state
+                _mix(state, spare)
+                np.copyto(state, before, where=lengths < whole)
+            elif longest >= whole:
+                _mix(state, spare)
+            piece += 1
 
-    def _load(self, words: Words, at: NDArray[np.int64]) -> tuple[Words, Words]:
-        """The eight bytes at each place, and the eight after them, wherever they begin."""
-        first, second, third, bits, places = self._room[3:, : len(at)]
-        index = np.right_shift(at, 3, out=places.view(np.int64))
-        for one in (first, second, third):
-            words.take(index, out=one, mode="clip")
-            index += 1
-        np.bitwise_and(at.view(np.uint64), np.uint64(7), out=bits)
-        bits <<= np.uint64(3)
-        first >>= bits
-        np.right_shift(second, bits, out=places)
-        np.subtract(np.uint64(64), bits, out=bits)
-        second <<= bits  # everything is shifted out by 64
-        first |= second
-        third <<= bits
-        places |= third
-        return first, places
+    def _add(self, numbers: Sequence[Halves], state: Halves, lengths: NDArray[np.int64] | None, piece: int) -> None:
+        """Add the numbers of a piece, or what of them belongs to texts of these lengths."""
+        for place, number in enumerate(numbers):
+            if lengths is None:
+                state[place] += number
+                continue
+            added = _MASKS[piece, place].take(lengths, out=self._half[3, : len(lengths)], mode="clip")
+            added &= number
+            if place == 2:
+                added *= _TIMES[piece].take(lengths, out=self._half[7, : len(lengths)], mode="clip")
+            state[place] += added
+
+    def _read(self, words: Words, at: NDArray[np.int64], longest: int) -> Iterator[tuple[Halves, ...]]:
+        """The three numbers of each piece of texts, good until the next; of the last piece perhaps only two."""
+        index, right, left, held, after, this, that = self._room[2:, : len(at)]
+        places = np.right_shift(at, 3, out=index.view(np.int64))
+        np.bitwise_and(at.view(np.uint64), np.uint64(7), out=right)
+        right <<= np.uint64(3)
+        np.subtract(np.uint64(64), right, out=left)
+        words.take(places, out=held, mode="clip")
+
+        def eight(out: Words) -> tuple[Halves, Halves]:
+            """The halves of the next eight bytes."""
+            nonlocal held, after, places
+            places += 1
+            words.take(places, out=after, mode="clip")
+            np.left_shift(after, left, out=out)  # everything is shifted out by 64
+            held >>= right
+            out |= held
+            held, after = after, held
+            return out.view(np.uint32)[0::2], out.view(np.uint32)[1::2]
+
+        for start in range(0, longest, 2 * _PIECE):
+            low, high = eight(this)
+            if longest <= start + 8:
+                yield low, high
+                return
+            third, fourth = eight(that)
+            yield low, high, third
+            if longest > start + _PIECE:
+                yield fourth, *eight(this)
 
 
 def hash_text(text: bytes) -> int:
@@ -182,18 +204,13 @@ def hash_text(text: bytes) -> int:
     return int(found[0])
 
 
-def _add(first: Words, last: Words, state: Halves) -> None:
-    a, b, c = state
-    a += first.view(np.uint32)[0::2]
-    b += first.view(np.uint32)[1::2]
-    c += last.view(np.uint32)[0::2]
-
-
-def hash_rows(joined: Words, numbers: Words, spare: Words) -> None:
-    """What the hashes of a row's cells are joined to becomes the hash of that, as a number."""
-    values = numbers.view(np.float64)
-    values[:] = joined.view(np.int64)
-    hash_numbers(values, joined, spare)
+def fold(words: Words, spare: Words) -> None:
+    """Multiply the halves of what hashes are joined to with each other, so that no sum of it is linear."""
+    np.right_shift(words.view(np.int64), HALF, out=spare.view(np.int64))  # keeps the sign, as databases do
+    spare ^= np.uint64(FOURTH)
+    words &= np.uint64(LOW)
+    words ^= np.uint64(THIRD)
+    words *= spare
 
 
 def round_single(values: NDArray[np.float64]) -> NDArray[np.float64]:

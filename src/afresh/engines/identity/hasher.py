@@ -17,8 +17,8 @@ from afresh.engines.identity.cells import (
     SMALLEST,
     TextHasher,
     Words,
+    fold,
     hash_numbers,
-    hash_rows,
     place_keys,
     round_single,
     total,
@@ -49,7 +49,7 @@ class Hasher:
         self._kinds = tuple(kinds.items())
         self._tables: dict[str, tuple[int, int, Words]] = {}
         self._places = place_keys(BLOCK)
-        self._room = np.empty((6, BLOCK), np.uint64)
+        self._room = np.empty((7, BLOCK), np.uint64)
         self._texts = TextHasher(BLOCK)
 
     def add(self, batch: RecordBatch, start: int | None) -> None:
@@ -74,11 +74,9 @@ class Hasher:
             first = stop
 
     def _hash(self, block: list[_Cells], count: int, start: int | None, *, sums: bool) -> Words:
-        exact, single, spare, rows = (self._room[i, :count] for i in (0, 1, 2, 5))
+        exact, single, spare, group, rows = (self._room[i, :count] for i in (0, 1, 2, 5, 6))
         rows[:] = 0
         for place, (cells, (name, kind)) in enumerate(zip(block, self._kinds, strict=True)):
-            if place and place % SHIFTS == 0:
-                hash_rows(rows, single, spare)
             missing, values, hashes = self._column(name, kind, cells, exact, single)
             if sums:
                 if missing is not None:
@@ -86,9 +84,15 @@ class Hasher:
                 self._sum(name, kind, hashes, values, missing, start)
             if missing is not None:
                 np.copyto(exact, np.uint64(MISSING), where=missing)
-            signed = exact.view(np.int64)
-            rows ^= np.right_shift(signed, place % SHIFTS, out=signed).view(np.uint64)
-        hash_rows(rows, single, spare)
+            group_number, shift = divmod(place, SHIFTS)
+            if shift == 0:
+                group[:] = 0
+            group ^= _shifted(exact, shift)
+            if shift == SHIFTS - 1 or place == len(block) - 1:
+                fold(group, spare)
+                rows ^= _shifted(group, group_number % SHIFTS)
+        if len(block) > SHIFTS:
+            fold(rows, spare)
         return rows
 
     def _column(
@@ -103,7 +107,7 @@ class Hasher:
             assert cells.offsets is not None
             self._texts.hash(cells.values, cells.offsets, exact)
             return cells.missing, exact, exact
-        missing, values = _present(cells)
+        missing, values = _present(cells, self._room[4])
         if values.dtype.kind in "iu" and (table := self._table(name, kind, values)) is not None:
             codes = self._room[2, : len(values)].view(np.int64)
             table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=exact, mode="clip")
@@ -240,7 +244,7 @@ def _read(array: Array) -> _Cells:
     return _Cells(np.frombuffer(data, dtype, count, array.offset * dtype.itemsize), missing)
 
 
-def _present(cells: _Cells) -> tuple[_Missing, NDArray[Any]]:
+def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any]]:
     """Which cells are missing, with those that are not finite, and the numbers, with one of them under these."""
     missing, values = cells.missing, cells.values
     if values.dtype.kind == "f" and not np.isfinite([values.min(), values.max()]).all():  # NaN if any is
@@ -249,7 +253,10 @@ def _present(cells: _Cells) -> tuple[_Missing, NDArray[Any]]:
     if missing is None or not missing.any():
         return None, values
     shown = int(np.argmin(missing))
-    return missing, np.where(missing, values.dtype.type(0) if missing[shown] else values[shown], values)
+    filled = room.view(values.dtype)[: len(values)]
+    filled[:] = values
+    np.copyto(filled, 0 if missing[shown] else values[shown], where=missing)
+    return missing, filled
 
 
 def _round(values: NDArray[np.float64], out: NDArray[np.float64], spare: Words) -> bool:
@@ -263,6 +270,13 @@ def _round(values: NDArray[np.float64], out: NDArray[np.float64], spare: Words) 
         single[:] = values
         out[:] = single
     return bool((out[:64] != values[:64]).any() or (out != values).any())
+
+
+def _shifted(words: Words, bits: int) -> Words:
+    """Shift signed words to the right, in their place."""
+    signed = words.view(np.int64)
+    signed >>= bits
+    return words
 
 
 def _bits(data: Any, array: Array) -> NDArray[np.uint8]:

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afresh.engines.identity.cells import (
+    FOURTH,
+    HALF,
     LARGEST,
     LONG,
+    LOW,
     MISSING,
     SEED,
     SEEN,
     SHIFTS,
     SMALLEST,
+    THIRD,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
 from afresh.engines.identity.spelling import AT_ONCE, Run, counted, kinds
@@ -23,6 +27,7 @@ from afresh.errors import DataError
 from afresh.queries.tree import Type
 
 _SINGLE = 2.0**24  # whole numbers up to it are the same in single precision
+_TYPES = {"boolean": "boolean", "number": "float8", "time": "timestamp"}
 _WHOLE = ("smallint", "integer", "bigint")
 _TEST = (1.5, 6915791730698959700)  # a number and its hash
 
@@ -37,15 +42,16 @@ def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
     sums = Sums({column.name: column.sums for column in table})
     pieces = [table[start : start + AT_ONCE] for start in range(0, len(table), AT_ONCE)]
     for piece in pieces:
-        rows = [_row(table)] if len(pieces) == 1 else []
         outputs = [output for column in piece for output in column.outputs]
-        count, *found = run([*_layers(piece), ["count(*)", *rows, *outputs]])
-        sums.rows, sums.total = int(count), int(found.pop(0)) % 2**64 if rows else 0
+        if len(pieces) == 1:
+            count, total, *found = run([*_row_layers(piece), ["count(*)", _ROWS, *outputs]])
+        else:
+            count, *found = run([*_layers(piece), ["count(*)", *outputs]])
         for column in piece:
             column.take(found)
     if len(pieces) > 1:
-        _, total = run([*_layers(table, only_rows=True), ["count(*)", _row(table)]])
-        sums.total = int(total) % 2**64
+        count, total = run([*_row_layers(table, sums=False), ["count(*)", _ROWS]])
+    sums.rows, sums.total = int(count), int(total) % 2**64
     return sums
 
 
@@ -112,6 +118,11 @@ class _Column:
         return f"{'z' if self.single else 'h'}{self.place}"
 
     @property
+    def summed(self) -> list[str]:
+        """The names of what `outputs` aggregates."""
+        return [self.hash, *([f"x{self.place}"] if self.ends else [])]
+
+    @property
     def seen(self) -> str:
         """The bits of six bits of each hash."""
         return f"bit_or(1::bigint << (({self.hash} >> {SEEN}) & 63)::int)"
@@ -134,20 +145,27 @@ class _Column:
         return f"CASE WHEN abs({self.named}) <= {sys.float_info.max!r}::float8 THEN {what} END" if self.wild else what
 
 
-def _layers(columns: Sequence[_Column], *, only_rows: bool = False) -> list[list[str]]:
-    hashes = [one for column in columns for one in (column.exact, *([] if only_rows else column.rounded))]
+def _layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[str]]:
+    """The values of columns, and their hashes."""
+    hashes = [one for column in columns for one in (column.exact, *(column.rounded if sums else []))]
     return [[column.leaf for column in columns], hashes]
 
 
-def _row(columns: Sequence[_Column]) -> str:
-    """The sum of the hashes of rows."""
-    row = ""
-    for column in columns:
-        if column.place and column.place % SHIFTS == 0:
-            row = _hash(f"({row})::float8")
-        cell = f"(coalesce(h{column.place}, {MISSING}) >> {column.place % SHIFTS})"
-        row = f"{row} # {cell}" if row else cell
-    return f"sum({_hash(f'({row})::float8')})"
+def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[str]]:
+    """The same, and what the hashes of a row are joined to, as r."""
+    kept = [name for column in columns for name in column.summed] if sums else []
+    layers, groups = _layers(columns, sums=sums), []
+    for start in range(0, len(columns), SHIFTS):
+        cells = [f"(coalesce(h{start + i}, {MISSING}) >> {i})" for i in range(len(columns[start : start + SHIFTS]))]
+        groups.append(" # ".join(cells))
+    if len(groups) == 1:
+        return [*layers, [*kept, f"{groups[0]} AS r"]]
+    folded = " # ".join(f"({_fold(f'r{i}')} >> {i % SHIFTS})" for i in range(len(groups)))
+    return [*layers, [*kept, *(f"{one} AS r{i}" for i, one in enumerate(groups))], [*kept, f"{folded} AS r"]]
+
+
+def _fold(joined: str) -> str:
+    return f"((({joined} & {LOW}) # {THIRD}) * (({joined} >> {HALF}) # {FOURTH}))"
 
 
 def _glance(columns: Sequence[_Column], run: Run) -> None:
@@ -190,4 +208,7 @@ def _matches(value: str, pattern: str) -> str:
 
 def _read(value: str, kind: str) -> str:
     """What a text spells; a number by way of NUMERIC: the grammar has no exponent that it or a double cannot hold."""
-    return f"({value})::{ {'boolean': 'boolean', 'number': 'float8', 'time': 'timestamp'}[kind] }"
+    return f"({value})::{_TYPES[kind]}"
+
+
+_ROWS = f"sum({_fold('r')})"
