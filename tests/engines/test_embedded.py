@@ -146,7 +146,7 @@ def test_fingerprint_never_changes() -> None:
         e=[datetime(2020, 2, 29, 1), None, datetime(1960, 1, 1), datetime(1960, 1, 1, 1), datetime(2020, 1, 1)],
         f=[[1, 2], None, [], [None], [3]],
     )
-    assert found == "rows-1:e4c48a92431407058c982449992b92c086d15dcabd987c57aa31eb2755de2c0f"
+    assert found == "rows-1:2b0f3c8610dd07234cecc7bf45993c4edd9e555f7d0cdb13e710f9724b69edd0"
 
 
 def test_deal_is_fair_and_disjoint() -> None:

@@ -249,6 +249,23 @@ def test_other_data_are_others() -> None:
     assert _print(a=[math.nan, math.inf, -0.0]) == _print(a=[None, None, 0.0]) == _print(a=[0, None, None])
 
 
+def test_times_that_no_question_sees_are_missing(tmp_path: Path) -> None:
+    """Before the year 1 and after 9999, and the infinities, however they are stored."""
+    prints = []
+    for name, day, moment in (
+        ("a", "'infinity'", "'-infinity'"), ("b", "'10000-01-01'", "'10000-01-01 00:00:00'"),
+        ("c", "'0001-01-01'::DATE - 1", "'0001-01-01 00:00:00'::TIMESTAMP - INTERVAL 1 MICROSECOND"),
+        ("d", "NULL", "NULL"),
+    ):  # fmt: skip
+        made = f"CASE WHEN i = 3 THEN ({day})::DATE ELSE DATE '2020-01-01' END AS day, "
+        made += f"CASE WHEN i = 3 THEN ({moment})::TIMESTAMP ELSE TIMESTAMP '9999-12-31 23:59:59.999999' END AS at"
+        path = tmp_path / f"{name}.parquet" if name == "c" else tmp_path / f"{name}.duckdb"
+        copy = "COPY (SELECT {0} FROM range(9) AS r(i)) TO PATH"
+        store = "ATTACH PATH AS x; CREATE TABLE x.t AS SELECT {0} FROM range(9) AS r(i); DETACH x"
+        prints.append(_fingerprint(_sql(path, (copy if name == "c" else store).format(made))))
+    assert len(set(prints)) == 1
+
+
 def test_rows_are_dealt_alike_in_any_order_and_format(tmp_path: Path) -> None:
     """Equal rows are interchangeable, others keep their block."""
     frame = pa.table({"a": [i // 2 / 7 for i in range(40)], "t": [None if i % 3 else "x" for i in range(40)]})

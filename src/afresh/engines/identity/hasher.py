@@ -33,6 +33,8 @@ _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": 
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
 _FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
 _DAY = 86400.0  # seconds
+# The first and the last day, and moment, of the years 1 to 9999, by the bytes of a number of days or microseconds.
+_ENDS = {4: (-719162, 2932896), 8: (-62135596800000000, 253402300799999999)}
 
 _Missing = NDArray[np.bool_] | None
 _Changes = tuple[int, NDArray[np.int64], NDArray[np.float64], float, float]
@@ -221,13 +223,14 @@ class _Cells(NamedTuple):
     values: NDArray[Any]
     missing: _Missing
     offsets: NDArray[Any] | None = None
+    time: bool = False
 
     def part(self, start: int, stop: int) -> _Cells:
         """Some of them."""
         missing = None if self.missing is None else self.missing[start:stop]
         if self.offsets is not None:
             return _Cells(self.values, missing, self.offsets[start : stop + 1])
-        return _Cells(self.values[start:stop], missing)
+        return _Cells(self.values[start:stop], missing, time=self.time)
 
 
 def _read(array: Array) -> _Cells:
@@ -241,15 +244,21 @@ def _read(array: Array) -> _Cells:
         offsets = np.frombuffer(array.buffers()[1], dtype, count + 1, array.offset * dtype.itemsize)
         return _Cells(np.frombuffer(data if data is not None else b"", np.uint8), missing, offsets)
     dtype = np.dtype(_DTYPES.get(kind, kind))
-    return _Cells(np.frombuffer(data, dtype, count, array.offset * dtype.itemsize), missing)
+    values = np.frombuffer(data, dtype, count, array.offset * dtype.itemsize)
+    return _Cells(values, missing, time=kind in ("date32[day]", "timestamp[us]"))
 
 
 def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any]]:
-    """Which cells are missing, with those that are not finite, and the numbers, with one of them under these."""
+    """Which cells are missing, with those that no question sees, and the numbers, with one of them under these."""
     missing, values = cells.missing, cells.values
     if values.dtype.kind == "f" and not np.isfinite([values.min(), values.max()]).all():  # NaN if any is
         finite = np.isfinite(values)
         missing = ~finite if missing is None else missing | ~finite
+    elif cells.time and len(values):
+        first, last = _ENDS[values.itemsize]
+        if int(values.min()) < first or int(values.max()) > last:
+            beyond = (values < first) | (values > last)
+            missing = beyond if missing is None else missing | beyond
     if missing is None or not missing.any():
         return None, values
     shown = int(np.argmin(missing))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BATCH = 2**16  # rows read at a time: a multiple of DuckDB's vectors
 _MOST_THREADS = 4  # more would wait for Python's lock
+_AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # what no question sees of them is missing to the hasher as well
 _CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # of what texts spell
 
 
@@ -54,7 +55,7 @@ def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, st
     """SQL of what `Hasher` takes: the cells of every row in order of their names."""
     cells = []
     for place, (name, kind) in enumerate(kinds.items()):
-        value = column(name) if columns[name] == "FLOAT" else exact(name, columns[name])
+        value = column(name) if columns[name] in _AS_STORED else exact(name, columns[name])
         if type_of(columns[name]) is Type.TEXT and kind in _CASTS:
             value = f"TRY_CAST({value} AS {_CASTS[kind]})"
         if kind == "boolean":
