@@ -50,6 +50,15 @@ def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
     return joined([_received(kinds, row[0]) for row in found], kinds)
 
 
+def try_workers(session: Any) -> None:
+    """Fail if workers cannot do what hashing takes, whatever the rows are."""
+    with _sent_along():
+        made = (
+            session.range(1).selectExpr("CAST(id AS DOUBLE) AS c0").mapInArrow(_worker({"c0": "number"}), "sums string")
+        )
+    made.collect()
+
+
 def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow

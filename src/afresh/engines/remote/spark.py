@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from afresh.engines.identity import Sums
-from afresh.engines.identity.spark import matches, select_cells, sum_frame
+from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_workers
 from afresh.engines.identity.spelling import counted, kinds
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
@@ -110,7 +110,23 @@ class SparkEngine(RemoteEngine):
         columns = counted(self.dialect, self._columns)
         hashed = kinds(self.dialect, columns, matches, self._run)
         cells = select_cells(self.dialect, columns, hashed)
-        return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
+        try:
+            return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
+        except EngineError:
+            problem = self._workers_problem()
+        raise problem
+
+    def _workers_problem(self) -> AfreshError:
+        """Why hashing failed: because of the workers, which one row that is not of the data tells, or of the data."""
+        try:
+            self._guarded(lambda: try_workers(self._session))
+        except EngineError:
+            return DataError(
+                "Spark's workers cannot hash the rows: they need NumPy, PyArrow and the Python of this process, "
+                f"{sys.version_info.major}.{sys.version_info.minor}. Set PYSPARK_PYTHON to such a Python before the "
+                "session is made"
+            )
+        return failed()
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         def work() -> tuple[Any, ...]:
