@@ -1,4 +1,4 @@
-"""The table all benchmarks ask about: 10 columns of mixed types with NULLs, as a Parquet file."""
+"""The tables that benchmarks ask about, as files: most 10 columns of mixed types with NULLs."""
 
 import contextlib
 import tempfile
@@ -14,7 +14,7 @@ def _uniform(key: int) -> str:
     return f"(hash(i, {key}) % 1000003) / 1000003e0"
 
 
-_COLUMNS = f"""
+MIXED = f"""
     i AS id,
     CASE WHEN {_uniform(1)} < .02 THEN NULL ELSE CAST(18 + 70 * {_uniform(2)} AS INTEGER) END AS age,
     CAST(floor(-30 * ln(1 - {_uniform(3)})) AS SMALLINT) AS tenure,
@@ -30,11 +30,17 @@ _COLUMNS = f"""
 """
 
 
+NUMBERS = ", ".join(
+    [*(f"{_uniform(k)} AS x{k}" for k in range(5)), *(f"hash(i, {k}) % 10000000 AS n{k}" for k in range(5))]
+)
+TEXTS = ", ".join(f"'{word}' || hash(i, {k}) AS t{k}" for k, word in enumerate(["user", "item-", "session/"]))
+
+
 @contextlib.contextmanager
-def written(rows: int, form: str = "parquet") -> Iterator[Path]:
+def written(rows: int, form: str = "parquet", columns: str = MIXED) -> Iterator[Path]:
     """A file of that many rows, for as long as it is needed."""
     with tempfile.TemporaryDirectory(prefix="afresh-benchmark-") as directory:
         path = Path(directory) / f"data.{form}"
         with duckdb.connect() as connection:
-            connection.execute(f"COPY (SELECT {_COLUMNS} FROM range({rows:d}) AS r(i)) TO '{path}' (FORMAT {form})")
+            connection.execute(f"COPY (SELECT {columns} FROM range({rows:d}) AS r(i)) TO '{path}' (FORMAT {form})")
         yield path

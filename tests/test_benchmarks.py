@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import identity, many, memory, questions, scoring, small
+from benchmarks import identity, many, memory, opening, questions, scoring, small
 from benchmarks.table import written
 
 
@@ -12,10 +12,12 @@ def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     questions.main(rows=2000, rounds=1)
     many.main(rows=2000, count=8)
     identity.main(rows=2000, rounds=1)
+    opening.main(rows=20_000, rounds=1)
     scoring.main(rows=2000, rounds=1)
     printed = capsys.readouterr().out
-    assert printed.count("in memory") == 4
+    assert printed.count("in memory") == 5
     assert "email LIKE" in printed
+    assert "second opening" in printed
     assert "Brier loss" in printed
 
 

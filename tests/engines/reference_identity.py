@@ -8,10 +8,9 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
-ROOTS = (0x3504F333, 0x176CF5D1, 0x1E3779B9, 0x52A7FA9D)  # halves and an eighth of roots' fractions
+SEED = 0x3504F333DDB3D742
 MISSING = 2270897969802886507
 EPOCH = datetime(1970, 1, 1)
 
@@ -21,48 +20,49 @@ def signed(bits: int) -> int:
     return (bits + 2**63) % 2**64 - 2**63
 
 
-def word(value: Any) -> int | None:
-    """The word of a cell, signed; None if it is missing."""
+def jenkins(data: bytes, seed: int = SEED) -> int:
+    """Bob Jenkins's lookup3 as `hash_bytes_extended` of Postgres has it, unsigned."""
+
+    def turned(x: int, k: int) -> int:
+        return (x << k | x >> (32 - k)) % 2**32
+
+    def mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
+        for k in (4, 6, 8, 16, 19, 4):
+            a = (a - c) % 2**32 ^ turned(c, k)
+            a, b, c = b, (c + b) % 2**32, a  # the three take turns
+        return a, b, c
+
+    a = b = c = (0x9E3779B9 + len(data) + 3923095) % 2**32
+    a, b, c = mixed((a + (seed >> 32)) % 2**32, (b + seed) % 2**32, c)
+    while len(data) >= 12:
+        x, y, z = struct.unpack("<III", data[:12])
+        a, b, c = mixed((a + x) % 2**32, (b + y) % 2**32, (c + z) % 2**32)
+        data = data[12:]
+    x, y, z = struct.unpack("<III", (data[:8].ljust(8, b"\0") + b"\0" + data[8:]).ljust(12, b"\0"))
+    a, b, c = (a + x) % 2**32, (b + y) % 2**32, (c + z) % 2**32
+    for k in (14, 11, 25, 16, 4, 14, 24):
+        c = ((c ^ b) - turned(b, k)) % 2**32
+        a, b, c = b, c, a
+    return int(a << 32 | b)  # after seven turns
+
+
+def number(value: Any) -> float:
+    """A cell that is no text, as a double."""
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(microseconds=1) / 1e6
+    if isinstance(value, date):
+        return (value - EPOCH.date()).days * 86400.0
+    return float(value)
+
+
+def hashed(value: Any) -> int | None:
+    """The hash of a cell, signed; None if it is missing."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, str):
-        return signed(int(hashlib.md5(value.encode()).hexdigest()[:16], 16))
-    if isinstance(value, datetime):
-        return (value - EPOCH) // timedelta(microseconds=1)
-    if isinstance(value, date):
-        return (value - EPOCH.date()).days * 86_400_000_000
-    number = Fraction(float(value))
-    if number == 0 or Fraction(1, 1024) <= abs(number) < 2**53:
-        together = int(number) + (number - int(number)) * 2**62
-        assert together.denominator == 1  # nothing of it is lost
-        return int(together)
-    return int(struct.unpack("<q", struct.pack("<d", float(value)))[0])
-
-
-def wide(value: Any) -> int:
-    """What a row is made of: a cell's word, spread unless it is a text's."""
-    found = word(value)
-    if found is None:
-        return MISSING
-    if isinstance(value, str):
-        return found
-    high, low = divmod(found % 2**64, 2**31)
-    return low * ROOTS[0] + high * ROOTS[1]
-
-
-def fold(value: int) -> int:
-    """The halves of a number multiply each other."""
-    high, low = divmod(value, 2**31)
-    product = (low ^ ROOTS[2]) * (high ^ ROOTS[3])
-    assert -(2**63) <= product < 2**63  # or databases would fail
-    return product
-
-
-def hashed(value: Any) -> int:
-    """What a cell adds to the sum of its column."""
-    if word(value) is None:
-        return 0
-    return wide(value) if isinstance(value, str) else fold(wide(value))
+        data = value.encode()
+        return signed(jenkins(hashlib.md5(data).hexdigest().encode() if len(data) > 252 else data))
+    return signed(jenkins(struct.pack("<d", number(value))) if number(value) else SEED)
 
 
 def single(value: Any) -> Any:
@@ -72,21 +72,32 @@ def single(value: Any) -> Any:
     return struct.unpack("<f", struct.pack("<f", float(value)))[0]
 
 
-def row_hashes(row: Mapping[str, Any]) -> tuple[int, int]:
-    """The two hashes of a row."""
-    first = second = 0
-    for name, value in row.items():
-        digest = hashlib.sha256(f"rows-1:{name.lower()}".encode()).hexdigest()
-        high, low = divmod(wide(value), 2**31)
-        first ^= low * (int(digest[:8], 16) | 1)
-        second ^= high * (int(digest[8:16], 16) >> 2 | 1)
-    return fold(first), fold(second)
+def fold(value: int) -> int:
+    """The halves of a number multiply each other."""
+    high, low = divmod(value, 2**31)
+    product = (low ^ 0x1E3779B9) * (high ^ 0x52A7FA9D)
+    assert -(2**63) <= product < 2**63  # or databases would fail
+    return product
+
+
+def row_hash(row: Mapping[str, Any]) -> int:
+    """The hash of a row."""
+    hashes = [hashed(row[name]) for name in sorted(row, key=str.lower)]
+    cells = [MISSING if found is None else found for found in hashes]
+    groups = [_joined(cells[start : start + 24]) for start in range(0, len(cells), 24)]
+    return fold(groups[0]) if len(groups) == 1 else fold(_joined([fold(group) for group in groups]))
+
+
+def _joined(words: Sequence[int]) -> int:
+    joined = 0
+    for place, word in enumerate(words):
+        joined ^= word >> place % 24
+    return joined
 
 
 def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of rows whose texts spell nothing but themselves."""
-    hashes = [row_hashes(row) for row in rows]
-    totals = [sum(one) % 2**64 for one in zip(*hashes, strict=True)]
+    total = sum(map(row_hash, rows)) % 2**64
     names = sorted(rows[0], key=str.lower)
-    columns = [[name.lower(), sum(hashed(single(row[name])) for row in rows) % 2**64] for name in names]
-    return "rows-1:" + hashlib.sha256(json.dumps(["rows-1", len(rows), *totals, columns]).encode()).hexdigest()
+    columns = [[name.lower(), sum(hashed(single(row[name])) or 0 for row in rows) % 2**64] for name in names]
+    return "rows-1:" + hashlib.sha256(json.dumps(["rows-1", len(rows), total, columns]).encode()).hexdigest()

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
-from afresh.engines.identity.cells import fold, spread
+from afresh.engines.identity.cells import hash_numbers
 from afresh.engines.identity.scan import sum_rows
 from engines import nasty
 from engines.reference_identity import fingerprint as reference
@@ -140,6 +140,17 @@ def test_more_rows_than_a_batch() -> None:
         assert None is not one.ordered != other.ordered
 
 
+@pytest.mark.parametrize("columns", [24, 25, 60])
+def test_more_columns_than_are_joined_at_once(columns: int) -> None:
+    """Equal columns, too, whose hashes must not cancel each other."""
+    table = pa.table({f"c{j}": [float(i * (j % 24 + 1)) for i in range(40)] for j in range(columns)})
+    found = _fingerprint(table)
+    assert found == reference(table.to_pylist())
+    last = f"c{columns - 1}"
+    turned = table.set_column(columns - 1, last, pa.array(table[last].to_pylist()[::-1]))
+    assert found != _fingerprint(turned)  # the same values in each column, but in other rows
+
+
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 
@@ -214,10 +225,8 @@ def test_order_does_not_matter_and_everything_else_does(
 
 def test_sums_of_small_numbers_do_not_collide() -> None:
     """Of all multisets of four numbers below 40, 123,410 of them: a chance of 1e-9 at 63 bits, none by structure."""
-    words = np.arange(40, dtype=np.uint64)
-    found, spare = np.empty_like(words), np.empty_like(words)
-    spread(words, found, spare)
-    fold(found, found, spare)
+    found = np.empty(40, np.uint64)
+    hash_numbers(np.arange(40.0), found, np.empty_like(found))
     hashes = [int(one) for one in found.view(np.int64)]
     assert hashes == [hashed(i) for i in range(40)]
     sums = [sum(hashes[i] for i in four) for four in itertools.combinations_with_replacement(range(40), 4)]
@@ -238,6 +247,23 @@ def test_other_data_are_others() -> None:
     assert _print(a=[True, False]) == _print(a=[1, 0]) == _print(a=["True", "false"])
     assert _print(a=[datetime(1970, 1, 2)]) == _print(a=[date(1970, 1, 2)]) == _print(a=["1970-01-02T00:00:00Z"])
     assert _print(a=[math.nan, math.inf, -0.0]) == _print(a=[None, None, 0.0]) == _print(a=[0, None, None])
+
+
+def test_times_that_no_question_sees_are_missing(tmp_path: Path) -> None:
+    """Before the year 1 and after 9999, and the infinities, however they are stored."""
+    prints = []
+    for name, day, moment in (
+        ("a", "'infinity'", "'-infinity'"), ("b", "'10000-01-01'", "'10000-01-01 00:00:00'"),
+        ("c", "'0001-01-01'::DATE - 1", "'0001-01-01 00:00:00'::TIMESTAMP - INTERVAL 1 MICROSECOND"),
+        ("d", "NULL", "NULL"),
+    ):  # fmt: skip
+        made = f"CASE WHEN i = 3 THEN ({day})::DATE ELSE DATE '2020-01-01' END AS day, "
+        made += f"CASE WHEN i = 3 THEN ({moment})::TIMESTAMP ELSE TIMESTAMP '9999-12-31 23:59:59.999999' END AS at"
+        path = tmp_path / f"{name}.parquet" if name == "c" else tmp_path / f"{name}.duckdb"
+        copy = "COPY (SELECT {0} FROM range(9) AS r(i)) TO PATH"
+        store = "ATTACH PATH AS x; CREATE TABLE x.t AS SELECT {0} FROM range(9) AS r(i); DETACH x"
+        prints.append(_fingerprint(_sql(path, (copy if name == "c" else store).format(made))))
+    assert len(set(prints)) == 1
 
 
 def test_rows_are_shuffled_alike_in_any_order_and_format(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import ibis
+import polars as pl
 import psycopg
 import pytest
 
@@ -349,3 +350,57 @@ def test_missing_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"afresh\[postgres\]"):
         open_engine("postgresql://localhost/x", "t")
+
+
+def _same_state(postgres_url: str, table: str) -> str | None:
+    """The state of a table by two openings, as soon as the server writes nothing of its own in between."""
+    for _ in range(100):
+        found = {open_engine(postgres_url, table).state() for _ in range(2)}
+        if len(found) == 1:
+            return found.pop()
+    raise AssertionError("the server never rests")
+
+
+def test_the_state_of_a_table_tells_of_every_write(postgres_url: str, people: psycopg.Connection[Any]) -> None:
+    states = [_same_state(postgres_url, "mine.people")]
+    for statement in (
+        "CREATE TABLE mine.elsewhere (a int)",
+        "INSERT INTO mine.elsewhere VALUES (1)",
+        "UPDATE mine.people SET id = id WHERE id = 1",
+        "TRUNCATE mine.elsewhere",
+        "VACUUM FULL mine.people",
+    ):
+        people.execute(statement)
+        states.append(_same_state(postgres_url, "mine.people"))
+    assert None not in states
+    assert len(set(states)) == len(states)
+    with psycopg.connect(postgres_url) as other:  # not yet committed: nobody sees it, but it may be by then
+        other.execute("UPDATE mine.people SET id = id + 1000000")
+        assert _same_state(postgres_url, "mine.people") != states[-1]
+        other.rollback()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW mine.it AS SELECT * FROM mine.people",
+        "CREATE UNLOGGED TABLE mine.it AS SELECT * FROM mine.people",
+        "CREATE TABLE mine.it AS SELECT 1 AS a; CREATE TABLE mine.heir () INHERITS (mine.it)",
+        "CREATE TABLE mine.it AS SELECT 1 AS a; ALTER TABLE mine.it ENABLE ROW LEVEL SECURITY",
+    ],
+)
+def test_a_table_that_can_change_without_a_transaction_has_no_state(
+    postgres_url: str, people: psycopg.Connection[Any], made: str
+) -> None:
+    for statement in made.split(";"):
+        people.execute(statement)
+    assert open_engine(postgres_url, "mine.it").state() is None
+
+
+def test_the_identity_of_very_many_columns(postgres_url: str, people: psycopg.Connection[Any]) -> None:
+    """More than one statement holds, and more than are joined at once."""
+    names = [f"c{j}" for j in range(130)]
+    cells = ", ".join(f"i * {j} + 0.5 AS c{j}" for j in range(130))
+    people.execute(f"CREATE TABLE mine.broad AS SELECT {cells} FROM generate_series(1, 50) AS i")
+    frame = pl.DataFrame({name: [i * j + 0.5 for i in range(1, 51)] for j, name in enumerate(names)})
+    assert open_engine(postgres_url, "mine.broad").identity().fingerprint == open_engine(frame).identity().fingerprint

@@ -13,6 +13,7 @@ import pytest
 import afresh
 from afresh.engines.base import Engine
 from afresh.engines.open import open_engine
+from afresh.engines.remote import spark as spark_engine
 from afresh.engines.remote.spark import SparkEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
@@ -199,3 +200,18 @@ def test_the_session_is_left_alone(people: Any) -> None:
 def test_split_works_in_place(people: Any) -> None:
     with afresh.open(people.table("people"), questions=4, method="rounds") as guard:
         assert 0 <= guard.ask("churned").value <= 1
+
+
+def test_workers_that_cannot_hash_are_told_from_data_that_fail(
+    nasty_frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("do-not-tell-7391")
+
+    monkeypatch.setattr(spark_engine, "sum_frame", fail)
+    with pytest.raises(EngineError, match="failed to read the data"):
+        open_engine(nasty_frame).identity()
+    monkeypatch.setattr(spark_engine, "try_workers", fail)
+    with pytest.raises(DataError, match="PYSPARK_PYTHON") as caught:
+        open_engine(nasty_frame).identity()
+    assert "7391" not in "".join(traceback.format_exception(caught.value))

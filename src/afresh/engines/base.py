@@ -29,6 +29,10 @@ class Engine(Protocol):
         """What names the rows by their content, in any order and encoding, on any engine; for the ledger only."""
         ...
 
+    def state(self) -> str | None:
+        """What will be the same only as long as the rows are, also for a later process; None if nothing is sure."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the data are visibly not those that were opened; looks at no value of a row."""
         ...

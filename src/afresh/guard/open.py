@@ -21,6 +21,7 @@ from afresh.planning.request import Wishes, check_wishes
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
+    from afresh.engines.identity import Identity
     from afresh.ledger import Ledger, Terms
 
 DEFAULT_QUESTIONS = 100
@@ -241,7 +242,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     """The terms in force, those the ledger knows or new ones from what is wanted, and their plan."""
     # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
     simulated, wanted = opening.seed is not None, opening.wanted
-    identity = plain("simulation", engine.rows) if simulated else engine.identity()
+    identity = plain("simulation", engine.rows) if simulated else _identity(engine, book)
     terms = book.find(identity)
     if terms is None and opening.must_exist:
         raise DataError("these data were never opened with this ledger; ask a first question of them.")
@@ -261,6 +262,19 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
             "released. Leave these arguments out to go on with the plan in force."
         )
     return terms, stored
+
+
+def _identity(engine: Engine, book: Ledger) -> Identity:
+    """The identity of an engine's rows: as it was, if the ledger remembers rows in the same state, or computed."""
+    state = None if book.memory is None else engine.state()
+    if book.memory is None or state is None:
+        return engine.identity()
+    if (known := book.memory.find(state)) is not None and known.rows == engine.rows:
+        return known
+    found = engine.identity()
+    if engine.state() == state:
+        book.memory.keep(state, found)
+    return found
 
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:

@@ -73,6 +73,8 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
         from afresh.ledger.postgres import PostgresJournal
 
         return Ledger(PostgresJournal(place))
+    from afresh.ledger.memory import Memory
     from afresh.ledger.sqlite import SqliteJournal
 
-    return Ledger(SqliteJournal(Path(place).expanduser()))
+    path = Path(place).expanduser().absolute()
+    return Ledger(SqliteJournal(path), memory=Memory(path))

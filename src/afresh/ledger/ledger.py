@@ -33,6 +33,7 @@ from afresh.ledger.base import (
 from afresh.ledger.books import Books, sealed
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
 from afresh.ledger.known import KeyedIdentity, Match, keyed, match
+from afresh.ledger.memory import Memory
 from afresh.ledger.records import (
     START,
     Answered,
@@ -72,9 +73,15 @@ ACCEPT_CLOCK = "AFRESH_ACCEPT_CLOCK"
 class Ledger:
     """What was asked and what it cost, for any number of datasets. Safe for many threads and processes."""
 
-    def __init__(self, journal: Journal, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """A ledger over a journal; see `open_ledger`."""
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        memory: Memory | None = None,
+    ) -> None:
+        """A ledger over a journal, with what it remembers of data; see `open_ledger`."""
         self._journal, self._books, self._clock = journal, Books(journal), clock
+        self.memory = memory
 
     def find(self, identity: Identity) -> Terms | None:
         """The terms of the guard of these rows, if they ever had one. The whole chain is verified."""

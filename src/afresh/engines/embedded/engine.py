@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ from afresh.engines.sql.engine import SqlEngine, failed
 from afresh.engines.sql.rendering import Statement
 from afresh.moments import Moments, Span, united
 from afresh.queries.query import Query
+from afresh.queries.tree import Type
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh.engines.embedded.polars_scan import PolarsScan
@@ -59,6 +62,12 @@ class EmbeddedEngine(SqlEngine):
         except BaseException:
             self._cleanup()
             raise
+
+    def state(self) -> str | None:
+        """Where and how a file is stored, and what reads it, if it has settled; nothing for rows in memory."""
+        if self._source.stamp is None or (lasting := self._source.stamp.lasting()) is None:
+            return None
+        return json.dumps([__version__, duckdb.__version__, self._source.table, self._columns, lasting])
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the file is not the one that was opened."""
@@ -155,19 +164,25 @@ class EmbeddedEngine(SqlEngine):
         """What is made of the cells of all rows, read in an order."""
         from afresh.engines.identity.scan import batch_rows, select_cells
 
-        kinds = self._kinds
+        kinds, held = self._kinds, self._source.held
 
         def read(cursor: duckdb.DuckDBPyConnection) -> _Read | None:
             import pyarrow as pa  # on demand, as nothing else here needs it
 
             ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
             with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
+                if held is not None and not by and not self._spelt(kinds):  # values of the language, as they are
+                    return work(held.select(list(kinds)).to_batches(batch_rows()), kinds, threads)
                 # a relation, because the rows of `execute` would all be in memory at once
                 selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
                 return work(selected.to_arrow_reader(batch_rows()), kinds, threads // 2)  # the others read meanwhile
             return None
 
         return self._read(read)
+
+    def _spelt(self, kinds: Mapping[str, str]) -> bool:
+        """Whether texts of a column spell something else."""
+        return any(kind != "text" for name, kind in kinds.items() if self._schema[name] is Type.TEXT)
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
         source, rows = f"{self._source.relation} AS d", self._rows

@@ -15,9 +15,10 @@ from typing import Any
 import duckdb
 
 from afresh.engines.embedded.csv_file import load_csv, read_header
+from afresh.engines.embedded.stamp import DUCKDB, Stamp
 from afresh.engines.sql.duckdb import clean, quote_name, quote_text, type_of
 from afresh.engines.sql.engine import check_names
-from afresh.errors import DataChanged, DataError, InvalidArgument
+from afresh.errors import DataError, InvalidArgument
 
 SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
@@ -27,7 +28,6 @@ SUPPORTED = (
 _BATCH = 2**17  # rows of a piece of a copy
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
-_DUCKDB = (".duckdb", ".db")
 _CONFIG = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -36,44 +36,6 @@ _CONFIG = {
     # It plans from column statistics, that is from rows, and fails in planning on some: an error would tell of them.
     "disabled_optimizers": "statistics_propagation",
 }
-
-
-_Status = tuple[int, int, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What tells that a file was written to, or another put in its place: also with the same size and time."""
-
-    path: Path
-    statuses: tuple[_Status | None, ...]
-
-    @classmethod
-    def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
-        beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(_DUCKDB) else ()
-        path.stat()  # it must be there; the other need not
-        return cls(path, tuple(map(_status, (path, *beside))))
-
-    def check(self) -> None:
-        """Raise `DataChanged` unless the file is as it was."""
-        try:
-            same = Stamp.of(self.path) == self
-        except OSError:
-            same = False
-        if not same:
-            raise DataChanged(
-                f"{self.path} was changed, replaced or removed after it was opened; nothing was answered. Open it again"
-            )
-
-
-def _status(path: Path) -> _Status | None:
-    """Whoever writes to a file can set its time of modification, but not that of its change."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 @contextlib.contextmanager
@@ -96,6 +58,7 @@ class Source:
     columns: Mapping[str, str]
     stamp: Stamp | None = None
     held: Any = None  # an Arrow table, which every cursor must register as the relation
+    table: str | None = None  # of a DuckDB file
     largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
@@ -106,7 +69,7 @@ def open_source(
     is_path = isinstance(data, str | os.PathLike)
     incoming = None if is_path else as_arrow(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
-    if table is not None and not (path and path.name.lower().endswith(_DUCKDB)):
+    if table is not None and not (path and path.name.lower().endswith(DUCKDB)):
         raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
@@ -129,7 +92,7 @@ def _path(data: str | os.PathLike[str]) -> Path:
     if not path.is_file():
         what = "is a directory, not a file" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {what}")
-    if not path.name.lower().endswith((*_CSV, *_PARQUET, *_DUCKDB)):
+    if not path.name.lower().endswith((*_CSV, *_PARQUET, *DUCKDB)):
         raise DataError(f"cannot tell what {path} is by its suffix; supported are {SUPPORTED}")
     return path
 
@@ -150,10 +113,10 @@ def _readable(path: Path, scratch: str) -> str:
 
 
 def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None) -> Source:
-    stamp, name = Stamp.of(path), path.name.lower()
+    stamp, name = Stamp.flushed(path), path.name.lower()
     failed = False
     try:
-        if name.endswith(_DUCKDB):
+        if name.endswith(DUCKDB):
             source = _attach(connection, path, literal, table, stamp)
         elif name.endswith(_PARQUET):
             # or every question would read the end of the file again
@@ -192,7 +155,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, tab
         listed = ", ".join(names) or "none"
         raise DataError(f"{path} has {len(names)} tables;{wanted} choose one with table=: {listed}")
     relation = ".".join(map(quote_name, ("source", *names[table])))
-    return Source(relation, "rowid", _describe(connection, relation), stamp)
+    return Source(relation, "rowid", _describe(connection, relation), stamp, table=table)
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ ENOUGH_CHANGES = 32
 MOST_CHANGES = 4096  # of those that are looked at for a pattern
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # what pandas writes of an index in Parquet, and finds in CSV
-_STEPS = {"number": (1,), "time": (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000)}
+_STEPS = {"number": (1,), "time": (86_400, 3_600, 60, 1)}
 
 
 def counts(name: str) -> bool:
@@ -51,30 +51,30 @@ class Identity:
 
 @dataclass
 class ColumnSums:
-    """What a scan finds of a column. Words are signed; `low` and `high` are the ends of the exact ones."""
+    """What a scan finds of a column; `low` and `high` are the ends of its numbers, or of its times in seconds."""
 
     kind: str  # number, time or text
     total: int = 0
     seen: int = 0  # a bit for every hash, by six of its bits
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None
+    high: float | None = None
     ordered: int | None = None
-    changes: list[tuple[int, int]] = field(default_factory=list)  # the first in row order: distance to the last, jump
+    changes: list[tuple[int, float]] = field(default_factory=list)  # the first in row order: distance to the last, jump
 
 
 @dataclass
 class Sums:
-    """What a scan finds of a table: the columns by name, the number of rows and the two sums of their hashes."""
+    """What a scan finds of a table: the columns by name, the number of rows and the sum of their hashes."""
 
     columns: Mapping[str, ColumnSums]
     rows: int = 0
-    totals: tuple[int, int] = (0, 0)
+    total: int = 0
 
 
 def identify(sums: Sums, version: str) -> Identity:
     """The identity of the rows that were summed."""
     named = sorted((name.lower(), column.total) for name, column in sums.columns.items())
-    sealed = [version, sums.rows, *sums.totals, [[name, total] for name, total in named]]
+    sealed = [version, sums.rows, sums.total, [[name, total] for name, total in named]]
     columns = tuple(
         ColumnDigest(name, _unordered(column, sums.rows), _ordered(column, sums.rows))
         for name, column in sorted(sums.columns.items())
@@ -103,40 +103,39 @@ def _numbers_rows(column: ColumnSums, rows: int) -> bool:
 
     Unrelated tables have such columns in common: row numbers, calendars, the members of a panel.
     """
-    if column.low is None or column.high is None:
+    if column.low is None or column.high is None or not (column.low.is_integer() and column.high.is_integer()):
         return False
+    low, width = int(column.low), int(column.high) - int(column.low)
     for step in _STEPS.get(column.kind, ()):
-        many, rest = divmod(column.high - column.low, step)
+        many, rest = divmod(width, step)
         if rest == 0 and rows % (many + 1) == 0:
-            times = rows // (many + 1)
-            return _sum_of_steps(column.low, step, many + 1, column.kind) * times % 2**64 == column.total
+            return _sum_of_steps(low, step, many + 1, column.kind) * (rows // (many + 1)) % 2**64 == column.total
     return False
 
 
 def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
     import numpy as np
 
-    from afresh.engines.identity.cells import fold, number_words, round_single, spread, total
+    from afresh.engines.identity.cells import hash_numbers, round_single, total
 
     found, piece = 0, 2**16
     for start in range(0, many, piece):
-        values = low + step * np.arange(start, min(start + piece, many), dtype=np.int64)
-        words = values.view(np.uint64)
+        values = np.arange(start, min(start + piece, many), dtype=np.float64)
+        values *= step
+        values += low
         if kind == "number":
-            number_words(round_single(values.astype(np.float64)), words)
-        spare = np.empty_like(words)
-        hashes = np.empty_like(words)
-        spread(words, hashes, spare)
-        fold(hashes, hashes, spare)
+            values = round_single(values)
+        hashes = np.empty(len(values), np.uint64)
+        hash_numbers(values, hashes, np.empty_like(hashes))
         found += total(hashes)
     return found % 2**64
 
 
-def _repeats(changes: list[tuple[int, int]]) -> bool:
+def _repeats(changes: list[tuple[int, float]]) -> bool:
     """Whether the changes of a column repeat themselves, as those of `i`, `i % 3` and `i // 100` do."""
     import numpy as np
 
-    events: NDArray[np.int64] = np.array(changes[1:], np.int64)  # the first change comes after where the rows begin
+    events: NDArray[np.float64] = np.array(changes[1:])  # the first change comes after where the rows begin
     for period in range(1, len(events) // 2 + 1):
         if (events[period] == events[0]).all() and (events[period:] == events[:-period]).all():
             return True

@@ -1,88 +1,109 @@
-"""The arithmetic of identity in Spark's SQL. Nothing overflows, so ANSI mode changes nothing."""
+"""The sums of a Spark DataFrame's rows, by NumPy in Spark's workers: the rows stay where they are.
+
+The workers need NumPy and PyArrow, as for any function on Arrow batches, but not this package: its code is sent along.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from afresh.engines.identity import cells, hasher, records
+from afresh.engines.identity.hasher import Hasher, joined
+from afresh.engines.identity.records import Sums
+from afresh.engines.sql.rendering import Dialect
 from afresh.engines.sql.spark import quote_text
 from afresh.queries.tree import Type
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
-class SparkHashing:
-    """See `Hashing`."""
+_lock = threading.Lock()  # what is pickled whole is so for the whole process
 
-    def xor(self, left: str, right: str) -> str:
-        """Of two whole numbers."""
-        return f"({left} ^ {right})"
 
-    def right(self, value: str, bits: int) -> str:
-        """A whole number shifted to the right."""
-        return f"shiftright({value}, {bits})"
+def matches(value: str, pattern: str) -> str:
+    """Whether all of a text satisfies a grammar."""
+    whole = r"\A(" + pattern + r")\z"  # patterns are of Java: $ would stand before a newline at the end too
+    return f"({value} RLIKE {quote_text(whole)})"
 
-    def bits(self, value: str) -> str:
-        """Spark does not tell the bits of a double: exponent and digits are computed, exactly, by powers of two.
 
-        As a lambda, which Spark does not compile: with it in one method with everything else, Java would interpret all.
-        """
-        size = "abs(q)"
-        guess = f"CAST(floor(log2({size})) AS INT)"  # the logarithm may be off by a last bit at a power of two
-        scaled = f"{size} * power(2D, -{guess})"
-        exponent = f"({guess} + CASE WHEN {scaled} >= 2D THEN 1 WHEN {scaled} < 1D THEN -1 ELSE 0 END)"
-        digits = f"CAST(({size} * power(2D, -{exponent}) - 1D) * 4503599627370496D AS BIGINT)"
-        normal = f"shiftleft(CAST({exponent} + 1023 AS BIGINT), 52) + {digits}"
-        tiny = f"CAST({size} * power(2D, 537) * power(2D, 537) AS BIGINT)"
-        found = f"(CASE WHEN {size} < 2.2250738585072014E-308D THEN {tiny} ELSE {normal} END)"
-        signed = f"({found} | CASE WHEN q < 0D THEN shiftleft(1L, 63) ELSE 0L END)"
-        return f"element_at(transform(array({value}), q -> {signed}), 1)"
+def select_cells(dialect: Dialect, columns: Mapping[str, str], kinds: Mapping[str, str]) -> list[str]:
+    """A projection to what `Hasher` takes: the cells in order of their names."""
+    cells = []
+    for place, (name, physical) in enumerate(columns.items()):
+        value = dialect.leaf(name, physical)
+        if dialect.kind(physical) is Type.TEXT:
+            value = _read(value, kinds[name])
+        cells.append(f"{value} AS c{place}")
+    return cells
 
-    def parts(self, value: str) -> str:
-        """A cast drops what is behind the point."""
-        whole = f"CAST({value} AS BIGINT)"
-        return f"({whole} + CAST(({value} - CAST({whole} AS DOUBLE)) * 4611686018427387904D AS BIGINT))"
 
-    def whole(self, value: str) -> str:
-        """A double that is small and whole."""
-        return f"CAST({value} AS BIGINT)"
+def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
+    """The sums of a DataFrame that has these cells."""
+    with _sent_along():
+        made = frame.mapInArrow(_worker(dict(kinds)), "sums string")
+    found = made.collect()
+    return joined([_received(kinds, row[0]) for row in found], kinds)
 
-    def single(self, value: str) -> str:
-        """A double rounded to single precision."""
-        return f"CAST(CAST({value} AS FLOAT) AS DOUBLE)"
 
-    def micros(self, value: str, kind: Type) -> str:
-        """By days and the time of day, of a moment without a zone."""
-        days = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000L"
-        if kind is Type.DATE:
-            return f"({days})"
-        clock = f"(hour({value}) * 3600L + minute({value}) * 60L) * 1000000L"
-        return f"({days} + {clock} + CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
+def try_workers(session: Any) -> None:
+    """Fail if workers cannot do what hashing takes, whatever the rows are."""
+    with _sent_along():
+        made = (
+            session.range(1).selectExpr("CAST(id AS DOUBLE) AS c0").mapInArrow(_worker({"c0": "number"}), "sums string")
+        )
+    made.collect()
 
-    def text(self, value: str) -> str:
-        """The first 64 bits of a text's MD5."""
-        return f"CAST(conv(substr(md5({value}), 1, 16), 16, -10) AS BIGINT)"
 
-    def matches(self, value: str, pattern: str) -> str:
-        """Whether all of a text satisfies a grammar."""
-        whole = r"\A(" + pattern + r")\z"  # patterns are of Java: $ would stand before a newline at the end too
-        return f"({value} RLIKE {quote_text(whole)})"
+def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+    def work(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        import pyarrow
 
-    def read(self, value: str, spelt: str) -> str:
-        """Times without the mark of UTC."""
-        if spelt == "boolean":
-            return f"(CASE WHEN lower({value}) = 'true' THEN 1D WHEN {value} IS NOT NULL THEN 0D END)"
-        if spelt == "number":
-            return f"try_cast({value} AS DOUBLE)"
+        hasher = Hasher(kinds)
+        for batch in batches:
+            hasher.add(batch, None)
+        columns = [[one.total, one.seen, one.low, one.high] for one in hasher.sums.values()]
+        yield pyarrow.RecordBatch.from_pydict({"sums": [json.dumps([hasher.rows, hasher.total, columns])]})
+
+    return work
+
+
+def _received(kinds: Mapping[str, str], sums: str) -> Hasher:
+    """A hasher of what a worker found."""
+    hasher = Hasher(kinds)
+    hasher.rows, hasher.total, columns = json.loads(sums)
+    for one, found in zip(hasher.sums.values(), columns, strict=True):
+        one.total, one.seen, one.low, one.high = found
+    return hasher
+
+
+def _read(value: str, kind: str) -> str:
+    """What a text spells; times without the mark of UTC."""
+    if kind == "time":
         mark = quote_text(r"(Z|\+00(:?00)?)\z")
         return f"try_cast(regexp_replace({value}, {mark}, '') AS TIMESTAMP_NTZ)"
+    if kind == "boolean":
+        return f"(lower({value}) = 'true')"
+    return f"try_cast({value} AS DOUBLE)" if kind == "number" else value
 
-    def sums(self, value: str) -> list[str]:
-        """Of the halves: sums of BIGINT must stay below 2^63."""
-        return [f"sum({value} & 4294967295)", f"sum(shiftright({value}, 32))"]
 
-    def total(self, found: Sequence[Any]) -> int:
-        """The sum."""
-        return int(found[0] or 0) + (int(found[1] or 0) << 32)
+@contextmanager
+def _sent_along() -> Iterator[None]:
+    """Have functions of these modules pickled whole, instead of by names that workers do not know."""
+    from pyspark import cloudpickle as pickling
 
-    def seen(self, value: str) -> str:
-        """A bit for the last six bits of each number."""
-        return f"bit_or(shiftleft(1L, CAST({value} & 63 AS INT)))"
+    cloudpickle: Any = pickling  # it has no types
+
+    modules = (cells, hasher, records, sys.modules[__name__])
+    with _lock:
+        for module in modules:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in modules:
+                cloudpickle.unregister_pickle_by_value(module)

@@ -13,9 +13,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from afresh.engines.identity import Identity, identify
+from afresh.engines.identity import Identity, Sums, identify
 from afresh.engines.identity.cells import VERSION
-from afresh.engines.identity.statement import Hashing, sum_table
 from afresh.engines.sql.engine import SqlEngine
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged
@@ -43,7 +42,6 @@ class RemoteEngine(SqlEngine):
     """Rows in a table that is read where it is. Subclasses know how to reach it."""
 
     dialect: RemoteDialect
-    hashing: Hashing
 
     @abstractmethod
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
@@ -52,9 +50,12 @@ class RemoteEngine(SqlEngine):
         Raises `EngineError` and `DataChanged` only.
         """
 
+    @abstractmethod
+    def _sum_rows(self) -> Sums:
+        """What identity needs of the rows, computed where they are."""
+
     def _identify(self) -> Identity:
-        """Computed where the rows are."""
-        sums = sum_table(self.hashing, self.dialect, self._columns, self._run)
+        sums = self._sum_rows()
         self._check_count(sums.rows)
         return identify(sums, VERSION)
 

@@ -7,6 +7,7 @@ and it cannot write. Nothing Postgres says after the table was opened is passed 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import threading
 import weakref
@@ -14,12 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from afresh.engines.identity.postgres import PostgresHashing
+from afresh.engines.identity import Sums
+from afresh.engines.identity.postgres import sum_table
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.postgres import TEXTUAL, PostgresDialect, quote_name
 from afresh.engines.sql.rendering import quoted
 from afresh.errors import AfreshError, DataChanged, DataError, EngineError, MissingExtra
+from afresh.version import __version__
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,13 +42,22 @@ _SETTINGS = {
     "jit": "off",  # compiling a hundred guarded expressions takes longer than it saves
 }
 _KINDS = "'r', 'p', 'v', 'm', 'f'"  # tables, partitioned tables, views, materialized views, foreign tables
+# A table's heirs may be foreign, and which rows a policy shows may depend on anything: such a table is like a view.
+_KIND = "CASE WHEN c.relhassubclass OR c.relrowsecurity THEN 'v' ELSE c.relkind::text END"
+# The same snapshot means that no transaction of the server got a number in between, so none has written. A crash can
+# take back transactions, and their numbers, but writes to the log and starts the server again.
+_STATE = """
+    SELECT current_user, current_database(), pg_postmaster_start_time()::text, c.oid::text,
+        pg_relation_filenode(c.oid)::text, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text
+    FROM pg_class AS c
+    WHERE c.oid = {relation}::regclass AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
+"""
 
 
 class PostgresEngine(RemoteEngine):
     """A table or view of a Postgres database. Safe to use from several threads: they wait for each other."""
 
     dialect = PostgresDialect()
-    hashing = PostgresHashing()
     at_once = 50
 
     def __init__(
@@ -87,9 +99,18 @@ class PostgresEngine(RemoteEngine):
         """
         self._transact(self._check)
 
+    def state(self) -> str | None:
+        """The state of the server, if the table is a plain one: whatever is written anywhere on it makes another."""
+        if not self._plain:
+            return None
+        return self._transact(self._standing)
+
     def close(self) -> None:
         """Close the connection. Idempotent."""
         _close(self._held)
+
+    def _sum_rows(self) -> Sums:
+        return sum_table(self.dialect, self._columns, self._run)
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"
@@ -168,6 +189,12 @@ class PostgresEngine(RemoteEngine):
         self._check_count(_one(cursor, f"SELECT count(*) FROM {self._relation} AS d")[0])
         self._quiet = self._snapshot(cursor)
 
+    def _standing(self, cursor: psycopg.Cursor[Any]) -> str | None:
+        if _one(cursor, "SELECT pg_is_in_recovery()")[0]:  # a standby has no log of its own to look at
+            return None
+        found = cursor.execute(_STATE.format(relation=quoted(self._relation))).fetchone()
+        return None if found is None else json.dumps([__version__, self._place, self._columns, *found])
+
     def _snapshot(self, cursor: psycopg.Cursor[Any]) -> str:
         return str(_one(cursor, "SELECT pg_current_snapshot()::text")[0])
 
@@ -204,7 +231,7 @@ class PostgresEngine(RemoteEngine):
         """The relation of that name, quoted, and its kind."""
         found = self._transact(
             lambda cursor: cursor.execute(
-                "SELECT n.nspname, c.relname, c.relkind, pg_table_is_visible(c.oid) FROM pg_class AS c "
+                f"SELECT n.nspname, c.relname, {_KIND}, pg_table_is_visible(c.oid) FROM pg_class AS c "
                 f"JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind IN ({_KINDS}) "
                 "AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' "
                 "AND NOT c.relispartition ORDER BY 1, 2"

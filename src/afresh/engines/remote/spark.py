@@ -15,7 +15,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from afresh.engines.identity.spark import SparkHashing
+from afresh.engines.identity import Sums
+from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_workers
+from afresh.engines.identity.spelling import counted, kinds
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.spark import SparkDialect
@@ -50,7 +52,6 @@ class SparkEngine(RemoteEngine):
     """A DataFrame, or a table of a session. A DataFrame must give the same rows whenever it is evaluated."""
 
     dialect = SparkDialect()
-    hashing = SparkHashing()
     at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
     widest = 200
 
@@ -104,6 +105,28 @@ class SparkEngine(RemoteEngine):
         if len(columns) < len(fields):
             raise DataError("the DataFrame has two columns of one name; rename one")
         return columns
+
+    def _sum_rows(self) -> Sums:
+        columns = counted(self.dialect, self._columns)
+        hashed = kinds(self.dialect, columns, matches, self._run)
+        cells = select_cells(self.dialect, columns, hashed)
+        try:
+            return self._guarded(lambda: sum_frame(self._source().alias("d").selectExpr(*cells), hashed))
+        except EngineError:
+            problem = self._workers_problem()
+        raise problem
+
+    def _workers_problem(self) -> AfreshError:
+        """Why hashing failed: because of the workers, which one row that is not of the data tells, or of the data."""
+        try:
+            self._guarded(lambda: try_workers(self._session))
+        except EngineError:
+            return DataError(
+                "Spark's workers cannot hash the rows: they need NumPy, PyArrow and the Python of this process, "
+                f"{sys.version_info.major}.{sys.version_info.minor}. Set PYSPARK_PYTHON to such a Python before the "
+                "session is made"
+            )
+        return failed()
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         def work() -> tuple[Any, ...]:

@@ -55,6 +55,10 @@ class SqlEngine(ABC):
         """Give every row a place, by a shuffle that depends on the seed and the content only."""
         self._seed = seed
 
+    def state(self) -> str | None:
+        """What will be the same only as long as the rows are: nothing, unless a subclass knows something."""
+        return None
+
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
         """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
 

@@ -1,0 +1,109 @@
+"""What tells that a file is still the one that was read, in this process or in a later one."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from afresh.errors import DataChanged
+
+DUCKDB = (".duckdb", ".db")
+# A file that was written to just before it is looked at can be written to again within one tick of its clock, and would
+# look the same. Ticks are milliseconds on these file systems, but two seconds on some old ones.
+_SETTLED = 2.0  # seconds
+# Those of Linux that keep the time of every change, by this machine's clock. A network file system has another clock,
+# and one in memory does not notice what is written through a mapping.
+_LASTING = {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
+
+_Status = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file was written to, or another put in its place: also with the same size and time."""
+
+    path: Path
+    statuses: tuple[_Status | None, ...]
+    taken: float = field(compare=False)  # just before
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
+        beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(DUCKDB) else ()
+        taken = time.time()
+        path.stat()  # it must be there; the other need not
+        return cls(path, tuple(map(_status, (path, *beside))), taken)
+
+    @classmethod
+    def flushed(cls, path: Path) -> Stamp:
+        """The same, before anything is read of the file.
+
+        Whoever writes to it through a mapping changes its times only when a page is written to that was clean. So what
+        is dirty goes to the disk first, or more could be written to it unnoticed.
+        """
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        return cls.of(path)
+
+    def check(self) -> None:
+        """Raise `DataChanged` unless the file is as it was."""
+        try:
+            same = Stamp.of(self.path) == self
+        except OSError:
+            same = False
+        if not same:
+            raise DataChanged(
+                f"{self.path} was changed, replaced or removed after it was opened; nothing was answered. Open it again"
+            )
+
+    def lasting(self) -> list[object] | None:
+        """What tells a later process, until this machine starts again, that the file is as it was; None if nothing can.
+
+        The number of the machine's start binds it to the machine: inodes and times of others mean nothing here.
+        """
+        times = [moment for status in self.statuses if status is not None for moment in status[3:]]
+        if max(times) / 1e9 > self.taken - _SETTLED or not _keeps_times(self.path):
+            return None
+        started = _started()
+        return None if started is None else [started, os.fspath(self.path), self.statuses]
+
+
+def _status(path: Path) -> _Status | None:
+    """Whoever writes to a file can set its time of modification, but not that of its change."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@functools.cache
+def _started() -> str | None:
+    """A number that Linux draws when it starts."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _keeps_times(path: Path) -> bool:
+    """Whether the file is on a file system that keeps the time of every change; not known anywhere but on Linux."""
+    try:
+        real, mounts = os.path.realpath(path), Path("/proc/self/mountinfo").read_text()
+    except (OSError, ValueError):
+        return False
+    longest, kind = "", ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape").encode("latin-1").decode(errors="surrogateescape")
+        if len(point) >= len(longest) and (real == point or real.startswith(point.rstrip("/") + "/")):
+            longest, kind = point, after.split()[0]  # the later of two mounts hides the other
+    return kind in _LASTING

@@ -1,0 +1,295 @@
+"""The sums of rows that come as Arrow batches, by NumPy. It needs nothing else: Spark's workers run it as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.engines.identity.cells import (
+    LARGEST,
+    MISSING,
+    SEED,
+    SEEN,
+    SHIFTS,
+    SMALLEST,
+    TextHasher,
+    Words,
+    fold,
+    hash_numbers,
+    place_keys,
+    round_single,
+    total,
+)
+from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnSums, Sums
+
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch
+
+BLOCK = 2**16  # rows hashed at a time: with fewer, calling NumPy would cost more than what it does
+_DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
+_SINGLE = 2**24  # whole numbers below it are the same in single precision
+_FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
+_DAY = 86400.0  # seconds
+# The first and the last day, and moment, of the years 1 to 9999, by the bytes of a number of days or microseconds.
+_ENDS = {4: (-719162, 2932896), 8: (-62135596800000000, 253402300799999999)}
+
+_Missing = NDArray[np.bool_] | None
+_Changes = tuple[int, NDArray[np.int64], NDArray[np.float64], float, float]
+
+
+class Hasher:
+    """Sums the rows of batches. For one thread: what it computes in is used again, as fresh memory costs much."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        """The kinds are text, number, boolean or time, by the batches' columns, in order of names in lower case."""
+        self.sums = {name: ColumnSums("number" if kind == "boolean" else kind) for name, kind in kinds.items()}
+        self.rows = self.total = 0
+        self.changes: dict[str, list[_Changes]] = {name: [] for name in kinds}
+        self._kinds = tuple(kinds.items())
+        self._tables: dict[str, tuple[int, int, Words]] = {}
+        self._places = place_keys(BLOCK)
+        self._room = np.empty((7, BLOCK), np.uint64)
+        self._texts = TextHasher(BLOCK)
+
+    def add(self, batch: RecordBatch, start: int | None) -> None:
+        """Add the rows of a batch, the first of which is at this place of the table, if rows have places."""
+        for hashes in self._blocks(batch, start, sums=True):
+            self.total += total(hashes)
+        self.rows += batch.num_rows
+
+    def row_hashes(self, batch: RecordBatch) -> Iterator[Words]:
+        """The hashes of the rows, some at a time, good until the next."""
+        return self._blocks(batch, None, sums=False)
+
+    def _blocks(self, batch: RecordBatch, start: int | None, *, sums: bool) -> Iterator[Words]:
+        columns = [_read(array) for array in batch.columns]
+        first = 0
+        while first < batch.num_rows:
+            stop = min(
+                first + BLOCK - ((start or 0) + first) % BLOCK, batch.num_rows
+            )  # places begin again with a block
+            block = [cells.part(first, stop) for cells in columns]
+            yield self._hash(block, stop - first, None if start is None else start + first, sums=sums)
+            first = stop
+
+    def _hash(self, block: list[_Cells], count: int, start: int | None, *, sums: bool) -> Words:
+        exact, single, spare, group, rows = (self._room[i, :count] for i in (0, 1, 2, 5, 6))
+        rows[:] = 0
+        for place, (cells, (name, kind)) in enumerate(zip(block, self._kinds, strict=True)):
+            missing, values, hashes = self._column(name, kind, cells, exact, single)
+            if sums:
+                if missing is not None:
+                    np.copyto(hashes, 0, where=missing)
+                self._sum(name, kind, hashes, values, missing, start)
+            if missing is not None:
+                np.copyto(exact, np.uint64(MISSING), where=missing)
+            group_number, shift = divmod(place, SHIFTS)
+            if shift == 0:
+                group[:] = 0
+            group ^= _shifted(exact, shift)
+            if shift == SHIFTS - 1 or place == len(block) - 1:
+                fold(group, spare)
+                rows ^= _shifted(group, group_number % SHIFTS)
+        if len(block) > SHIFTS:
+            fold(rows, spare)
+        return rows
+
+    def _column(
+        self, name: str, kind: str, cells: _Cells, exact: Words, single: Words
+    ) -> tuple[_Missing, NDArray[Any], Words]:
+        """Write the exact hashes of a column.
+
+        Returns which cells are missing, the numbers, and the hashes in single precision, which may be the exact ones.
+        Under a missing cell there may be anything.
+        """
+        if kind == "text":
+            assert cells.offsets is not None
+            self._texts.hash(cells.values, cells.offsets, exact)
+            return cells.missing, exact, exact
+        missing, values = _present(cells, self._room[4])
+        if values.dtype.kind in "iu" and (table := self._table(name, kind, values)) is not None:
+            codes = self._room[2, : len(values)].view(np.int64)
+            table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=exact, mode="clip")
+            return missing, values, exact
+        doubles, spare, room = (self._room[i, : len(values)] for i in (3, 2, 4))
+        numbers = doubles.view(np.float64)
+        numbers[:] = values
+        if kind == "time":
+            numbers *= _DAY if values.itemsize == 4 else 1.0
+            numbers /= 1.0 if values.itemsize == 4 else 1e6
+        hash_numbers(numbers, exact, spare)
+        if kind == "time" or not _round(numbers, room.view(np.float64), spare):
+            return missing, numbers, exact
+        hash_numbers(room.view(np.float64), single, spare)
+        return missing, numbers, single
+
+    def _table(self, name: str, kind: str, values: NDArray[Any]) -> tuple[int, int, Words] | None:
+        """The first and the last of few whole numbers or days, and the hashes of all between."""
+        if kind == "time" and values.itemsize == 8:
+            return None
+        low, high = int(values.min()), int(values.max())
+        if (known := self._tables.get(name)) is not None:
+            if known[0] <= low and high <= known[1]:
+                return known
+            low, high = min(low, known[0]), max(high, known[1])
+        if high - low >= _FEW or (kind != "time" and not -_SINGLE < low <= high < _SINGLE):
+            return None
+        numbers = np.arange(low, high + 1, dtype=np.float64)
+        numbers *= _DAY if kind == "time" else 1.0
+        hashes = np.empty(len(numbers), np.uint64)
+        hash_numbers(numbers, hashes, np.empty_like(hashes))
+        self._tables[name] = low, high, hashes
+        return self._tables[name]
+
+    def _sum(
+        self, name: str, kind: str, hashes: Words, values: NDArray[Any], missing: _Missing, start: int | None
+    ) -> None:
+        """Add a column's hashes, of which a missing cell's is 0, and what else tells of the column."""
+        sums, spare = self.sums[name], self._room[2, : len(hashes)]
+        sums.total += total(hashes)
+        if missing is not None and missing.all():
+            return
+        if kind in ("number", "time"):
+            unit = _DAY if kind == "time" and values.dtype.kind == "i" else 1.0
+            low, high = float(values.min()) * unit, float(values.max()) * unit
+            sums.low = low if sums.low is None else min(low, sums.low)
+            sums.high = high if sums.high is None else max(high, sums.high)
+        if kind != "boolean" and sums.seen.bit_count() < ENOUGH_VALUES:
+            bins = np.right_shift(hashes, np.uint64(SEEN), out=spare)
+            bins &= np.uint64(63)
+            bits = np.left_shift(np.uint64(1), bins, out=bins)
+            if missing is not None:
+                np.copyto(bits, 0, where=missing)
+            sums.seen |= int(np.bitwise_or.reduce(bits))
+        if start is not None:
+            block, first = divmod(start, BLOCK)
+            keyed = total(np.multiply(hashes, self._places[first : first + len(hashes)], out=spare))
+            sums.ordered = (sums.ordered or 0) + keyed * (block * SEED | 1)
+            self._change(name, values, missing, start)
+
+    def _change(self, name: str, values: NDArray[Any], missing: _Missing, start: int) -> None:
+        """Keep the first changes from one row to the next, in which row numbers have a constant jump."""
+        known = self.changes[name]
+        if known and sum(len(one[1]) for one in known) > MOST_CHANGES:
+            return
+        numbers = values.astype(np.float64)
+        if missing is not None:
+            numbers[missing] = 0
+        with np.errstate(over="ignore"):
+            jumps = numbers[1:] - numbers[:-1]
+        at = np.flatnonzero(jumps)[: MOST_CHANGES + 1].astype(np.int64)
+        known.append((start, at + start + 1, jumps[at], float(numbers[0]), float(numbers[-1])))
+
+
+def joined(hashers: Sequence[Hasher], kinds: Mapping[str, str]) -> Sums:
+    """The sums of several hashers' rows."""
+    columns = {}
+    for name in kinds:
+        parts = [hasher.sums[name] for hasher in hashers]
+        together = ColumnSums(parts[0].kind, total=sum(part.total for part in parts) % 2**64)
+        together.low = min((part.low for part in parts if part.low is not None), default=None)
+        together.high = max((part.high for part in parts if part.high is not None), default=None)
+        if any(part.ordered is not None for part in parts):
+            together.ordered = sum(part.ordered or 0 for part in parts) % 2**64
+        together.changes = _join_changes([one for hasher in hashers for one in hasher.changes[name]])
+        for part in parts:
+            together.seen |= part.seen
+        columns[name] = together
+    return Sums(columns, sum(one.rows for one in hashers), sum(one.total for one in hashers) % 2**64)
+
+
+def _join_changes(pieces: list[_Changes]) -> list[tuple[int, float]]:
+    """The first changes from one row to the next, over the borders of blocks."""
+    found: list[tuple[int, float]] = []
+    before, last = 0, None
+    for start, at, jumps, first, end in sorted(pieces, key=lambda piece: piece[0]):
+        if last is not None and first != last:
+            at, jumps = np.insert(at, 0, start), np.insert(jumps, 0, first - last)
+        for place, jump in zip(at.tolist(), jumps.tolist(), strict=True):
+            found.append((place - before, jump))
+            before = place
+            if len(found) > MOST_CHANGES:
+                return found
+        last = end
+    return found
+
+
+class _Cells(NamedTuple):
+    """Numbers, or the bytes of texts and where each begins; under a missing cell there may be anything."""
+
+    values: NDArray[Any]
+    missing: _Missing
+    offsets: NDArray[Any] | None = None
+    time: bool = False
+
+    def part(self, start: int, stop: int) -> _Cells:
+        """Some of them."""
+        missing = None if self.missing is None else self.missing[start:stop]
+        if self.offsets is not None:
+            return _Cells(self.values, missing, self.offsets[start : stop + 1])
+        return _Cells(self.values[start:stop], missing, time=self.time)
+
+
+def _read(array: Array) -> _Cells:
+    kind, count = str(array.type), len(array)
+    present, *_, data = array.buffers()
+    missing = _bits(present, array) == 0 if array.null_count else None
+    if kind == "bool":
+        return _Cells(_bits(data, array), missing)
+    if kind in ("string", "large_string"):
+        dtype = np.dtype("i4" if kind == "string" else "i8")
+        offsets = np.frombuffer(array.buffers()[1], dtype, count + 1, array.offset * dtype.itemsize)
+        return _Cells(np.frombuffer(data if data is not None else b"", np.uint8), missing, offsets)
+    dtype = np.dtype(_DTYPES.get(kind, kind))
+    values = np.frombuffer(data, dtype, count, array.offset * dtype.itemsize)
+    return _Cells(values, missing, time=kind in ("date32[day]", "timestamp[us]"))
+
+
+def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any]]:
+    """Which cells are missing, with those that no question sees, and the numbers, with one of them under these."""
+    missing, values = cells.missing, cells.values
+    if values.dtype.kind == "f" and not np.isfinite([values.min(), values.max()]).all():  # NaN if any is
+        finite = np.isfinite(values)
+        missing = ~finite if missing is None else missing | ~finite
+    elif cells.time and len(values):
+        first, last = _ENDS[values.itemsize]
+        if int(values.min()) < first or int(values.max()) > last:
+            beyond = (values < first) | (values > last)
+            missing = beyond if missing is None else missing | beyond
+    if missing is None or not missing.any():
+        return None, values
+    shown = int(np.argmin(missing))
+    filled = room.view(values.dtype)[: len(values)]
+    filled[:] = values
+    np.copyto(filled, 0 if missing[shown] else values[shown], where=missing)
+    return missing, filled
+
+
+def _round(values: NDArray[np.float64], out: NDArray[np.float64], spare: Words) -> bool:
+    """Write the numbers in single precision; whether that changes any."""
+    single = spare.view(np.float32)[: len(values)]
+    size = np.abs(values, out=out)
+    small = np.count_nonzero(size < SMALLEST)
+    if size.max() > LARGEST or (small and small > np.count_nonzero(size == 0)):
+        out[:] = round_single(values)
+    else:
+        single[:] = values
+        out[:] = single
+    return bool((out[:64] != values[:64]).any() or (out != values).any())
+
+
+def _shifted(words: Words, bits: int) -> Words:
+    """Shift signed words to the right, in their place."""
+    signed = words.view(np.int64)
+    signed >>= bits
+    return words
+
+
+def _bits(data: Any, array: Array) -> NDArray[np.uint8]:
+    """A bit for every cell, as a byte."""
+    start, skipped = divmod(array.offset, 8)
+    packed = np.frombuffer(data, np.uint8, (skipped + len(array) + 7) // 8, start)
+    return np.unpackbits(packed, bitorder="little")[skipped:][: len(array)]

@@ -1,0 +1,80 @@
+"""Identities of data that were opened before, kept beside the ledger, so that opening need not hash all rows again.
+
+An entry is found by the whole state of the data: of files their paths, sizes, inodes and times to the nanosecond; see
+`Engine.state`. A file that is damaged, belongs to somebody else or can be written by others is as good as none: rows
+are hashed again. Whoever can write in the ledger's directory as this user can forge an entry, but could replace the
+ledger as well. The digests are not keyed, so the file is for its owner's eyes only, like the ledger and its seeds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from afresh.engines.identity import ColumnDigest, Identity
+
+_MOST = 64  # entries; the oldest go first
+_LARGEST = 2**24  # bytes; columns come by the thousand
+
+
+class Memory:
+    """What was opened before with one ledger. Nothing here fails: what cannot be read or written is not remembered."""
+
+    def __init__(self, ledger: Path) -> None:
+        """Beside this ledger."""
+        self._path = ledger.with_name(f"{ledger.name}.opened")
+
+    def find(self, state: str) -> Identity | None:
+        """The identity of data in this state."""
+        key = _key(state)
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            entry = self._entries()[key]
+            found = Identity(
+                entry["rows"], entry["fingerprint"], tuple(ColumnDigest(**column) for column in entry["columns"])
+            )
+            return found if entry == _entry(key, found) else None
+        return None
+
+    def keep(self, state: str, identity: Identity) -> None:
+        """Remember the identity of data in this state."""
+        key = _key(state)
+        entries = {other: entry for other, entry in self._entries().items() if other != key}
+        entries[key] = _entry(key, identity)
+        text = json.dumps(dict(list(entries.items())[-_MOST:]))
+        with suppress(OSError):
+            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f"{self._path.name}.")
+            try:
+                with os.fdopen(handle, "w") as file:
+                    file.write(text)
+                os.replace(name, self._path)  # others read the old one or the new one
+            except BaseException:
+                os.unlink(name)
+                raise
+
+    def _entries(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError, RecursionError):
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(handle, "rb") as file:
+                found = os.fstat(handle)
+                ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+                if ours and found.st_size <= _LARGEST:
+                    entries = json.loads(file.read(_LARGEST + 1))
+                    return entries if isinstance(entries, dict) else {}
+        return {}
+
+
+def _key(state: str) -> str:
+    return hashlib.sha256(state.encode(errors="surrogatepass")).hexdigest()
+
+
+def _entry(key: str, identity: Identity) -> dict[str, Any]:
+    """As it is stored, with a digest of all of it, so that damage shows."""
+    entry = asdict(identity) | {"columns": [asdict(column) for column in identity.columns]}
+    return entry | {"check": hashlib.sha256(json.dumps([key, entry]).encode()).hexdigest()}
