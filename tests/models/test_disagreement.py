@@ -31,6 +31,11 @@ def opened(y: NDArray[Any], seed: int | None = 1, **more: Any) -> afresh.Holdout
     return afresh.holdout(features, y, classes=[0, 1], **{"questions": QUESTIONS, "disagreement": SHARE} | more)
 
 
+def compared(holdout: afresh.Holdout, *models: Any, **more: Any) -> Any:
+    """A comparison, or that they are identical."""
+    return holdout.compare(*models, **more)
+
+
 def disagreeing(size: int, rows: int = ROWS) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     a = np.zeros(rows, dtype=np.int64)
     b = a.copy()
@@ -44,7 +49,7 @@ def test_noise_follows_predictions_and_not_labels() -> None:
     told = []
     for y in (np.zeros(ROWS, int), np.ones(ROWS, int), rng.integers(0, 2, ROWS)):
         with opened(y) as holdout:
-            found = [holdout.compare(*disagreeing(size)) for size in (512, 256, 128, 64)]
+            found = [compared(holdout, *disagreeing(size)) for size in (512, 256, 128, 64)]
             entries = holdout.guard.desk.ledger.entries(holdout.guard.desk.terms)
             told.append([(c.charged, round(c.smallest_difference, 12)) for c in found])
             assert [entry.coarseness for entry in entries] == sorted((e.coarseness for e in entries), reverse=True)
@@ -65,24 +70,24 @@ def test_the_row_account_ends_where_it_was_planned() -> None:
         asked = 0
         with suppress(BudgetExhausted):
             for asked in range(QUESTIONS):
-                holdout.compare(a, np.roll(b, asked))
+                compared(holdout, a, np.roll(b, asked))
         assert QUESTIONS / 6 < asked < QUESTIONS / 2
         spent = holdout.guard.desk.spent(holdout.guard.analyst)
         assert spent.answers == asked
     with opened(y) as holdout:  # of those that were planned for, all
         for asked in range(QUESTIONS):
             a, b = disagreeing(round(SHARE * ROWS))
-            holdout.compare(a, np.roll(b, asked))
+            compared(holdout, a, np.roll(b, asked))
 
 
 def test_models_that_disagree_everywhere_are_compared_by_two_answers() -> None:
     y = np.random.default_rng(1).integers(0, 2, ROWS)
     with opened(y) as holdout:
         a, _ = disagreeing(1)
-        assert holdout.compare(a, 1 - a).charged == 2
-        assert holdout.compare(a, a).charged == 0
+        assert compared(holdout, a, 1 - a).charged == 2
+        assert compared(holdout, a, a).charged == 0
         (first, second) = disagreeing(200)
-        assert holdout.compare(first, second, precision=0.9).charged == 2  # coarser is by parts, as for others
+        assert compared(holdout, first, second, precision=0.9).charged == 2  # coarser is by parts, as for others
     with pytest.raises(InvalidArgument, match="hidden"):
         opened(y, features="hidden")
 
@@ -91,7 +96,7 @@ def test_a_comparison_is_one_question_in_either_order_and_verifies(tmp_path: Pat
     y = np.random.default_rng(2).integers(0, 2, ROWS)
     with opened(y, None, ledger=tmp_path / "ledger.sqlite") as holdout:
         a, b = disagreeing(200)
-        one, other = holdout.compare(a, b), holdout.compare(b, a)
+        one, other = compared(holdout, a, b), compared(holdout, b, a)
         assert (other.charged, other.value) == (0, -one.value)
         assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
         ranking = holdout.best_of([a, b, np.roll(b, 7)], names=["a", "b", "c"])
@@ -101,7 +106,7 @@ def test_a_comparison_is_one_question_in_either_order_and_verifies(tmp_path: Pat
     with afresh.holdout(
         np.arange(ROWS, dtype=np.float64)[:, None], y, classes=[0, 1], ledger=tmp_path / "ledger.sqlite"
     ) as again:
-        assert again.compare(a, b).charged == 0
+        assert compared(again, a, b).charged == 0
 
 
 @pytest.mark.parametrize(("confidence", "runs"), [(0.95, 30), (0.5, 30)])
@@ -139,11 +144,11 @@ def _ask(holdout: afresh.Holdout, direction: NDArray[Any]) -> Any:
     b = a.copy()
     a[: len(direction)] = direction > 0
     b[: len(direction)] = direction <= 0
-    return holdout.compare(a, b)
+    return compared(holdout, a, b)
 
 
 @pytest.mark.parametrize(
-    "loss", [afresh.losses.Brier(), afresh.losses.Log(clip=4.0), afresh.losses.Cost([[0, 1], [3, 0]])]
+    "loss", [afresh.losses.Brier(), afresh.losses.Log(clip=4.0), afresh.losses.Cost(((0.0, 1.0), (3.0, 0.0)))]
 )
 def test_ranges_hold_for_every_label(loss: Any) -> None:
     """(1 + d)/2 moves by no more than its range, whatever two labels a row has, a missing one included."""
@@ -163,7 +168,7 @@ def test_ranges_hold_for_every_label(loss: Any) -> None:
         spread = np.max(every, axis=0) - np.min(every, axis=0)
         assert np.all(spread <= found + 1e-12)
         assert found == pytest.approx(spread)
-        assert holdout.compare(a, b, loss=loss).charged == 1
+        assert compared(holdout, a, b, loss=loss).charged == 1
 
 
 def test_probabilities_that_differ_little_are_told_apart_well() -> None:
@@ -171,9 +176,9 @@ def test_probabilities_that_differ_little_are_told_apart_well() -> None:
     rng = np.random.default_rng(5)
     chances = rng.random(ROWS) * 0.9
     with opened(rng.integers(0, 2, ROWS)) as holdout:
-        near = holdout.compare(chances, chances + 0.05, loss=afresh.losses.Brier())
-        alike = holdout.compare(*disagreeing(round(SHARE * ROWS)))
+        near = compared(holdout, chances, chances + 0.05, loss=afresh.losses.Brier())
+        alike = compared(holdout, *disagreeing(round(SHARE * ROWS)))
         assert near.charged == 1
         assert near.high - near.low < 0.7 * (alike.high - alike.low)
         own = afresh.losses.Custom(lambda given, truth: np.abs(given - truth), "distance", "probabilities")
-        assert holdout.compare(chances, chances + 0.05, loss=own).charged == 2
+        assert compared(holdout, chances, chances + 0.05, loss=own).charged == 2

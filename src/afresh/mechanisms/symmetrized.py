@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import cache, cached_property, lru_cache
 from typing import ClassVar
@@ -232,7 +233,7 @@ class _Finer(Symmetrized):
 
 
 @cache
-def _of_other_noise(plan: type[Symmetrized], answer: type[Symmetrized]) -> type[Symmetrized]:
+def _of_other_noise(plan: type[Symmetrized], answer: type[Symmetrized]) -> Callable[..., Symmetrized]:
     """The constants of a plan, and how many times its noise an answer has."""
     return make_dataclass(answer.__name__, [("times", float, 1.0)], bases=(answer, plan), frozen=True)
 
