@@ -219,7 +219,8 @@ def _ranges(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> NDArr
 
     Where predictions are the same so are losses, whatever the label is; elsewhere every class is tried.
     """
-    differ = np.asarray(a.values != b.values).reshape(len(a.values), -1).any(axis=1)
+    apart = np.asarray(a.values != b.values).reshape(len(a.values), -1)
+    differ: NDArray[np.bool_] = np.logical_or.reduce(apart, axis=1)
     classes = rows.classes(loss)
     if loss.binary or not 0 < len(classes) <= _MOST_CLASSES:
         return differ.astype(np.float64)
