@@ -179,7 +179,10 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
         ({"rows": 100, "questions": 5, "confidence": 0}, r"confidence == 0, must be a number in \(0, 1\)"),
         ({"rows": 100, "questions": 5, "confidence": math.nan}, r"confidence == nan"),
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
-        ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, rounds"),
+        (
+            {"rows": 100, "questions": 5, "method": "magic"},
+            r"must be one of stabilized, symmetrized, ",
+        ),
         ({"rows": 100}, r"two of rows, questions and width"),
         ({"rows": 100, "questions": 5, "width": 0.1, "method": "stabilized"}, r"exactly one of rows and questions"),
         ({"rows": 100, "questions": 5, "width": 0.1}, r"even if all are asked in one round; the narrowest is ±0.133"),

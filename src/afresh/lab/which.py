@@ -71,7 +71,9 @@ def _panel(axes: Any, mean: float, attacked: list[float]) -> None:
     if last_round is not None:
         axes.axvspan(QUESTIONS[0], last_round, color="#d98c21", alpha=0.12)
         axes.text(1.1, 0.02, "rounds", transform=axes.get_xaxis_transform(), color="#a86509", fontsize=11)
-    axes.text(30, 0.02, "stabilized", transform=axes.get_xaxis_transform(), color="#2a78c4", fontsize=11)
+    narrowest = points[-1].narrowest
+    colour = _PROMISED[narrowest][0]
+    axes.text(30, 0.02, narrowest, transform=axes.get_xaxis_transform(), color=colour, fontsize=11)
     axes.set_title(f"n = {N:,} rows, an answer near {mean:g}", fontsize=12)
     axes.set_xlabel("questions k", fontsize=11)
     axes.grid(alpha=0.25, which="major")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, make_dataclass
+from functools import cache, cached_property, lru_cache
 from typing import ClassVar
 
 from afresh.errors import InvalidArgument
@@ -136,7 +137,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         """Noise s f on the same curve, grid and accounts: coarser (17.7), or finer for a public difference (17.9)."""
         if not self.finest <= coarseness < math.inf:
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least {self.finest:.4g}.")
-        return (_Coarser if coarseness >= 1 else _Finer)(**asdict(self), times=coarseness)
+        kind = _of_other_noise(type(self), _Coarser if coarseness >= 1 else _Finer)
+        return kind(**asdict(self), times=coarseness)
 
     def noise_following(self, disagreement: float) -> float:
         """f: an answer about (1 + d)/2 with noise s f counts as one, if d is 0 on all but this share of public rows."""
@@ -196,7 +198,6 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         return Charges(count * units(value) * self.charge, count * units(value) * self.row_charge, count)
 
 
-@dataclass(frozen=True)
 class _Coarser(Symmetrized):
     """The same plan's mechanism for an answer with more noise."""
 
@@ -211,7 +212,6 @@ class _Coarser(Symmetrized):
         return super().charge / self.times**2
 
 
-@dataclass(frozen=True)
 class _Finer(Symmetrized):
     """The same for an answer about a public difference: its pairs differ less, in step with its noise (17.9)."""
 
@@ -230,6 +230,12 @@ class _Finer(Symmetrized):
 
     def difference_width(self, disagreement: float) -> float:
         return 2 * self._reach + self.grid
+
+
+@cache
+def _of_other_noise(plan: type[Symmetrized], answer: type[Symmetrized]) -> Callable[..., Symmetrized]:
+    """The constants of a plan, and how many times its noise an answer has."""
+    return make_dataclass(answer.__name__, [("times", float, 1.0)], bases=(answer, plan), frozen=True)
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again

@@ -10,10 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.losses import Custom
 from afresh.mechanisms.base import FollowsDisagreement
+from afresh.models.labels import Labels
 from afresh.models.paired import smallest_difference
 from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
@@ -173,7 +176,7 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
     """The question of a pair; which row functions answer it, the mechanism says."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
-    pairs, noise = rows.desk.plan.mechanism.pairs, following(rows, a, b) if precision is None else None
+    pairs, noise = rows.desk.plan.mechanism.pairs, following(rows, a, b, loss) if precision is None else None
     if noise is not None:
         pairs = "shifted"
     if pairs != "parts" and a.digest > b.digest:  # one question for a pair, whichever comes first
@@ -199,18 +202,36 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
     )
 
 
-def following(rows: LabelledRows, a: Predicted, b: Predicted) -> float | None:
-    """The noise that follows how often two models disagree; None where nobody can see it, or it would not pay.
-
-    Where predictions are the same so are losses, whatever the label is. No label is looked at.
-    """
+def following(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> float | None:
+    """The noise that follows how much two models disagree; None where nobody can see it, or it would not pay."""
     mechanism = rows.desk.plan.mechanism
-    if rows.visibility != "public" or not isinstance(mechanism, FollowsDisagreement):
-        return None
-    differ = a.values != b.values
-    share = float(np.mean(differ if differ.ndim == 1 else differ.any(axis=1)))
-    noise = mechanism.noise_following(share)
+    if rows.visibility != "public" or not isinstance(mechanism, FollowsDisagreement) or isinstance(loss, Custom):
+        return None  # a function of somebody's own may give two losses for one prediction
+    noise = mechanism.noise_following(min(float(np.mean(np.square(_ranges(rows, a, b, loss)))) * (1 + 1e-9), 1.0))
     return noise if noise < 1 else None
+
+
+_MOST_CLASSES = 32
+
+
+def _ranges(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> NDArray[np.float64]:
+    """How much (1 + d)/2 of every row depends on its label, from predictions alone: no label is looked at.
+
+    Where predictions are the same so are losses, whatever the label is; elsewhere every class is tried.
+    """
+    apart = np.asarray(a.values != b.values).reshape(len(a.values), -1)
+    differ: NDArray[np.bool_] = np.logical_or.reduce(apart, axis=1)
+    classes = rows.classes(loss)
+    if loss.binary or not 0 < len(classes) <= _MOST_CLASSES:
+        return differ.astype(np.float64)
+    everywhere = slice(None)
+    low, high = np.zeros(len(differ)), np.zeros(len(differ))  # a missing label costs both the most, so d is 0
+    for each in classes:
+        labels = Labels(np.full(len(differ), each), classes)
+        d = np.subtract(a.losses(loss, labels, everywhere), b.losses(loss, labels, everywhere), dtype=np.float64)
+        np.minimum(low, d, out=low)
+        np.maximum(high, d, out=high)
+    return np.where(differ, np.minimum((high - low) / 2, 1.0), 0.0)
 
 
 def _two(loss: Loss) -> int | None:
