@@ -42,7 +42,7 @@ def compared(holdout: afresh.Holdout, a: Any, b: Any, **more: Any) -> Comparison
 
 
 BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
-METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "split", "checked"]
 
 
 def test_targets() -> None:

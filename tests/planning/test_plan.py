@@ -237,6 +237,6 @@ def test_the_plan_advises() -> None:
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
     assert "stabilized would be narrower" in afresh.plan(100_000, 1000, method="split").advice
-    guessed = afresh.plan(100_000, 1000, method="guess-and-check").advice
+    guessed = afresh.plan(100_000, 1000, method="checked").advice
     assert "not how wide" in guessed
     assert "stabilized promises ±" in guessed

@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).with_name("samples")
 
 def main() -> None:
     rng = np.random.default_rng(11)
-    for method, answers in (("stabilized", 80), ("calibrated", 80), ("split", None), ("guess-and-check", None)):
+    for method, answers in (("stabilized", 80), ("calibrated", 80), ("split", None), ("checked", None)):
         n = 20_000
         frame = pd.DataFrame(
             {"churned": rng.random(n) < 0.3, "amount": rng.gamma(2.0, 60.0, n), "tenure": rng.integers(0, 9, n)}

@@ -103,7 +103,7 @@ def test_whoever_asks_few_of_the_steps_has_that_share_of_beta(seed: int) -> None
     most, own = 8, 2
     asks = {path: bool(rng.random() < 0.5) for path in oracle.event_paths(most - 1)}
     if seed == 0:  # right after the first event, or at the last step
-        asks = {path: sum(path) == 1 and path[-1] == 1 or (len(path) == most - 1 and not any(path)) for path in asks}
+        asks = {path: (sum(path) == 1 and path[-1] == 1) or (len(path) == most - 1 and not any(path)) for path in asks}
     total = counted_total = 0.0
     for path, wants in asks.items():
         before = sum(asks[path[:i]] for i in range(len(path)))

@@ -7,6 +7,7 @@ be it a guard, a holdout, a statistic or a command, asks it here, and says in wh
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +21,10 @@ import numpy as np
 
 from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.scope import Scope
+from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
-from afresh.mechanisms.registry import GUESSING
+from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
@@ -119,7 +121,7 @@ class Desk:
         if pending := [entry for entry in by_number.values() if entry.outcome is None]:
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
             asked_as = {entry.number: query for entry, query in zip(entries, queries, strict=True)}
-            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending])
+            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending], scope)
             recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
             by_number |= {entry.number: entry for entry in recorded}
             statements, spent = recorded.statements, recorded.spent
@@ -148,7 +150,7 @@ class Desk:
     def questions(self, asked: Iterable[Asked]) -> list[Question]:
         """What the ledger is asked to reserve."""
         return [
-            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and len(one.queries) == 1)
+            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and one.rule is None)
             for one in asked
             for query in one.queries
         ]
@@ -157,6 +159,12 @@ class Desk:
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
     ) -> Question:
         mechanism, digest = self.plan.at(coarseness), query.digest
+        if task_of(query) is not None and not mechanism.symbols:
+            those = " or ".join(map(repr, CLAIMING))
+            raise InvalidArgument(
+                f"claims, challenges and contests need method={those}, and these data were opened with "
+                f"{self.plan.method!r}; ask for the number instead."
+            )
         if guess is not None:  # another guess is another question
             digest = hashlib.sha256(f"{digest} {guess!r}".encode()).hexdigest()
         return Question(
@@ -185,13 +193,15 @@ class Desk:
         return asked.guess
 
     def _outcomes(
-        self, pending: Sequence[Entry], queries: Sequence[RowQuestion]
+        self, pending: Sequence[Entry], queries: Sequence[RowQuestion], scope: Scope
     ) -> list[tuple[Entry, Outcome | Settle]]:
         """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released."""
         found: list[tuple[Entry, Outcome | Settle]] = []
-        for entry, moments in zip(pending, self._moments(pending, queries), strict=True):
+        for entry, query, moments in zip(pending, queries, self._moments(pending, queries), strict=True):
             mechanism = self.plan.at(entry.coarseness)
-            options = {} if entry.guess is None else {"guess": entry.guess}
+            options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
+            if mechanism.symbols:
+                options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released)
@@ -239,6 +249,7 @@ class Desk:
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
             confirmed=self._confirmed(reply.parts),
+            widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
         )
 
@@ -247,6 +258,12 @@ class Desk:
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
+
+    def _widened(self, parts: Iterable[Reading]) -> float | None:
+        """By what share its failed checks make later answers wider; None if none failed."""
+        outcomes = [part.entry.outcome for part in parts]
+        found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
+        return math.prod(1 + each for each in found if each is not None) - 1 if any(found) else None
 
     def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"

@@ -55,6 +55,10 @@ class Mechanism(Protocol):
     """Whether an analyst may pass a guess of their own."""
     squares: ClassVar[bool]
     """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
+    whole: ClassVar[bool]
+    """Whether it is asked as (d + 1)/2 alone instead."""
+    symbols: ClassVar[bool]
+    """Whether it takes claims and contests, of which only symbols are released."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
@@ -169,6 +173,10 @@ class Mechanism(Protocol):
 
     def confirmed(self, released: Any) -> bool | None:
         """Whether the guess behind an answer passed its check; None for mechanisms that guess nothing."""
+        ...
+
+    def widened(self, released: Any) -> float | None:
+        """By what share an answer whose check failed makes those after it wider; None if nothing failed."""
         ...
 
     def coarser(self, coarseness: float) -> Self:

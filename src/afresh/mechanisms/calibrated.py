@@ -48,6 +48,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     promised: ClassVar[bool] = True
     checks_guesses: ClassVar[bool] = False
     squares: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
 
     rows: int
     questions: int

@@ -49,7 +49,13 @@ class NoBatches:
         return
 
 
-class NoMemory:
+class NoSymbols:
+    """It answers questions about means, and takes no claims."""
+
+    symbols: ClassVar[bool] = False
+
+
+class NoMemory(NoSymbols):
     """What was released before changes nothing for later answers."""
 
     def present_half_width(self: _HasHalfWidth, mean: float, released: Sequence[Any]) -> float:
@@ -62,6 +68,10 @@ class NoMemory:
 
     def confirmed(self, released: Any) -> None:
         """None: nothing is guessed."""
+        return
+
+    def widened(self, released: Any) -> None:
+        """None: nothing can fail."""
         return
 
 
@@ -124,6 +134,7 @@ class DifferenceOfParts:
     """A difference d is read from d+ = max(d, 0) and d- = max(-d, 0), both small where models seldom disagree."""
 
     squares: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
         """d+ minus d-; all intervals hold at once, so this one does."""
@@ -136,6 +147,21 @@ class DifferenceOfParts:
     def difference_width(self: _HasHalfWidth, disagreement: float) -> float:
         """That of two answers which read half of it each."""
         return 2 * self.half_width(disagreement / 2)
+
+
+class WholeDifference:
+    """A difference d is one question, (d + 1)/2, whose interval follows how often models differ."""
+
+    squares: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+
+    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+        """Refused: there are no two answers."""
+        raise InvalidArgument("this method reads a difference from one answer")
+
+    def disagreement(self, first: float, second: float) -> float:
+        """Refused: there are no two answers."""
+        raise InvalidArgument("this method reads a difference from one answer")
 
 
 class EqualAnswers(NoRowAccount):

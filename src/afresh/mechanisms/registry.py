@@ -1,4 +1,8 @@
-"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here."""
+"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here.
+
+New plans are made by those that are offered. Those that are retired go on where a ledger has a plan of theirs, and
+their receipts verify for ever.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.checked import Checked, plan_checks
+from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.split import Split, plan_split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
@@ -24,11 +29,14 @@ _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
     (Calibrated, plan_calibrated),
     (Split, plan_split),
-    (GuessAndCheck, plan_guess_and_check),
+    (Checked, plan_checks),
 )
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind, _ in _OFFERED}
+_RETIRED: tuple[type[Mechanism], ...] = (GuessAndCheck,)
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(kind for kind, _ in _OFFERED), *_RETIRED)}
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
-PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name, kind in MECHANISMS.items() if kind.promised}
+PROMISING: Mapping[str, Planner] = {name: p for name, p in PLANNERS.items() if MECHANISMS[name].promised}
 # Those that check a guess of the analyst's own.
-GUESSING: tuple[str, ...] = tuple(name for name, kind in MECHANISMS.items() if kind.checks_guesses)
+GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)
+# Those that take claims, challenges and contests.
+CLAIMING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].symbols)

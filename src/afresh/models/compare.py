@@ -124,7 +124,7 @@ def _differences(
     analyst: str,
     precision: float | None = None,
 ) -> list[_Difference]:
-    """Of every pair, the first minus the second; 2 answers each."""
+    """Of every pair, the first minus the second; 1 or 2 answers each."""
     plan, scale = rows.desk.plan, loss.bounds[1] - loss.bounds[0]
     replies = rows.desk.answer([_asked(rows, a, b, loss, precision) for a, b in pairs], analyst)
     return [
@@ -143,10 +143,14 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
     """The question of a pair; which two row functions answer it, the mechanism says."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
-    if rows.desk.plan.mechanism.squares:
+    mechanism = rows.desk.plan.mechanism
+    queries: tuple[VectorQuery, ...]
+    if mechanism.squares or mechanism.whole:
         if a.digest > b.digest:  # one question for a pair, whichever comes first
             a, b, sign = b, a, -1
-        queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
+        queries = (shifted(rows, a, b, loss),)
+        if mechanism.squares:
+            queries = _square(rows, a, b, loss), *queries
     else:
         queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
     return Asked(
@@ -182,7 +186,7 @@ def _square(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vecto
     return _of_both(rows, a, b, loss, "square", words, function, levels=_two(loss), bounds=(0.0, largest))
 
 
-def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
+def shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """Psi = (loss of A - loss of B + 1)/2."""
     low, high = loss.bounds
     words = f"{loss.words} of {a.name} minus that of {b.name}"
@@ -190,7 +194,8 @@ def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vect
     def function(x: Values, y: Values) -> Values:
         return (np.subtract(x, y, dtype=np.float64) + 1) / 2
 
-    return _of_both(rows, a, b, loss, "difference", words, function, bounds=(low - high, high - low))
+    levels = 3 if loss.binary else None
+    return _of_both(rows, a, b, loss, "difference", words, function, levels=levels, bounds=(low - high, high - low))
 
 
 def _of_both(

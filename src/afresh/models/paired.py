@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from afresh.results.reading import Reading
 
 
-def read_difference(plan: Plan, first: Reading, second: Reading) -> tuple[float, Interval]:
-    """Value and interval of the mean of d, on [-1, 1]."""
+def read_difference(plan: Plan, first: Reading, second: Reading | None = None) -> tuple[float, Interval]:
+    """Value and interval of the mean of d, on [-1, 1]; from one answer where (d + 1)/2 is asked alone."""
+    if second is None:
+        return 2 * first.value - 1, Interval(2 * first.interval.low - 1, 2 * first.interval.high - 1)
     value, ends = plan.mechanism.difference(_heard(plan, first), _heard(plan, second))
     return value, Interval(*ends)
 
@@ -30,8 +32,10 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
     return Heard(plan.at(entry.coarseness), entry.number, released, reading.value, interval.low, interval.high)
 
 
-def smallest_difference(plan: Plan, first: Reading, second: Reading) -> float:
+def smallest_difference(plan: Plan, first: Reading, second: Reading | None = None) -> float:
     """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
+    if second is None:
+        return 2 * first.interval.half_width
     disagreement = plan.mechanism.disagreement(first.value, second.value)
     return resolution(plan, disagreement, max(first.entry.coarseness, second.entry.coarseness))
 

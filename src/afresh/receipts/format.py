@@ -210,7 +210,14 @@ def _answer_1(entry: Entry) -> dict[str, Any]:
 
 # Version 2 says of every answer which of the shuffled rows were opened for its batch, and has more methods.
 _FIELDS_2 = {**_FIELDS_1, "answers": [{**_FIELDS_1["answers"][0], "rows": None}]}
-_CONSTANTS_2 = {**_CONSTANTS_1, "rounds": ("failure", "rounds", "final")}
+_CONSTANTS_2 = {
+    **_CONSTANTS_1,
+    "rounds": ("failure", "rounds", "final"),
+    "checked": (
+        *("failure", "guessing", "guarded", "opened", "noise", "reach", "growth"),
+        *("none", "calm", "passing"),
+    ),
+}
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:

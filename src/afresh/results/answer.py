@@ -138,7 +138,9 @@ class Answer(Released):
     charged_information: float
     """What it cost, in nats."""
     confirmed: bool | None = None
-    """Whether its guess passed its check, with guess and check; None otherwise."""
+    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
+    widened: float | None = None
+    """By what share its failed check makes later answers wider; None if none failed."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
 
@@ -151,6 +153,7 @@ class Answer(Released):
             "missing": self.missing,
             "charged_information": self.charged_information,
             "confirmed": self.confirmed,
+            "widened": self.widened,
             "fixes": self.fixes,
         }
 
@@ -164,10 +167,11 @@ class Answer(Released):
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         if self.confirmed is not None:
+            cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
             said.append(
-                "Its guess was confirmed by the rows that check."
+                "Confirmed: its guess agrees with the rows that check."
                 if self.confirmed
-                else "Its guess failed its check, so it is coarser, and later answers are a little wider."
+                else f"Not confirmed: its guess failed its check. This answer is coarser, and later ones are {cost} wider."
             )
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")

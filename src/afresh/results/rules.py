@@ -48,7 +48,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
         case "within":
             return parts[0].entry.bounds
         case "difference":
-            scale = parts[1].entry.bounds[1]
+            scale = parts[-1].entry.bounds[1]
             _agree(parameters["scale"], scale)
             return -scale, scale
         case "quantile":

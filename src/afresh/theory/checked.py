@@ -198,9 +198,7 @@ def _plan(
     reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
     guess_rows = math.floor(rows * guessing)
     calm = max(questions / _CALM, 1.0)
-    return Checking(
-        guess_rows, rows - guess_rows, questions, failure, relative, reach, growth, none, calm, passing
-    )
+    return Checking(guess_rows, rows - guess_rows, questions, failure, relative, reach, growth, none, calm, passing)
 
 
 def attacked_half_width(plan: Checking) -> float:
