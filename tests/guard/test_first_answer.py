@@ -106,7 +106,7 @@ def test_the_budget_states_the_width_that_the_next_answer_has(frame: pd.DataFram
         answer = guard.ask("x < 0.5")
         assert answer.confirmed is not None
         if answer.confirmed:  # its guess is near 1/2, where claims are widest
-            assert "confirmed" in str(answer)
+            assert "Confirmed" in str(answer)
             assert now[0.1] < answer.interval.half_width <= now[0.5] * 1.001
     with afresh.open(frame, ledger=":memory:", questions=10) as guard:
         assert guard.ask("hit").confirmed is None

@@ -82,10 +82,9 @@ def chances(seed: int, mechanism: Checked, reset: bool = False) -> tuple[float, 
     law = np.random.default_rng(1000 + seed).dirichlet(np.full(4, 0.7))
     wrong = own = 0.0
     for counts in oracle.all_counts(ROWS, 4):
-        analyst, earlier = Wild(seed, law, np.array(counts)), []
-        missed = []
-        for _ in range(STEPS):
-            missed.append(analyst.step(mechanism, [] if reset else earlier))
+        analyst = Wild(seed, law, np.array(counts))
+        earlier: list[Any] = []
+        missed = [analyst.step(mechanism, [] if reset else earlier) for _ in range(STEPS)]
         chance = oracle.multinomial(counts, law)
         wrong += chance * any(missed)
         # who asks when depends on the past: here right after the first event, or at the last step
@@ -109,9 +108,8 @@ def test_levels_that_forget_the_past_would_not_hold() -> None:
     assert chances(7, careless, reset=True)[0] > FAILURE
 
 
-def symbols(mechanism: Checked, task: Task | None, levels: int | None, trail: Trail) -> list[float]:
+def symbols(mechanism: Checked, task: Task | None, levels: int | None) -> list[float]:
     """The nats of every symbol that can follow, by trying many samples."""
-    before = [] if not trail.steps else None
     found = {}
     n = mechanism.guarded
     for hits in range(n + 1):
@@ -125,7 +123,7 @@ def symbols(mechanism: Checked, task: Task | None, levels: int | None, trail: Tr
                 own = [Moments(n, each.total, each.total) for each in own]
             released = mechanism.release(
                 (Moments(n, n / 2, n / 3), own), 0.3, task=task, levels=levels, guess=None if task else (0.5, 0.1)
-            )(before or [])
+            )([])
             found[repr(sorted(released.items()))] = after(released)
     return [math.exp(-each.nats) for each in found.values() if each.events]
 
@@ -136,7 +134,7 @@ def symbols(mechanism: Checked, task: Task | None, levels: int | None, trail: Tr
 )
 def test_the_weights_of_an_events_symbols_sum_to_at_most_one(task: Task | None, levels: int | None) -> None:
     mechanism = replace(SMALL, guessing=30, guarded=30, rows=60)
-    assert sum(symbols(mechanism, task, levels, Trail())) <= 1 + 1e-9
+    assert sum(symbols(mechanism, task, levels)) <= 1 + 1e-9
 
 
 def test_levels_follow_the_path() -> None:
@@ -196,8 +194,10 @@ def test_open_rows_guess_exactly_and_others_through_noise() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [{"guarded": 0}, {"guessing": 0}, {"rows": 10}, {"none": 1.0}, {"calm": 0.0}, {"passing": 1.0}, {"opened": True}]
-    + [{"grid": None}, {"grid": 0.25}, {"guarded": 450.5}, {"failure": 1.0}],
+    [
+        *({"guarded": 0}, {"guessing": 0}, {"rows": 10}, {"none": 1.0}, {"calm": 0.0}, {"passing": 1.0}),
+        *({"opened": True}, {"grid": None}, {"grid": 0.25}, {"guarded": 450.5}, {"failure": 1.0}),
+    ],
 )
 def test_constants_that_carry_no_certificate_are_found(broken: dict[str, Any]) -> None:
     mechanism = plan_checks(1000, 50, 0.05)

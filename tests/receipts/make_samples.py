@@ -38,6 +38,9 @@ def main() -> None:
                 if method == "calibrated":
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)
+                if method == "checked":
+                    guard.claim("tenure < 4", between=(0.3, 0.6))
+                    guard.claim("tenure < 4", between=(0.5, 0.6))
                 guard.divide({"ann": 30, "bob": 4})
                 receipt = guard.receipt()
         (SAMPLES / f"version{receipt['version']}-{method}.json").write_text(json.dumps(receipt, indent=1))

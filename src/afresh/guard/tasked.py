@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.mechanisms.tasks import Task
-    from afresh.moments import Moments, Span
+    from afresh.moments import Span
     from afresh.queries.base import RowQuestion
 
 
@@ -39,9 +39,7 @@ class Tasked:
         return frozenset().union(*known) if len(known) == len(found) else None
 
     @staticmethod
-    def moments_of(
-        engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None
-    ) -> list[Moments | list[Moments]]:
+    def moments_of(engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None) -> list[Any]:
         """Those of all its row functions: a list, or the only one."""
         from afresh.guard.desk import moments_of
 

@@ -317,6 +317,14 @@ class Checked(NoBatches, EqualAnswers, NoInformation, WholeDifference):
         trail = self.trail(released)
         return self.half_width(mean, None if trail.steps >= self.questions else trail)
 
+    def differing(self, released: Mapping[str, float]) -> float:
+        """About the mean of d^2, from the mean and the spread that were guessed; all rows where nothing was."""
+        if released["task"] != 0 or released["deviation"] < 0:
+            return 1.0
+        values = VALUES[int(released["values"])]
+        deviation = released["deviation"] * (1 if values == "three-valued" else 2)
+        return min(deviation**2 + (2 * released["guess"] - 1) ** 2, 1.0)
+
     def difference_width(self, disagreement: float) -> float:
         """Of one answer about a difference of 0/1 losses."""
         return expected_half_width(self.checking, 0.0, math.sqrt(disagreement), values="three-valued")

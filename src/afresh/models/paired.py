@@ -7,7 +7,7 @@ mechanism says itself: `calibrated` by the second-moment certificate (section 7)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afresh.mechanisms.base import Heard
 from afresh.results.answer import Interval
@@ -35,7 +35,9 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
 def smallest_difference(plan: Plan, first: Reading, second: Reading | None = None) -> float:
     """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
     if second is None:
-        return 2 * first.interval.half_width
+        assert first.entry.outcome is not None
+        mechanism: Any = plan.mechanism
+        return resolution(plan, mechanism.differing(first.entry.outcome.released))
     disagreement = plan.mechanism.disagreement(first.value, second.value)
     return resolution(plan, disagreement, max(first.entry.coarseness, second.entry.coarseness))
 

@@ -167,15 +167,17 @@ class Answer(Released):
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         if self.confirmed is not None:
-            cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
-            said.append(
-                "Confirmed: its guess agrees with the rows that check."
-                if self.confirmed
-                else f"Not confirmed: its guess failed its check. This answer is coarser, and later ones are {cost} wider."
-            )
+            said.append(self._check())
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
+
+    def _check(self) -> str:
+        """What came of the guess."""
+        if self.confirmed:
+            return "Confirmed: its guess agrees with the rows that check."
+        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
+        return f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."
 
 
 def coverage(simulated: bool, said: str) -> str:
