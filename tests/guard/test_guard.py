@@ -38,7 +38,7 @@ from afresh.results.answer import Interval
 METHODS = [
     "stabilized",
     "calibrated",
-    "split",
+    "rounds",
     "checked",
 ]
 each_method = pytest.mark.parametrize("method", METHODS)
@@ -465,7 +465,7 @@ def test_a_closed_guard_says_so_and_leaves_a_borrowed_ledger_open(frame: pd.Data
         ({"confidence": "0.95"}, "must be a number"),
         ({"confidence": 1e-20}, "away from both ends"),
         ({"confidence": 2}, r"must be a number in \(0, 1\)"),
-        ({"method": ["split"]}, "must be one of"),
+        ({"method": ["rounds"]}, "must be one of"),
         ({"ledger": 5}, "must be a path, a postgresql"),
     ],
 )

@@ -24,7 +24,7 @@ SHARED = {"__init__", "base", "parts", "registry", "tasks"}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
     "calibrated": {"noise_failure": 0.05},
-    "split": {"rows": 49},
+    "rounds": {"rows": 49},
     "checked": {"rows": 4},
 }
 each = pytest.mark.parametrize("name", registry.PLANNERS)
@@ -107,16 +107,16 @@ def test_what_is_revealed_elsewhere_is_charged_or_refused(name: str, kind: str) 
 def test_a_difference_is_read_from_two_answers(name: str) -> None:
     """Of models that disagree on a tenth of the rows, one as often better as the other."""
     mechanism = planned(name)
-    if mechanism.whole:
+    if mechanism.pairs == "shifted":
         assert 0 < mechanism.difference_width(0.1) < mechanism.difference_width(0.5) < 2 * mechanism.half_width(0.5)
         return
-    shares = (0.1, 0.5) if mechanism.squares else (0.05, 0.05)
+    shares = (0.1, 0.5) if mechanism.pairs == "squares" else (0.05, 0.05)
     heard = [hear(mechanism, number, share) for number, share in enumerate(shares, 1)]
     value, (low, high) = mechanism.difference(*heard)
     assert -1 <= low < 0 < high <= 1
     assert low <= value <= high
     assert value == pytest.approx(0, abs=0.02)
-    assert mechanism.disagreement(heard[0].value, heard[1].value) == pytest.approx(0.1, abs=0.02)
+    assert mechanism.disagreement(*heard) == pytest.approx(0.1, abs=0.02)
     assert mechanism.difference_width(0.1) == pytest.approx((high - low) / 2, rel=0.1)
 
 
@@ -146,7 +146,7 @@ def known(path: Path) -> list[str]:
     found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
     # `split` and `checked` are words too, so they count only where they stand alone or after method=.
     named = "|".join(rf"^{name}$|method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)
-    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name not in ("split", "checked"))
+    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name != "rounds")
     found += [line for line, text in strings(tree) if re.search(f"{named}|{rare}", text)]
     return [f"{path.relative_to(ROOT)}:{line}" for line in found]
 

@@ -46,10 +46,10 @@ BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
 
 
 def answers_of_a_pair(method: str) -> int:
-    return 1 if registry.MECHANISMS[method].whole else 2
+    return 1 if registry.MECHANISMS[method].pairs == "shifted" else 2
 
 
-METHODS = ["stabilized", "calibrated", "split", "checked"]
+METHODS = ["stabilized", "calibrated", "rounds", "checked"]
 
 
 def test_targets() -> None:
@@ -141,7 +141,7 @@ def reading(plan: Plan, number: int, released: float) -> Reading:
     return read(Entry(number, f"{number}", "", 0.0, now, made, now))
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "split"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds"])
 def test_rows_needed_are_enough(method: str) -> None:
     """The same shares on as many rows as were said tell the models apart: plans alone, without data."""
 
@@ -267,7 +267,7 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
 
 
 def test_a_precision_is_refused_where_all_answers_are_alike() -> None:
-    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=4, made_up=True) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="rounds", simulation_seed=4, made_up=True) as holdout:
         with pytest.raises(InvalidArgument, match="leave it out"):
             holdout.compare(GOOD, GOOD, precision=0.4)
         assert holdout.budget.spent == 0

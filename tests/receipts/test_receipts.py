@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.ledger.records import decode, encode, seal
+from afresh.mechanisms.registry import PLANNERS
 from afresh.receipts import verify
 from afresh.receipts.page import as_html, as_markdown
 
@@ -26,8 +27,8 @@ each_sample = pytest.mark.parametrize("name", RECEIPTS)
 
 
 def test_there_are_samples_of_every_method() -> None:
-    methods = ("stabilized", "calibrated", "split", "guess-and-check")
-    assert set(RECEIPTS) == {f"version1-{method}" for method in methods}
+    methods = {1: ("stabilized", "calibrated", "split", "guess-and-check"), 2: (*PLANNERS, "guess-and-check")}
+    assert set(RECEIPTS) == {f"version{version}-{each}" for version in methods for each in methods[version]}
 
 
 @each_sample

@@ -34,6 +34,7 @@ from afresh.ledger.records import (
     START,
     Answered,
     Charged,
+    Closed,
     Divided,
     Opened,
     Planned,
@@ -53,15 +54,19 @@ class _Sum:
     answers: int = 0
     charge: Fraction = Fraction(0)
     row_charge: Fraction | None = Fraction(0)  # None: unlimited
+    rows: int = 0
+    """That were opened for batches."""
 
-    def add(self, answers: int, charge: float, row_charge: float) -> None:
+    def add(self, answers: int, charge: float, row_charge: float, rows: int = 0) -> None:
         self.answers += answers
+        self.rows += rows
         self.charge += Fraction(charge)
         self.row_charge = _row(self) + Fraction(row_charge)
 
     def subtract(self, other: _Sum) -> None:
         self.answers -= other.answers
         self.charge -= other.charge
+        self.rows -= other.rows
 
 
 @dataclass(slots=True)
@@ -84,6 +89,10 @@ class Account:
     """How many of the shuffled rows were opened for batches, from the first on."""
     batch: tuple[int, int] | None = None
     """Those that were opened last, while nothing was answered since."""
+    closed: bool = False
+    """Whether nothing more may be asked, but for final looks."""
+    looked: dict[int, Entry] = field(default_factory=dict)
+    """Final looks, by the number of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
     divided: bool = False
@@ -120,6 +129,9 @@ class Account:
                 self.limits = limits_of(record)
             case Reserved():
                 self._reserve(record)
+            case Closed():
+                self.check_closing()
+                self.closed = True
             case Answered():
                 self._answer(record)
             case Stated():
@@ -148,36 +160,62 @@ class Account:
         if self.stored(record.digest, record.coarseness) is not None:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
-        if record.span is not None:
-            self._open_rows(record.span)
-        self.check_budget([record], record.analyst)
         entry = entry_of(record)
+        if record.again is not None:
+            self._look_again(record)
+            self.looked[record.again] = entry
+        else:
+            rows = 0 if record.span is None else self._open_rows(record.span)
+            self.check_budget([record], record.analyst, rows)
+            for spent in (self.total, self.by_analyst[record.analyst]):
+                spent.add(1, record.charge, record.row_charge, rows)
         self.entries.append(entry)
         self.finest[record.digest] = entry
-        for spent in (self.total, self.by_analyst[record.analyst]):
-            spent.add(1, record.charge, record.row_charge)
 
-    def _open_rows(self, span: tuple[int, int]) -> None:
-        """Rows are opened once, in order, for the questions of one batch, which end with its first answer."""
+    def _look_again(self, record: Reserved) -> None:
+        """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""
+        first = self.entries[record.again - 1] if record.again and 1 <= record.again <= len(self.entries) else None
+        if first is None or first.span is None or first.again is not None or record.again in self.looked:
+            raise BrokenChain(f"record {self.length + 1} looks again at what it cannot look at")
+        same = (first.text, first.bounds, first.levels) == (record.text, record.bounds, record.levels)
+        named = record.digest == digest_again(first.digest) and record.charge == record.row_charge == 0
+        if not (self.closed and same and named and record.span == (first.span[0], self._opened.rows)):
+            raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
+
+    def _open_rows(self, span: tuple[int, int]) -> int:
+        """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
         start, stop = span
         if span == self.batch:
-            return
+            return 0
         if not (start == self.opened_rows < stop <= self._opened.rows):
             raise BrokenChain(f"record {self.length + 1} opens the rows {start} to {stop}, which are not the next")
         self.batch, self.opened_rows = span, stop
+        return stop - start
 
-    def next_span(self, rows: int) -> tuple[int, int]:
-        """So many rows that no question has seen, or `BudgetExhausted`."""
-        start, all_rows = self.opened_rows, self._opened.rows
-        if start + rows > all_rows:
+    def check_closing(self) -> None:
+        """Raise `InvalidArgument` unless there are rounds to close."""
+        if self.closed or not any(entry.span is not None for entry in self.entries):
+            raise InvalidArgument("there are no open rounds to close")
+
+    def check_open(self) -> None:
+        """Raise `BudgetExhausted` once closed."""
+        if self.closed:
             raise BudgetExhausted(
                 asked=0,
-                spent=len(self.entries),
-                questions=len(self.entries),
-                message=f"a round of {rows:,} rows was asked for, but only {all_rows - start:,} of {all_rows:,} rows "
-                "are left that no question has seen. Nothing was charged; repeats are free.",
+                spent=self.total.answers,
+                questions=self.total.answers,
+                message="the rounds of these data were closed by a final look, after which nothing new can be asked of "
+                "them. Nothing was charged; repeats are free.",
             )
-        return start, start + rows
+
+    def next_span(self, rows: int) -> tuple[int, int]:
+        """So many rows that no question has seen; whether they are there, `check_budget` says."""
+        return self.opened_rows, self.opened_rows + rows
+
+    def rows_left(self, analyst: str) -> int:
+        """How many rows this analyst may still open."""
+        used, caps = self._pot(analyst, self.shares)
+        return max(min(caps.rows - used.rows, self._opened.rows - self.opened_rows), 0)
 
     def _answer(self, record: Answered) -> None:
         self.batch = None  # whoever knows an answer asks other rows
@@ -248,9 +286,13 @@ class Account:
             None if row_cap is None else float(Fraction(row_cap) * SLACK - _row(self.total)),
         )
 
-    def check_budget(self, new: Sequence[Question | Reserved], analyst: str) -> None:
-        """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share."""
-        asked = _Sum()
+    def check_budget(self, new: Sequence[Question | Reserved], analyst: str, rows: int = 0) -> None:
+        """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share.
+
+        `rows` are those that would be opened for them.
+        """
+        self.check_open()
+        asked = _Sum(rows=rows)
         for question in new:
             asked.add(1, question.charge, question.row_charge)
         if not _fits(self.total, self._whole(), asked):
@@ -307,7 +349,7 @@ class Account:
     def _whole(self) -> _Sum:
         limits = self._limits
         row = None if limits.row_share is None else Fraction(limits.row_share)
-        return _Sum(limits.answers, Fraction(limits.information), row)
+        return _Sum(limits.answers, Fraction(limits.information), row, self._opened.rows)
 
     def _pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[_Sum, _Sum]:
         """What was spent from the pot this analyst draws from, and its caps: a share, or what no share takes."""
@@ -323,12 +365,14 @@ class Account:
     def _part(self, share: int) -> _Sum:
         """The caps of a share: that part of the whole, in answers and in nats."""
         limits, whole = self._limits, max(self._limits.questions, 1)
-        return _Sum(share * limits.answers // whole, Fraction(limits.information) * share / whole, None)
+        rows = self._opened.rows * share // whole
+        return _Sum(share * limits.answers // whole, Fraction(limits.information) * share / whole, None, rows)
 
 
 def _fits(used: _Sum, caps: _Sum, asked: _Sum) -> bool:
     return (
         used.answers + asked.answers <= caps.answers
+        and used.rows + asked.rows <= caps.rows
         and used.charge + asked.charge <= caps.charge * SLACK
         and (caps.row_charge is None or _row(used) + _row(asked) <= caps.row_charge * SLACK)
     )
@@ -341,6 +385,8 @@ def _row(amount: _Sum) -> Fraction:
 def _refusal(
     used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
 ) -> BudgetExhausted:
+    if used.rows + asked.rows > caps.rows:
+        return _too_few_rows(caps.rows - used.rows, asked.rows, used.answers, whose)
     affordable = caps.answers - used.answers
     if dearest := Fraction(max(question.charge for question in new)):
         # The caller reads "n more are affordable", which must hold at the price it asked for.
@@ -355,6 +401,23 @@ def _refusal(
         f"{float(used.charge):.6g} of {float(caps.charge):.6g} nats spent, {float(asked.charge):.6g} asked"
     )
     return error
+
+
+def _too_few_rows(left: int, asked: int, answers: int, whose: str | None) -> BudgetExhausted:
+    beside = "" if whose is None else f" for {whose}"
+    return BudgetExhausted(
+        asked=0,
+        spent=answers,
+        questions=answers,
+        message=f"this round takes {asked:,} rows that no question has seen, and {max(left, 0):,} are left{beside}. "
+        "Nothing was charged; repeats are free.",
+        analyst=whose,
+    )
+
+
+def digest_again(digest: str) -> str:
+    """The digest of a final look at a question."""
+    return hashlib.sha256(f"{digest} final look".encode()).hexdigest()
 
 
 def entry_of(record: Reserved) -> Entry:
@@ -372,6 +435,7 @@ def entry_of(record: Reserved) -> Entry:
         own=record.own,
         guess=record.guess,
         span=record.span,
+        again=record.again,
     )
 
 

@@ -12,7 +12,7 @@ lack it; it removes none, renames none and changes the meaning of none, because 
 cover. A record of a version that this code does not know is refused, never skipped.
 
 Version 2 says of a question how many values it has, where version 1 said whether it has two (`binary`), and which rows
-were opened for its batch, where version 1 opened none.
+were opened for its batch, where version 1 opened none; it can be closed, and then looked at again.
 """
 
 from __future__ import annotations
@@ -104,6 +104,17 @@ class Reserved:
     """A guess of the analyst's own, on [0, 1]: a value and a half-width."""
     span: tuple[int, int] | None
     """The rows that were opened for its batch, by their places after the shuffle; None where the method opens none."""
+    again: int | None
+    """The number of the answer that this looks at again, on all rows opened with it or later: a final look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """No more questions: from here on, only final looks at those that were asked."""
+
+    kind: ClassVar[str] = "closed"
+    at: datetime
+    analyst: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +178,9 @@ class Divided:
     shares: Mapping[str, int] = field(hash=False)
 
 
-Record = Opened | Planned | Reserved | Answered | Stated | Charged | Divided
+Record = Opened | Planned | Reserved | Closed | Answered | Stated | Charged | Divided
 _KINDS: dict[str, type[Record]] = {
-    kind.kind: kind for kind in (Opened, Planned, Reserved, Answered, Stated, Charged, Divided)
+    kind.kind: kind for kind in (Opened, Planned, Reserved, Closed, Answered, Stated, Charged, Divided)
 }
 _TUPLES = ("bounds", "guess", "parts", "span")  # JSON has lists only
 
@@ -201,7 +212,7 @@ def decode(text: str) -> Record:
         if body["at"].utcoffset() != timedelta(0):
             raise BrokenChain("a record's time is not in UTC")
         if version == 1 and kind == Reserved.kind:
-            body["levels"], body["span"] = 2 if body.pop("binary") else None, None
+            body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
         for name in _TUPLES:
             if isinstance(body.get(name), list):
                 body[name] = tuple(body[name])

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import grid_problems, grid_step
+from afresh.mechanisms.base import Heard, Pairs, grid_problems, grid_step
 from afresh.mechanisms.calibrated import noisy_mean
-from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation, WholeDifference
+from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation
 from afresh.mechanisms.tasks import Claim, Contest, Task
 from afresh.moments import Moments, Span
 from afresh.theory.binomial import sign_test
@@ -43,7 +43,7 @@ Settle = Callable[[Sequence[Any]], dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Checked(NoBatches, EqualAnswers, NoInformation, WholeDifference):
+class Checked(NoBatches, EqualAnswers, NoInformation):
     """Constants, fixed before data are seen. Of the shuffled rows the first `guessing` guess, the next `guarded` check.
 
     Validity rests on the guarded rows, whatever is known of the others: `opened` says that the analyst holds them, and
@@ -58,6 +58,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation, WholeDifference):
     promised: ClassVar[bool] = False
     checks_guesses: ClassVar[bool] = True
     symbols: ClassVar[bool] = True
+    pairs: ClassVar[Pairs] = "shifted"
+    exact_moments: ClassVar[bool] = False
     proviso: ClassVar[str] = "if checks pass"
 
     rows: int
@@ -262,7 +264,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation, WholeDifference):
             trail = after(each)
         return trail
 
-    def admits(self, released: Any, *, levels: int | None = None) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """A symbol that its question has, and a path that leads to it."""
         try:
             _check_symbol(released, levels)
@@ -317,13 +319,18 @@ class Checked(NoBatches, EqualAnswers, NoInformation, WholeDifference):
         trail = self.trail(released)
         return self.half_width(mean, None if trail.steps >= self.questions else trail)
 
-    def differing(self, released: Mapping[str, float]) -> float:
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
+        """Of psi = (d + 1)/2, whose interval follows how often models differ."""
+        (psi,) = parts
+        return 2 * psi.value - 1, (2 * psi.low - 1, 2 * psi.high - 1)
+
+    def disagreement(self, *parts: Heard) -> float:
         """About the mean of d^2, from the mean and the spread that were guessed; all rows where nothing was."""
+        released = parts[0].released
         if released["task"] != 0 or released["deviation"] < 0:
             return 1.0
-        values = VALUES[int(released["values"])]
-        deviation = released["deviation"] * (1 if values == "three-valued" else 2)
-        return min(deviation**2 + (2 * released["guess"] - 1) ** 2, 1.0)
+        scale = 1 if VALUES[int(released["values"])] == "three-valued" else 2
+        return float(min((released["deviation"] * scale) ** 2 + (2 * released["guess"] - 1) ** 2, 1.0))
 
     def difference_width(self, disagreement: float) -> float:
         """Of one answer about a difference of 0/1 losses."""

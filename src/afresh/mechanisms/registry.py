@@ -13,7 +13,8 @@ from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.checked import Checked, plan_checks
 from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.mechanisms.split import Split, plan_split
+from afresh.mechanisms.rounds import Rounds, plan_rounds
+from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
 
@@ -28,14 +29,15 @@ class Planner(Protocol):
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
     (Calibrated, plan_calibrated),
-    (Split, plan_split),
+    (Rounds, plan_rounds),
     (Checked, plan_checks),
 )
-_RETIRED: tuple[type[Mechanism], ...] = (GuessAndCheck,)
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(kind for kind, _ in _OFFERED), *_RETIRED)}
+# No new plan is made for these; ledgers and receipts that have one go on with it.
+_RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_RETIRED)}
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
-PROMISING: Mapping[str, Planner] = {name: p for name, p in PLANNERS.items() if MECHANISMS[name].promised}
+PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
 # Those that check a guess of the analyst's own.
 GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)
 # Those that take claims, challenges and contests.

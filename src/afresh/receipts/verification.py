@@ -10,10 +10,11 @@ from typing import Any
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.guard.outside import convert
 from afresh.ledger.records import START, Charged, Reserved, decode, seal
+from afresh.moments import Span
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
 from afresh.results.reading import read
-from afresh.results.rules import derive, scale_of
+from afresh.results.rules import derive, met, scale_of
 
 # Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
 # last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
@@ -210,12 +211,15 @@ def _answers(facts: Facts) -> str:
         if entry.outcome is None:
             continue
         mechanism, released = plan.at(entry.coarseness), entry.outcome.released
-        if not mechanism.admits(released, levels=entry.levels):
+        if not mechanism.admits(released, levels=entry.levels, span=None if entry.span is None else Span(*entry.span)):
             raise InvalidArgument(
                 f"what was released for question {entry.number} is not on the plan's public grid, whose step is "
                 f"{mechanism.grid!r}"
             )
         value, (low, high) = mechanism.value(released), mechanism.interval(released, levels=entry.levels)
+        if entry.again is not None and (first := facts.account.entries[entry.again - 1].outcome) is not None:
+            low, high = met(low, high, first.low, first.high)
+            value = min(max(value, low), high)
         # Ends were rounded outward, by less than a step.
         for what, said, least, most in (
             ("value", entry.outcome.value, value, value),
