@@ -160,7 +160,7 @@ def test_levels_follow_the_path() -> None:
 def test_a_symbol_reads_inside_its_interval(
     mean: float, spread: float, noise: float, levels: int | None, unequal: bool, opened: bool
 ) -> None:
-    mechanism = plan_open_rows(500, 20, 0.05, 0.5) if opened else plan_checks(500, 20, 0.05)
+    mechanism = plan_open_rows(500, 20, 0.05, share=0.5) if opened else plan_checks(500, 20, 0.05)
     assert mechanism is not None
     parts = []
     for n in (mechanism.guessing, mechanism.guarded):
@@ -183,8 +183,9 @@ def test_a_symbol_reads_inside_its_interval(
 
 
 def test_open_rows_guess_exactly_and_others_through_noise() -> None:
-    opened, noisy = plan_open_rows(1000, 50, 0.05, 0.4), plan_checks(1000, 50, 0.05)
+    opened, noisy = plan_open_rows(1000, 50, 0.05, share=0.4), plan_checks(1000, 50, 0.05)
     assert noisy is not None
+    assert opened is not None
     assert (opened.guessing, opened.guarded, opened.open_rows) == (400, 600, (0, 400))
     assert noisy.open_rows is None
     m = Moments(400, 100.0, 90.0)

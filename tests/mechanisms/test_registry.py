@@ -144,9 +144,9 @@ def known(path: Path) -> list[str]:
     tree = ast.parse(path.read_text())
     modules = {kind.__module__ for kind in registry.MECHANISMS.values()}
     found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
-    # `split` and `checked` are words too, so they count only where they stand alone or after method=.
+    # `split`, `rounds` and `checked` are words too, so they count only where they stand alone or after method=.
     named = "|".join(rf"^{name}$|method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)
-    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name != "rounds")
+    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name not in ("split", "rounds", "checked"))
     found += [line for line, text in strings(tree) if re.search(f"{named}|{rare}", text)]
     return [f"{path.relative_to(ROOT)}:{line}" for line in found]
 

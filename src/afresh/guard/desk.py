@@ -75,6 +75,7 @@ class Desk:
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
+        self.kind = "pandas"  # of a frame that open rows are handed out as
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 

@@ -297,6 +297,20 @@ class Guard(show.Shown):
         given = {"expression": expression, "bounds": bounds, "missing": missing}
         return of_mean(single(make_asked(given, self.desk.engine.schema)), between)
 
+    def open_rows(self) -> Any:
+        """The rows that are open, to look at, plot and fit: the same in every process. The first call fixes the plan.
+
+        Returns:
+            A frame of the kind that was opened; of a file, a pandas frame (an Arrow table without pandas). The index
+            of a pandas frame says which rows of the data these are.
+
+        Raises:
+            InvalidArgument: The data were opened without `open`.
+        """
+        from afresh.guard.opened import as_kind, hand_out
+
+        return as_kind(self.desk, *hand_out(self.desk, self.analyst))
+
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
 

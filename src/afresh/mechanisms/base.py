@@ -138,6 +138,11 @@ class Mechanism(Protocol):
         """How many rows the questions of one batch get for themselves; None where batches do not matter."""
         ...
 
+    @property
+    def open_rows(self) -> Span | None:
+        """Which of the shuffled rows the analyst may hold in full; None where none."""
+        ...
+
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
 

@@ -498,8 +498,12 @@ def plan_checks(rows: int, questions: int, failure: float, answers: int | None =
     return _of(plan_checked(rows, questions, failure), rows, opened=False)
 
 
-def plan_open_rows(rows: int, questions: int, failure: float, share: float) -> Checked:
+def plan_open_rows(
+    rows: int, questions: int, failure: float, answers: int | None = None, *, share: float = 0.5
+) -> Checked | None:
     """The same with a share of the rows open, which guess without noise."""
+    if answers not in (None, questions) or not 1 <= math.floor(rows * share) < rows:
+        return None
     return _of(plan_open(rows, questions, failure, share), rows, opened=True)
 
 

@@ -55,6 +55,11 @@ class NoSymbols:
 
     symbols: ClassVar[bool] = False
 
+    @property
+    def open_rows(self) -> None:
+        """None: nobody holds any."""
+        return
+
 
 class NoMemory(NoSymbols):
     """What was released before changes nothing for later answers."""

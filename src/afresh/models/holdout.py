@@ -199,6 +199,21 @@ class Holdout(show.Shown):
         used = self.settled(loss)
         return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
 
+    def open_rows(self) -> tuple[Any, Any]:
+        """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
+
+        Returns:
+            Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
+            were an array or a frame), and the labels as an array.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `open`.
+        """
+        from afresh.guard.opened import hand_out
+
+        hand_out(self.guard.desk, self.guard.analyst)
+        return self.labelled.opened()
+
     def claim(
         self,
         model: Any,

@@ -35,6 +35,8 @@ def holdout(
     method: str | None = None,
     answers: int | None = None,
     rounds: int | None = None,
+    open: float | None = None,
+    promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -69,6 +71,8 @@ def holdout(
         method: As in `afresh.open`.
         answers: As in `afresh.open`.
         rounds: As in `afresh.open`.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows.
+        promise: As in `afresh.open`.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -99,6 +103,8 @@ def holdout(
         "method": method,
         "answers": answers,
         "rounds": rounds,
+        "open": open,
+        "promise": promise,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

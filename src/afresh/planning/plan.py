@@ -11,9 +11,10 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
+from afresh.mechanisms.checked import Checked, plan_open_rows
 from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
 from afresh.mechanisms.rounds import Rounds, make_rounds
-from afresh.planning.request import complement
+from afresh.planning.request import check_share_open, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
@@ -64,6 +65,12 @@ class Plan(show.Shown):
         """How many rounds of questions have rows of their own; None for methods without rounds."""
         batch = self.mechanism.batch
         return None if batch is None else int(self.parameters["rounds"])
+
+    @property
+    def open(self) -> int | None:
+        """How many rows are open, for the analyst to hold; None where none are."""
+        span = self.mechanism.open_rows
+        return None if span is None else span.rows
 
     @property
     def in_words(self) -> str:
@@ -226,6 +233,8 @@ def plan(
     mean: float = 0.5,
     method: str | None = None,
     rounds: int | None = None,
+    open: float | None = None,
+    promise: bool = False,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
@@ -243,6 +252,8 @@ def plan(
         method: The name of a method, to force it.
         rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
             one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
+        open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+        promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -252,7 +263,12 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    planners = _planners(method, rounds)
+    planners = _planners(method, rounds, open)
+    promise = checks.flag("promise", promise)
+    if promise and not all(MECHANISMS[name].promised for name in planners):
+        raise InvalidArgument(
+            f"promise == True, but {' and '.join(planners)} promises no width; leave one of them out."
+        )
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
@@ -264,7 +280,8 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
-        return Plan(_narrowest(planners, rows, questions, failure, answers))
+        narrowest = _narrowest(planners, rows, questions, failure, answers)
+        return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, Rounds.method):
@@ -277,8 +294,32 @@ def plan(
     return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
 
 
-def _planners(method: str | None, rounds: int | None) -> Mapping[str, Planner]:
-    """Those to choose from: the one that is named or that has rounds, or all that promise their widths."""
+WORTH_EXPECTING = 1.4
+
+
+def default(narrowest: Mechanism, answers: int | None) -> Mechanism:
+    """The narrowest promise, or a method whose *expected* widths are at least 1.4 times narrower.
+
+    By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
+    promise=True.
+    """
+    found, promised = narrowest, geometric_mean(narrowest.half_width)
+    for name, planner in PLANNERS.items():
+        if not MECHANISMS[name].promised:
+            expected = planner(narrowest.rows, narrowest.questions, narrowest.failure, answers)
+            if expected is not None and geometric_mean(expected.half_width) * WORTH_EXPECTING <= promised:
+                found = expected
+    return found
+
+
+def _planners(method: str | None, rounds: int | None, open: float | None = None) -> Mapping[str, Planner]:
+    """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
+    if open is not None:
+        share = check_share_open(open)
+        if rounds is not None or method not in (None, Checked.method):
+            other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
+            raise InvalidArgument(f"open == {open}, but {other} has no open rows; leave one of them out.")
+        return {Checked.method: partial(plan_open_rows, share=share)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)
