@@ -103,7 +103,7 @@ def test_a_holdout_opens_features_and_labels(features: Any) -> None:
             first = np.asarray(dev)
             if features == "public":
                 assert type(dev) is type(given)
-            places = [int(np.flatnonzero((X == row).all(axis=1))[0]) for row in first[:50]]
+            places = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in first[:50]]
             assert y[places].tolist() == labels[:50].tolist()
             answer = holdout.score(lambda rows: (np.asarray(rows)[:, 0] > 0).astype(int), name="sign")
             mine = ((first[:, 0] > 0) != labels).mean()
@@ -111,7 +111,7 @@ def test_a_holdout_opens_features_and_labels(features: Any) -> None:
             assert answer.confirmed
             known = {tuple(row): label for row, label in zip(first, labels, strict=True)}
 
-            def memory(rows: Any) -> Any:
+            def memory(rows: Any, known: dict[Any, int] = known) -> Any:
                 return np.array([known.get(tuple(row), 0) for row in np.asarray(rows)], dtype=int)
 
             learnt = holdout.score(memory, name="memory")
