@@ -179,7 +179,7 @@ def plan_open(rows: int, questions: int, failure: float, opened: float = 0.5) ->
 
 
 # Relative noise, share of guess rows, honest failures to expect, growth, weight of none, share of a pass.
-_FOUND = (0.24, 0.55, 0.2, 0.03, 0.7, 0.95)
+_FOUND = (0.22, 0.6, 0.15, 0.05, 0.7, 0.95)
 _CALM = 10  # one failure in a tenth of the questions, if there are any
 
 
