@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_plan() -> None:
-    done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--json")
+    done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--promise", "--json")
     assert done.returncode == 0
     assert done.stderr == ""
     told = json.loads(done.stdout)

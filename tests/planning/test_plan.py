@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
+from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
-from afresh.planning.plan import Plan
+from afresh.planning.plan import WORTH_EXPECTING, Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import split as split_oracle
@@ -115,9 +116,29 @@ def test_half_widths_match_the_figures_and_the_formulas(
         check_stabilized(plan.mechanism)
 
 
-def test_the_default_is_the_narrowest_by_the_geometric_mean() -> None:
-    for rows, questions in ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000)):
-        plan = afresh.plan(rows, questions)
+CELLS = ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000))
+
+
+@pytest.mark.parametrize(("rows", "questions"), CELLS)
+def test_expected_widths_are_the_default_where_they_are_much_narrower(rows: int, questions: int) -> None:
+    """1.4 times, by the geometric mean; more answers than questions, and promise=True, leave them out."""
+    promised = afresh.plan(rows, questions, promise=True)
+    checked = afresh.plan(rows, questions, method="checked")
+    wider = geometric_mean(promised.half_width) / geometric_mean(checked.half_width)
+    chosen = afresh.plan(rows, questions)
+    assert chosen.method == ("checked" if wider >= WORTH_EXPECTING else promised.method)
+    assert promised.mechanism.promised
+    if chosen.method == "checked":
+        assert "expected" in chosen.advice
+        assert "promise=True" in chosen.advice
+        assert f"{promised.method} promises ±" in chosen.advice
+        assert "widths are expected" in chosen.in_words
+        assert afresh.plan(rows, questions, answers=questions + 1).mechanism.promised
+
+
+def test_the_narrowest_promise_is_so_by_the_geometric_mean() -> None:
+    for rows, questions in CELLS:
+        plan = afresh.plan(rows, questions, promise=True)
         certified = {
             name: math.prod(m.half_width.values())
             for name, m in plan.methods.items()
@@ -176,7 +197,7 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
         ({"rows": 100, "questions": 5, "confidence": 0}, r"confidence == 0, must be a number in \(0, 1\)"),
         ({"rows": 100, "questions": 5, "confidence": math.nan}, r"confidence == nan"),
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
-        ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, split"),
+        ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, rounds"),
         ({"rows": 100}, r"two of rows, questions and width"),
         ({"rows": 100, "questions": 5, "width": 0.1}, r"exactly one of rows and questions"),
         ({"rows": 100, "width": 0.7}, r"width == 0.7, must be a number in \(0, 0.5\)"),
@@ -221,7 +242,7 @@ def test_more_confidence_rows_or_fewer_questions_never_hurt_much() -> None:
 
 
 def test_a_plan_is_frozen_and_shows_itself() -> None:
-    plan = afresh.plan(10**5, 1000)
+    plan = afresh.plan(10**5, 1000, promise=True)
     with pytest.raises(AttributeError):
         plan.mechanism = None  # type: ignore[assignment,misc]
     text, page = str(plan), plan._repr_html_()
@@ -231,7 +252,7 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
 
 
 def test_the_plan_advises() -> None:
-    assert "can promise no width" in afresh.plan(100_000, 1000).advice
+    assert "can promise no width" in afresh.plan(100_000, 1000, promise=True).advice
     few = afresh.plan(100_000, 3)
     assert few.method == "rounds"
     assert "suits a few questions" in few.advice

@@ -21,6 +21,7 @@ from afresh.cli.options import (
     Json,
     LedgerPlace,
     Method,
+    Promise,
     Table,
     opened,
     show,
@@ -112,6 +113,7 @@ def plan(
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
     method: Method = None,
+    promise: Promise = False,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
@@ -122,7 +124,9 @@ def plan(
     """
     from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method)
+    made = make_plan(
+        rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, promise=promise
+    )
     show(made, as_json)
 
 
@@ -188,6 +192,7 @@ def ask(
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
     method: Method = None,
+    promise: Promise = False,
     allow_wide: Annotated[
         bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
     ] = False,
@@ -219,6 +224,7 @@ def ask(
     if guess is not None and method not in (None, *GUESSING):
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
+    options["promise"] = promise
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
         if dry_run:

@@ -12,7 +12,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
-from afresh.mechanisms.registry import MECHANISMS
+from afresh.mechanisms.registry import PLANNERS
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -53,8 +53,13 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(help=f"One of {', '.join(MECHANISMS)}. Default: the narrowest promise.", metavar="METHOD"),
+    typer.Option(
+        help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise, or expected widths where they are much "
+        "narrower.",
+        metavar="METHOD",
+    ),
 ]
+Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 
 @contextmanager

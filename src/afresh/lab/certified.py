@@ -59,6 +59,12 @@ class Certified:
         """The guard's name for it."""
         return self.mechanism.method
 
+    @property
+    def open_rows(self) -> int:
+        """How many rows, from the first on, an analyst may hold."""
+        span = getattr(self.mechanism, "open_rows", None)
+        return 0 if span is None else int(span.rows)
+
     def start(self, rng: np.random.Generator) -> Session:
         """A conversation about a new sample."""
         if isinstance(self.mechanism, Split):

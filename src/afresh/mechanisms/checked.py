@@ -103,7 +103,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         """That intervals are promised, and widths are not."""
         return (
             f"{self.method} promises that every interval holds, not how wide it is: its widths are expected, and each "
-            "guess that fails its check makes later answers wider."
+            "guess that fails its check makes later answers wider (promise=True keeps to promised widths)."
         )
 
     @property

@@ -76,7 +76,8 @@ class Plan(show.Shown):
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
-        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}"
+        widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
+        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
 
     @property
     def parameters(self) -> dict[str, float]:
