@@ -36,10 +36,10 @@ def test_a_plan_changes_freely_until_the_first_answer(frame: pd.DataFrame) -> No
     with afresh.open(frame) as guard:  # what is left out is as it was said last
         assert (guard.plan.questions, guard.plan.confidence) == (10, 0.9)
         first, second = guard.ask("hit"), guard.ask("x < 0.5")
-    assert "The plan is now fixed: 10 questions at 90" in str(first)
+    assert "The plan is now fixed: 10 questions in 10 rounds at 90" in str(first)
     assert first.to_dict()["fixes"]
     assert second.fixes is None
-    for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "rounds"}):
+    for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "stabilized"}, {"rounds": 3}):
         with pytest.raises(PlanMismatch, match=r"questions=10, confidence=0\.9"):
             afresh.open(frame, **other)
     with afresh.open(frame, questions=10) as guard:

@@ -71,7 +71,8 @@ def test_open_rows_fix_the_plan(tmp_path: Path) -> None:
 
 
 def test_answers_are_guessed_from_open_rows_and_confirmed_on_the_others() -> None:
-    with afresh.open(FRAME, 50, open=0.5, ledger=":memory:") as guard:
+    """Dealt by a seed: honest guesses fail one time in some hundred."""
+    with afresh.open(FRAME, 50, open=0.5, simulation_seed=1, made_up=True) as guard:
         rows = guard.open_rows()
         honest = guard.ask("x < 0.3")
         assert honest.value == pytest.approx((rows["x"] < 0.3).mean(), abs=1e-9)
@@ -88,8 +89,8 @@ def test_answers_are_guessed_from_open_rows_and_confirmed_on_the_others() -> Non
         assert overfitted.widened is not None
         assert overfitted.widened > 0
         assert guard.ask("x < 0.31").interval.half_width > honest.interval.half_width
-        outcome = verify(json.dumps(guard.receipt()))
-        assert outcome.passed, str(outcome)
+        checks = verify(json.dumps(guard.receipt())).checks
+        assert [check.name for check in checks if not check.passed] == ["real noise"]
 
 
 @pytest.mark.parametrize("features", ["public", "hidden"])
@@ -97,7 +98,8 @@ def test_a_holdout_opens_features_and_labels(features: Any) -> None:
     X = RNG.normal(size=(N, 3))
     y = (X[:, 0] + RNG.normal(size=N) > 0).astype(int)
     for given in (X, pd.DataFrame(X, columns=list("abc"))):
-        with afresh.holdout(given, y, open=0.5, questions=40, features=features, ledger=":memory:") as holdout:
+        plan: dict[str, Any] = {"open": 0.5, "questions": 40, "simulation_seed": 1, "made_up": True}
+        with afresh.holdout(given, y, features=features, **plan) as holdout:
             dev, labels = holdout.open_rows()
             assert len(dev) == len(labels) == N // 2
             first = np.asarray(dev)

@@ -103,15 +103,25 @@ def test_what_is_revealed_elsewhere_is_charged_or_refused(name: str, kind: str) 
         assert charges.charge == pytest.approx(2 * mechanism.charge_outside(kind, 0.3, 20_000, 1).charge)
 
 
+def hear_shifted(mechanism: Any, differ: float) -> Heard:
+    """What is heard of psi = (d + 1)/2, of d = 1 and -1 on as many rows."""
+    n = mechanism.batch
+    released = mechanism.release(Moments(n, n / 2, n * (1 + differ) / 4), 0.0)
+    return Heard(mechanism, 1, released, mechanism.value(released), *mechanism.interval(released, levels=3))
+
+
 @each
-def test_a_difference_is_read_from_two_answers(name: str) -> None:
+def test_a_difference_is_read_from_its_answers(name: str) -> None:
     """Of models that disagree on a tenth of the rows, one as often better as the other."""
     mechanism = planned(name)
     if mechanism.pairs == "shifted":
-        assert 0 < mechanism.difference_width(0.1) < mechanism.difference_width(0.5) < 2 * mechanism.half_width(0.5)
-        return
-    shares = (0.1, 0.5) if mechanism.pairs == "squares" else (0.05, 0.05)
-    heard = [hear(mechanism, number, share) for number, share in enumerate(shares, 1)]
+        if name == "checked":  # a guess through noise; its difference is tested with models
+            assert 0 < mechanism.difference_width(0.1) < mechanism.difference_width(0.5) < 2 * mechanism.half_width(0.5)
+            return
+        heard = [hear_shifted(mechanism, 0.1)]
+    else:
+        shares = (0.1, 0.5) if mechanism.pairs == "squares" else (0.05, 0.05)
+        heard = [hear(mechanism, number, share) for number, share in enumerate(shares, 1)]
     value, (low, high) = mechanism.difference(*heard)
     assert -1 <= low < 0 < high <= 1
     assert low <= value <= high
@@ -144,9 +154,11 @@ def known(path: Path) -> list[str]:
     tree = ast.parse(path.read_text())
     modules = {kind.__module__ for kind in registry.MECHANISMS.values()}
     found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
-    # `split`, `rounds` and `checked` are words too, so they count only where they stand alone or after method=.
-    named = "|".join(rf"^{name}$|method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)
-    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name not in ("split", "rounds", "checked"))
+    # `split` and `checked` are words too, so they count only where they stand alone or after method=; `rounds` is an
+    # argument as well.
+    alone = "|".join(rf"^{name}$" for name in registry.MECHANISMS if name != "rounds")
+    named = "|".join([alone, *(rf"method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)])
+    rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name not in ("rounds", "split", "checked"))
     found += [line for line, text in strings(tree) if re.search(f"{named}|{rare}", text)]
     return [f"{path.relative_to(ROOT)}:{line}" for line in found]
 

@@ -4,6 +4,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
@@ -13,7 +14,6 @@ from afresh.mechanisms.stabilized import Stabilized
 from afresh.planning.plan import WORTH_EXPECTING, Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
-from oracle import split as split_oracle
 from oracle import stabilized as stabilized_oracle
 
 MEANS = (0.5, 0.1, 0.01)
@@ -157,9 +157,9 @@ def test_comparison_has_every_method_and_the_reference_lines() -> None:
     assert reference["paper"] is not None
     assert reference["paper"][0.5] == pytest.approx(1.40, abs=5e-3)
     assert methods["rounds"].half_width is not None
-    assert methods["rounds"].half_width[0.5] == pytest.approx(
-        split_oracle.split_half_width(0.5, 10**5, 1000, 0.05), rel=1e-9
-    )
+    side = 0.05 / 1000 / 2  # and 100 rows of its own, for each question
+    exact = (beta.ppf(1 - side, 51, 50) - beta.ppf(side, 50, 51)) / 2
+    assert methods["rounds"].half_width[0.5] == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds"])
@@ -199,7 +199,10 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
         ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, rounds"),
         ({"rows": 100}, r"two of rows, questions and width"),
-        ({"rows": 100, "questions": 5, "width": 0.1}, r"exactly one of rows and questions"),
+        ({"rows": 100, "questions": 5, "width": 0.1, "method": "stabilized"}, r"exactly one of rows and questions"),
+        ({"rows": 100, "questions": 5, "width": 0.1}, r"even if all are asked in one round; the narrowest is ±0.133"),
+        ({"rows": 100, "questions": 5, "rounds": 0}, r"rounds == 0, must be at least 1"),
+        ({"rows": 100, "questions": 5, "rounds": 2, "method": "calibrated"}, r"'calibrated' has no rounds"),
         ({"rows": 100, "width": 0.7}, r"width == 0.7, must be a number in \(0, 0.5\)"),
         ({"rows": 30, "questions": 50, "method": "rounds"}, r"rounds cannot answer 50 questions from 30 rows"),
     ],

@@ -120,7 +120,7 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("planned", {"answers": 10**9}, "limits"),
         ("planned", {"questions": 10**9, "answers": 10**9}, ""),
         ("planned", {"information": 1e9}, "larger than the plan's"),
-        ("opened", {"rows": 10**7}, "limits"),
+        ("opened", {"rows": 10**7}, "limits|final look"),
         ("planned", {"plan": {}}, "does not know"),
         ("answered", {"low": 0.0, "value": 0.0, "high": 2.0**-40}, "of answer 1 is"),
         ("answered", {"low": 1e-7}, "public grid"),
@@ -137,10 +137,11 @@ def test_a_consistent_forgery_that_breaks_the_rules_is_found(
     name: str, kind: str, changes: dict[str, Any], words: str
 ) -> None:
     outcome = verify(edited(RECEIPTS[name], first(RECEIPTS[name], kind), **changes))
-    if name.endswith(("split", "check")) and changes == {"charge": 0.0}:
+    if name.endswith(("split", "rounds", "check")) and changes == {"charge": 0.0}:
         return  # which is the charge of a split answer
     assert not outcome.passed
-    assert words in " ".join(check.about for check in outcome.checks if not check.passed)
+    said = " ".join(check.about for check in outcome.checks if not check.passed)
+    assert any(each in said for each in words.split("|"))
 
 
 @pytest.mark.parametrize("method", ["stabilized", "calibrated", "guess-and-check"])

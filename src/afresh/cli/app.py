@@ -22,6 +22,7 @@ from afresh.cli.options import (
     LedgerPlace,
     Method,
     Promise,
+    Rounds,
     Table,
     opened,
     show,
@@ -112,21 +113,21 @@ def plan(
         int | None,
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
+    rounds: Rounds = None,
     method: Method = None,
     promise: Promise = False,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
 
-    Give two of --rows, --questions and --width.
+    Give two of --rows, --questions and --width; with all three, you get the most --rounds that keep the width.
 
     Example: afresh plan --rows 100000 --questions 1000
     """
     from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(
-        rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, promise=promise
-    )
+    wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
+    made = make_plan(rows, questions, confidence, width=width, mean=mean, **wishes)
     show(made, as_json)
 
 
@@ -188,6 +189,7 @@ def ask(
             metavar="M",
         ),
     ] = None,
+    rounds: Rounds = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
@@ -223,7 +225,8 @@ def ask(
 
     if guess is not None and method not in (None, *GUESSING):
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
-    options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
+    options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
+    options["allow_wide"] = allow_wide
     options["promise"] = promise
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:

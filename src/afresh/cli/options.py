@@ -59,6 +59,13 @@ Method = Annotated[
         metavar="METHOD",
     ),
 ]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        help="In how many rounds you ask: questions asked together share fresh rows, and answers are narrower.",
+        metavar="R",
+    ),
+]
 Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 

@@ -303,7 +303,7 @@ class Desk:
             charged_information=sum(entry.charge for entry in reply.charged),
             left=reply.left,
             simulated=self.terms.simulated,
-            told=tells(_read_by(asked), low, high, asked.bounds),
+            told=tells(asked.rule, low, high, asked.bounds),
             confirmed=self._confirmed(reply.parts),
             widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
@@ -424,11 +424,6 @@ def _settle(
         if before is not None:
             low, high = met(low, high, before.low, before.high)
         return outcome(made, mechanism.value(made), low, high, ends=ends)
-
-
-def _read_by(asked: Asked) -> str | None:
-    """The rule by which a number says something or not; a group may have no rows, however it was asked about."""
-    return "within" if any(isinstance(query, GroupMean) for query in asked.queries) else asked.rule
 
 
 def _span(entry: Entry) -> Span | None:

@@ -91,8 +91,8 @@ class Account:
     """Those that were opened last, while nothing was answered since."""
     closed: bool = False
     """Whether nothing more may be asked, but for final looks."""
-    looked: dict[int, Entry] = field(default_factory=dict)
-    """Final looks, by the number of the answer that they look at again."""
+    looked: dict[int, int] = field(default_factory=dict)
+    """The numbers of final looks, by that of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
     divided: bool = False
@@ -163,7 +163,7 @@ class Account:
         entry = entry_of(record)
         if record.again is not None:
             self._look_again(record)
-            self.looked[record.again] = entry
+            self.looked[record.again] = record.number
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
             self.check_budget([record], record.analyst, rows)
@@ -385,7 +385,7 @@ def _row(amount: _Sum) -> Fraction:
 def _refusal(
     used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
 ) -> BudgetExhausted:
-    if used.rows + asked.rows > caps.rows:
+    if used.answers + asked.answers <= caps.answers and used.rows + asked.rows > caps.rows:
         return _too_few_rows(caps.rows - used.rows, asked.rows, used.answers, whose)
     affordable = caps.answers - used.answers
     if dearest := Fraction(max(question.charge for question in new)):

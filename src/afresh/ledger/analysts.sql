@@ -155,7 +155,8 @@ BEGIN
                 WHERE r.guard = wanted AND jsonb_typeof(r.record::jsonb -> 'span') = 'array'
                 AND CASE WHEN shares ? session_user::text THEN r.record::jsonb ->> 'analyst' = session_user::text
                     ELSE NOT shares ? (r.record::jsonb ->> 'analyst') END) AS spans;
-            IF opened_rows + asked_rows > CASE WHEN shares ? session_user::text THEN part_rows ELSE all_rows - part_rows END THEN
+            IF opened_rows + asked_rows >
+                (CASE WHEN shares ? session_user::text THEN part_rows ELSE all_rows - part_rows END) THEN
                 PERFORM afresh_refuse_because('the round would open more rows than are left of the share');
             END IF;
         END IF;

@@ -222,7 +222,8 @@ class Ledger:
             first = len(account.entries) + 1
             reserved = [_looking(each, now, analyst, terms.rows, n) for n, each in enumerate(new, first)]
             write([*closing, *reserved])
-            looks = account.looked | {each.again: entry_of(each) for each in reserved if each.again is not None}
+            looks = {again: account.entries[number - 1] for again, number in account.looked.items()}
+            looks |= {each.again: entry_of(each) for each in reserved if each.again is not None}
             spent = account.spent(analyst)
         return Entries((looks[each.number] for each in found), spent)
 

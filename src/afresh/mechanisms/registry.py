@@ -7,13 +7,14 @@ their receipts verify for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.checked import Checked, plan_checks
+from afresh.mechanisms.checked import Checked, plan_checks, plan_open_rows
 from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.mechanisms.rounds import Rounds, plan_rounds
+from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
@@ -38,6 +39,24 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k 
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
+# The one whose questions are asked in so many rounds.
+IN_ROUNDS = Rounds.method
+
+
+def planner_for(rounds: int) -> Planner:
+    """The planner of so many rounds."""
+    return partial(make_rounds, rounds=rounds)
+
+
+# The one with rows that the analyst holds.
+WITH_OPEN_ROWS = Checked.method
+
+
+def planner_with_open(share: float) -> Planner:
+    """The planner with that share of the rows open."""
+    return partial(plan_open_rows, share=share)
+
+
 # Those that check a guess of the analyst's own.
 GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)
 # Those that take claims, challenges and contests.

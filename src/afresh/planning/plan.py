@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.checked import Checked, plan_open_rows
-from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
-from afresh.mechanisms.rounds import Rounds, make_rounds
+from afresh.mechanisms.registry import (
+    IN_ROUNDS,
+    MECHANISMS,
+    PLANNERS,
+    PROMISING,
+    WITH_OPEN_ROWS,
+    Planner,
+    planner_for,
+    planner_with_open,
+)
 from afresh.planning.request import check_share_open, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
@@ -285,7 +292,7 @@ def plan(
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
-    if rows is not None and questions is not None and rounds is None and method in (None, Rounds.method):
+    if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give exactly one of rows and questions.")
@@ -317,16 +324,16 @@ def _planners(method: str | None, rounds: int | None, open: float | None = None)
     """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
     if open is not None:
         share = check_share_open(open)
-        if rounds is not None or method not in (None, Checked.method):
+        if rounds is not None or method not in (None, WITH_OPEN_ROWS):
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
             raise InvalidArgument(f"open == {open}, but {other} has no open rows; leave one of them out.")
-        return {Checked.method: partial(plan_open_rows, share=share)}
+        return {WITH_OPEN_ROWS: planner_with_open(share)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)
-    if method not in (None, Rounds.method):
+    if method not in (None, IN_ROUNDS):
         raise InvalidArgument(f"rounds == {rounds}, but method={method!r} has no rounds; leave one of them out.")
-    return {Rounds.method: partial(make_rounds, rounds=rounds)}
+    return {IN_ROUNDS: planner_for(rounds)}
 
 
 def _narrowest(

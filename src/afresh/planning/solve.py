@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from afresh.checks import MOST
 from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.registry import Planner
-from afresh.mechanisms.rounds import make_rounds
+from afresh.mechanisms.registry import Planner, planner_for
 from afresh.results import show
 
 
@@ -57,7 +56,7 @@ def most_rounds(rows: int, questions: int, width: float, mean: float, failure: f
     """The plan with the most rounds whose half-width is at most `width`."""
 
     def planner(rounds: int) -> Mechanism | None:
-        return make_rounds(rows, questions, failure, None, rounds)
+        return planner_for(rounds)(rows, questions, failure, None)
 
     found = _search(planner, width, mean, 1, 2.0)
     if found is None:

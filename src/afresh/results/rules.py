@@ -80,12 +80,12 @@ def _agree(said: object, found: object) -> None:
 
 
 def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
-    """Whether a number that a rule made says anything, by its interval alone.
+    """Whether a number says anything, by its interval alone.
 
     Not if this is (nearly) all that was possible: then there may be no rows at all in the group it is about, and a
     value would only mislead. Differences of models are read by their sign, and are not of a group.
     """
-    return rule in (None, "difference") or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
+    return rule == "difference" or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
 
 
 def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:

@@ -116,7 +116,7 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated]) -> tuple[Rec
     spans = dict.fromkeys(entry.span for entry in entries if entry.span is not None and entry.again is None)
     rounds = {span: f"{place}" for place, span in enumerate(spans, 1)}
     single = {
-        entry.number: _single(entry, "final" if entry.again is not None else rounds.get(entry.span))
+        entry.number: _single(entry, "final" if entry.again is not None else rounds.get(entry.span or (0, 0)))
         for entry in entries
     }
     derived = [_derived(each, tuple(single[part] for part in each.parts)) for each in stated]
