@@ -65,7 +65,7 @@ def test_open_rows_fix_the_plan(tmp_path: Path) -> None:
         assert verify(guard.receipt()).passed
     for other in ({"open": 0.5}, {"method": "stabilized"}, {"questions": 10}, {"promise": True}):
         with pytest.raises(PlanMismatch):
-            afresh.open(FRAME, ledger=book, **other)  # type: ignore[arg-type]
+            afresh.open(FRAME, ledger=book, **other)
     with afresh.open(FRAME, open=0.25, ledger=book) as guard:
         assert guard.plan.open == N // 4
 

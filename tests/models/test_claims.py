@@ -120,10 +120,10 @@ def test_refusals_are_free() -> None:
             {"between": 3},
         ):
             with pytest.raises(InvalidArgument):
-                holdout.claim(GOOD, **wrong)  # type: ignore[arg-type]
+                holdout.claim(GOOD, **wrong)
         for models, more in (([], {}), ([GOOD, GOOD], {}), ([GOOD], {"bins": 1}), ([GOOD], {"incumbent": GOOD})):
             with pytest.raises(InvalidArgument):
-                holdout.contest(models, **more)  # type: ignore[arg-type]
+                holdout.contest(models, **more)
         assert holdout.budget.spent == 0
     with opened(method="stabilized") as holdout, pytest.raises(InvalidArgument, match="need method='checked'"):
         holdout.contest([GOOD, FAIR])

@@ -116,10 +116,10 @@ def test_half_widths_match_the_figures_and_the_formulas(
         check_stabilized(plan.mechanism)
 
 
-CELLS = ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000))
+SIZES = ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000))
 
 
-@pytest.mark.parametrize(("rows", "questions"), CELLS)
+@pytest.mark.parametrize(("rows", "questions"), SIZES)
 def test_expected_widths_are_the_default_where_they_are_much_narrower(rows: int, questions: int) -> None:
     """1.4 times, by the geometric mean; more answers than questions, and promise=True, leave them out."""
     promised = afresh.plan(rows, questions, promise=True)
@@ -137,7 +137,7 @@ def test_expected_widths_are_the_default_where_they_are_much_narrower(rows: int,
 
 
 def test_the_narrowest_promise_is_so_by_the_geometric_mean() -> None:
-    for rows, questions in CELLS:
+    for rows, questions in SIZES:
         plan = afresh.plan(rows, questions, promise=True)
         certified = {
             name: math.prod(m.half_width.values())
