@@ -48,7 +48,10 @@ def test_a_claim_passes_or_fails_and_says_nothing_else(guard: afresh.Guard) -> N
     assert right.to_dict()["verdict"] == "certified"
     assert "not certified" in str(wrong)
     assert [record.value for record in guard.transcript][1:] == [0.5, 0.5]
-    told = released(guard)
+    assert guard.claim("x < 30", between=(0.01, None))
+    told_of = [line.split()[1] for line in str(guard.transcript).splitlines() if " claim: " in line]
+    assert told_of == ["passed", "failed", "failed", "passed"]
+    told = released(guard)[:3]
     assert [set(each) for each in told] == [
         {"task", "low", "high", "expected", "passed", "steps", "events", "nats"}
     ] * 3
