@@ -95,7 +95,7 @@ def guard(frame: pd.DataFrame) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def guessing(frame: pd.DataFrame) -> Iterator[Any]:
-    with opened(frame, questions=500, method="guess-and-check") as guard:
+    with opened(frame, questions=500, method="checked") as guard:
         yield guard
 
 

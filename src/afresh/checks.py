@@ -86,6 +86,13 @@ def confidence(value: object) -> float:
     return number("confidence", value, must_be, least=_LEAST_FAILURE, most=1 - _LEAST_FAILURE)
 
 
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise wrong(name, value, "True or False")
+    return value
+
+
 def share(name: str, value: object, of: str = "") -> float:
     """A number from 0 to 1."""
     return number(name, value, f"a number from 0 to 1{of}", least=0, most=1)

@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_plan() -> None:
-    rare = ["--typical", 0.01, "--typical", 0.02]
+    rare = ["--typical", 0.01, "--typical", 0.02, "--promise"]
     done = afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, *rare, "--json")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -51,7 +51,7 @@ def test_plan() -> None:
     assert {"stabilized", "calibrated", "rounds", "jung", "paper"} <= set(told["methods"])
     forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "rounds", "--json").stdout)
     assert forced["method"] == "rounds"
-    guessing = ["--method", "guess-and-check"]
+    guessing = ["--method", "checked"]
     assert "if checks pass" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
     assert afresh("plan", "--rows", 5000, "--questions", 20, "--method", "fixed-gaussian").returncode == 2
     assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
@@ -67,8 +67,8 @@ def test_a_guess_of_ones_own_never_fixes_a_plan_that_cannot_check_it(data: Path)
     guess = ("ask", data, "churned", "--guess", 0.3, 0.1)
     assert "never opened" in afresh(*guess).stderr
     assert afresh(*guess, "--method", "rounds").returncode == 2
-    told = json.loads(afresh(*guess, "--method", "guess-and-check", "--json").stdout)
-    assert (told["value"], told["method"], told["left"]) == (0.3, "guess-and-check", 99)
+    told = json.loads(afresh(*guess, "--method", "checked", "--json").stdout)
+    assert (told["value"], told["method"], told["left"]) == (0.3, "checked", 99)
 
 
 def test_ask_budget_log(data: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_question_that_is_wrong_fixes_nothing(frame: pd.DataFrame) -> None:
         assert guard.plan.questions == 20
 
 
-@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds", "guess-and-check"])
+@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds", "checked"])
 def test_a_useless_plan_is_refused_with_what_would_work(frame: pd.DataFrame, method: str | None) -> None:
     few = frame[:300]
     with pytest.raises(InvalidArgument, match=r"200 questions to 300 rows .* allow_wide=True") as refusal:
@@ -96,7 +96,7 @@ def test_a_refused_opening_closes_the_ledger_it_opened(frame: pd.DataFrame, monk
 
 
 def test_the_budget_states_the_width_that_the_next_answer_has(frame: pd.DataFrame) -> None:
-    with afresh.open(frame, questions=40, method="guess-and-check") as guard:
+    with afresh.open(frame, questions=40, method="checked") as guard:
         at_first = guard.budget.half_width[0.5]
         wrong = [guard.ask("hit", guess=(0.9, 0.001 * i)) for i in range(1, 12)]
         assert [answer.confirmed for answer in wrong] == [False] * len(wrong)
@@ -106,7 +106,7 @@ def test_the_budget_states_the_width_that_the_next_answer_has(frame: pd.DataFram
         answer = guard.ask("x < 0.5")
         assert answer.confirmed is not None
         if answer.confirmed:  # its guess is near 1/2, where claims are widest
-            assert "confirmed" in str(answer)
+            assert "Confirmed" in str(answer)
             assert now[0.1] < answer.interval.half_width <= now[0.5] * 1.001
     with afresh.open(frame, ledger=":memory:", questions=10) as guard:
         assert guard.ask("hit").confirmed is None
@@ -116,7 +116,7 @@ def told(answer: Any) -> tuple[float, float, float]:
     return answer.value, answer.low, answer.high
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "guess-and-check"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "checked"])
 def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, method: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     told_to: dict[str, list[Any]] = {}

@@ -39,7 +39,7 @@ METHODS = [
     "stabilized",
     "calibrated",
     "rounds",
-    "guess-and-check",
+    "checked",
 ]
 each_method = pytest.mark.parametrize("method", METHODS)
 

@@ -127,7 +127,7 @@ class TestStabilized:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["rounds", "guess-and-check"])
+@pytest.mark.parametrize("method", ["rounds", "checked"])
 def test_methods_that_need_untouched_rows_admit_nothing(frame: pd.DataFrame, method: str, kind: str) -> None:
     with opened(frame, method) as guard:
         with pytest.raises(InvalidArgument, match=f"'{method}' cannot account for this.*method='calibrated'"):

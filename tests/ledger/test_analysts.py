@@ -80,7 +80,7 @@ class TestAsking:
             assert released(answered(bob, "c", "bob")) == 0.5
             assert [entry.analyst for entry in bob.entries(terms(bob))] == ["ada", "ada", "bob"]
 
-    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "guess-and-check"])
+    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "checked"])
     def test_a_guard_answers_with_whatever_value(self, server: Server, guarded: str, method: str) -> None:
         rows = pl.DataFrame({"a": np.random.default_rng(1).random(5000)})
         with afresh.open(rows, questions=20, ledger=guarded, analyst="steward", method=method) as steward:

@@ -12,6 +12,7 @@ from afresh.lab.baselines.fixed_gaussian import FixedGaussian
 from afresh.lab.baselines.fixed_laplace import FixedLaplace
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
+from afresh.mechanisms.checked import plan_checks
 from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.mechanisms.rounds import Rounds
@@ -190,9 +191,30 @@ def test_guess_and_check(failure: float) -> None:
         assert (low, high) == pytest.approx(released_interval(record, rows, float(level)), rel=1e-9)
 
 
+@each
+def test_checked(failure: float) -> None:
+    """The first of 50 questions: the bin of a failed share, at half of a twentieth of failure/50 times its law."""
+    mechanism = plan_checks(10**4, 50, failure)
+    assert mechanism is not None
+    rows = mechanism.guarded
+    symbol = {"task": 0.0, "guess": 0.5, "deviation": -1.0, "low": 0.4, "high": 0.6, "cells": 50.0}
+    for index in (0, 3, 49):
+        released = {**symbol, "values": 0.0, "first": float(index), "last": index + 1.0}
+        low, high = mechanism.interval(released | {"steps": 0.0, "events": 0.0, "nats": 0.0})
+        with mp.workdps(40):  # no step before the first: its law weighs 1
+            side = mp.mpf(failure) / 50 * (1 - mp.mpf(mechanism.passing)) / 2
+            edges = rows * mp.mpf(index) / 50, rows * mp.mpf(index + 1) / 50
+            below = mp.betainc(edges[0], rows - edges[0] + 1, 0, low, regularized=True) if index else mp.mpf(0)
+            above = mp.betainc(edges[1] + 1, rows - edges[1], high, 1, regularized=True) if index < 49 else mp.mpf(0)
+        assert below <= side
+        assert above <= side
+        assert index == 0 or below >= side * (1 - mp.mpf("1e-4"))
+        assert index == 49 or above >= side * (1 - mp.mpf("1e-4"))
+
+
 def test_no_mechanism_is_left_out() -> None:
     tested: set[type[Mechanism]] = {Split, Rounds, Calibrated, Stabilized, Symmetrized}
-    assert set(MECHANISMS) == {kind.method for kind in tested} | {"guess-and-check"}
+    assert set(MECHANISMS) == {kind.method for kind in tested} | {"guess-and-check", "checked"}
 
 
 @each

@@ -25,7 +25,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 GUESS = (X[:, 0] > 0).astype(int)
-METHODS = ["stabilized", "calibrated", "rounds", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "rounds", "checked"]
 
 
 @pytest.mark.parametrize("method", METHODS)

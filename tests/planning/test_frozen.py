@@ -16,7 +16,7 @@ import pytest
 
 import afresh
 from afresh.errors import InvalidArgument
-from afresh.mechanisms import calibrated, guess_and_check, registry, stabilized, symmetrized
+from afresh.mechanisms import calibrated, checked, registry, stabilized, symmetrized
 from afresh.mechanisms.base import grid_step
 from afresh.planning import plan as planning
 from afresh.planning.plan import Plan
@@ -29,7 +29,7 @@ DERIVATIONS = {
     stabilized: "grid_step choose_envelope rough_envelope deviation_bound cvar_with_square minimize_between",
     symmetrized: "grid_step common_plan",
     calibrated: "grid_step quantile log_threshold minimize_simplex",
-    guess_and_check: "grid_step ndtri",
+    checked: "grid_step plan_checked plan_open",
 }
 
 
@@ -170,10 +170,10 @@ def test_a_plan_of_a_later_afresh_is_refused_in_words(changes: dict[str, Any]) -
         Plan.thaw(limits)
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "guess-and-check"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "checked"])
 def test_coarser_answers_and_the_plan_share_a_grid(method: str) -> None:
     mechanism = afresh.plan(4000, 40, method=method).mechanism
-    if method != "guess-and-check":
+    if method != "checked":
         assert mechanism.coarser(1.7).grid == mechanism.grid
     assert mechanism.problems() == []
     for factor, fits in ((0.25, True), (0.75, False), (2, False), (0, False), (-1, False)):

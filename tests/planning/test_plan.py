@@ -12,7 +12,7 @@ from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
-from afresh.planning.plan import Plan
+from afresh.planning.plan import WORTH_EXPECTING, Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import stabilized as stabilized_oracle
@@ -117,9 +117,29 @@ def test_half_widths_match_the_figures_and_the_formulas(
         check_stabilized(plan.mechanism)
 
 
-def test_the_default_is_the_narrowest_by_the_geometric_mean() -> None:
-    for rows, questions in ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000)):
-        plan = afresh.plan(rows, questions)
+SIZES = ((10**5, 1000), (10**5, 2), (2000, 200), (10**4, 20), (100, 10), (1000, 5000))
+
+
+@pytest.mark.parametrize(("rows", "questions"), SIZES)
+def test_expected_widths_are_the_default_where_they_are_much_narrower(rows: int, questions: int) -> None:
+    """1.4 times, by the geometric mean; more answers than questions, and promise=True, leave them out."""
+    promised = afresh.plan(rows, questions, promise=True)
+    checked = afresh.plan(rows, questions, method="checked")
+    wider = geometric_mean(promised.half_width) / geometric_mean(checked.half_width)
+    chosen = afresh.plan(rows, questions)
+    assert chosen.method == ("checked" if wider >= WORTH_EXPECTING else promised.method)
+    assert promised.mechanism.promised
+    if chosen.method == "checked":
+        assert "expected" in chosen.advice
+        assert "promise=True" in chosen.advice
+        assert f"{promised.method} promises ±" in chosen.advice
+        assert "widths are expected" in chosen.in_words
+        assert afresh.plan(rows, questions, answers=questions + 1).mechanism.promised
+
+
+def test_the_narrowest_promise_is_so_by_the_geometric_mean() -> None:
+    for rows, questions in SIZES:
+        plan = afresh.plan(rows, questions, promise=True)
         certified = {
             name: math.prod(m.half_width.values())
             for name, m in plan.methods.items()
@@ -232,7 +252,9 @@ def test_more_confidence_rows_or_fewer_questions_never_hurt_much() -> None:
 
 def test_typical_means_choose_method_and_constants() -> None:
     """Rare means are for stabilized, means near one half for symmetrized; the rule is one."""
-    usual, middle, rare = (afresh.plan(10**5, 1000, typical=means) for means in (None, 0.5, [0.01, 0.02]))
+    usual, middle, rare = (
+        afresh.plan(10**5, 1000, typical=means, promise=True) for means in (None, 0.5, [0.01, 0.02])
+    )
     assert (usual.method, middle.method, rare.method) == ("stabilized", "symmetrized", "stabilized")
     assert middle.half_width(0.5) < 0.0379 * 1.01
     assert rare.half_width(0.01) <= usual.half_width(0.01)
@@ -245,7 +267,7 @@ def test_typical_means_choose_method_and_constants() -> None:
 
 
 def test_advice_says_which_promise_is_narrowest_and_where_another_is() -> None:
-    usual = afresh.plan(10**5, 1000).advice
+    usual = afresh.plan(10**5, 1000, promise=True).advice
     assert "Over the means 0.5, 0.1 and 0.01 they are the narrowest promise" in usual
     assert "symmetrized promises ±0.039" in usual
     assert "typical=0.5" in usual
@@ -268,7 +290,7 @@ def test_a_public_disagreement_is_followed_by_one_method() -> None:
 
 
 def test_a_plan_is_frozen_and_shows_itself() -> None:
-    plan = afresh.plan(10**5, 1000)
+    plan = afresh.plan(10**5, 1000, promise=True)
     with pytest.raises(AttributeError):
         plan.mechanism = None  # type: ignore[assignment,misc]
     text, page = str(plan), plan._repr_html_()
@@ -278,12 +300,12 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
 
 
 def test_the_plan_advises() -> None:
-    assert "can promise no width" in afresh.plan(100_000, 1000).advice
+    assert "can promise no width" in afresh.plan(100_000, 1000, promise=True).advice
     few = afresh.plan(100_000, 3)
     assert few.method == "rounds"
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
     assert "symmetrized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
-    guessed = afresh.plan(100_000, 1000, method="guess-and-check").advice
+    guessed = afresh.plan(100_000, 1000, method="checked").advice
     assert "not how wide" in guessed
     assert "symmetrized promises ±" in guessed

@@ -21,7 +21,7 @@ SAMPLES = Path(__file__).with_name("samples")
 def main() -> None:
     rng = np.random.default_rng(11)
     for method, answers in (
-        *(("stabilized", 80), ("calibrated", 80), ("rounds", None), ("guess-and-check", None)),
+        *(("stabilized", 80), ("calibrated", 80), ("rounds", None), ("checked", None)),
         ("symmetrized", 80),
     ):
         n = 20_000
@@ -42,6 +42,9 @@ def main() -> None:
                 if method == "calibrated":
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)
+                if method == "checked":
+                    guard.claim("tenure < 4", between=(0.3, 0.6))
+                    guard.claim("tenure < 4", between=(0.5, 0.6))
                 guard.divide({"ann": 30, "bob": 4})
                 if method == "rounds":
                     guard.close_rounds()

@@ -31,7 +31,7 @@ TABLE = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 1], [1, 1,
 
 def small_plan(passing: float) -> Checking:
     """Ten rows that check, four questions, half of all samples allowed to miss."""
-    return Checking(20, 4, 0.5, 0.5, 0.0, 1.0, 0.1, 0.5, passing)
+    return Checking(10, 10, 4, 0.5, 0.0, 1.0, 0.1, 0.5, 1.0, passing)
 
 
 def chance_of_a_miss(
@@ -102,7 +102,7 @@ def test_one_node_misses_at_most_its_alpha(truth: float) -> None:
 
     A pass at the whole of alpha a side and a failure at alpha more would be too much; the split is what counts.
     """
-    plan = Checking(80, 1, 0.3, 0.5, 0.0, 1.0, 0.0, 0.9, 0.8)
+    plan = Checking(40, 40, 1, 0.3, 0.0, 1.0, 0.0, 0.9, 1.0, 0.8)
     alpha, rows = math.exp(-node_level(plan, Trail())), plan.check_rows
     hits = np.arange(rows + 1)
     chance = [math.comb(rows, h) * truth**h * (1 - truth) ** (rows - h) for h in hits.tolist()]
@@ -215,10 +215,11 @@ def test_ends_of_the_domain() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {"rows": 1},
+        {"guess_rows": 0},
+        {"check_rows": 0},
         {"questions": 0},
         {"failure": 0.0},
-        {"guessing": 1.0},
+        {"calm": 0.5},
         {"noise": -1.0},
         {"reach": -1.0},
         {"growth": math.nan},
@@ -227,7 +228,7 @@ def test_ends_of_the_domain() -> None:
     ],
 )
 def test_refuses_what_is_no_plan(bad: dict[str, Any]) -> None:
-    good = Checking(100, 10, 0.05, 0.5, 0.0, 3.0, 0.1, 0.5, 0.9)
+    good = Checking(50, 50, 10, 0.05, 0.0, 3.0, 0.1, 0.5, 1.0, 0.9)
     with pytest.raises(InvalidArgument):
         replace(good, **bad)
 

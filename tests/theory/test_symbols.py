@@ -30,6 +30,7 @@ from afresh.theory.symbols import (
     outer_cell,
     ranked_weights,
     smallest_gain,
+    steady,
     winner_limits,
 )
 from oracle import narrower as oracle
@@ -70,6 +71,50 @@ def test_counted_weights_against_the_formula(path: list[int], most: int) -> None
     exact = oracle.counted_weight(path, most, lambda f: 6 / math.pi**2 / (f + 1) ** 2)
     assert counted(trail, most, basel_weight(trail.events)) == pytest.approx(-math.log(exact), abs=1e-7)
     assert counted(trail, most, basel_weight(trail.events)) >= -math.log(exact)
+
+
+@pytest.mark.parametrize("calm", [1.0, 3.5])
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_steady_weights_are_a_law_of_paths(most: int, calm: float) -> None:
+    """The nodes of each depth weigh 1/most together, though events choose among symbols, and each node weighs what
+    its children weigh together.
+    """
+    by_depth = [0.0] * most
+    for path in oracle.event_paths(most - 1):
+        trail, copies = Trail(), 1
+        for i, step in enumerate(path):
+            symbols = 1 + (i + 2 * sum(path[:i])) % 3
+            trail = trail.event(math.log(symbols)) if step else trail.quiet()
+            copies *= symbols if step else 1
+        by_depth[len(path)] += copies * math.exp(-steady(trail, most, 0.7, calm))
+        if trail.steps < most - 1:
+            children = sum(math.exp(-steady(each, most, 0.7, calm)) for each in (trail.quiet(), trail.event()))
+            assert math.exp(-steady(trail, most, 0.7, calm)) == pytest.approx(children, rel=1e-7)
+    assert by_depth == pytest.approx([1 / most] * most, rel=1e-7)
+    assert sum(by_depth) <= 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_asks_few_of_the_steps_has_that_share_of_beta(seed: int) -> None:
+    """Who asks next depends on the past in any way; an analyst with at most two of eight steps on each path has at
+    most 2/8 of all weight. Counted weights do not have this: the worst schedule gives an analyst more.
+    """
+    rng = np.random.default_rng(seed)
+    most, own = 8, 2
+    asks = {path: bool(rng.random() < 0.5) for path in oracle.event_paths(most - 1)}
+    if seed == 0:  # right after the first event, or at the last step
+        asks = {path: (sum(path) == 1 and path[-1] == 1) or (len(path) == most - 1 and not any(path)) for path in asks}
+    total = counted_total = 0.0
+    for path, wants in asks.items():
+        before = sum(asks[path[:i]] for i in range(len(path)))
+        if wants and before < own:
+            total += math.exp(-steady(follow(path), most, 0.5, 1.0))
+            trail = follow(path)
+            counted_total += math.exp(-counted(trail, most, first_weight(trail.events, 0.5)))
+    assert total <= own / most
+    if seed == 0:
+        assert total <= 1 / most
+        assert counted_total > 1 / most
 
 
 def test_gapped_weights_of_all_events_sum_to_at_most_one() -> None:

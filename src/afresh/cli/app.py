@@ -21,6 +21,7 @@ from afresh.cli.options import (
     Json,
     LedgerPlace,
     Method,
+    Promise,
     Rounds,
     Table,
     opened,
@@ -118,6 +119,7 @@ def plan(
         list[float] | None,
         typer.Option(help="A mean that answers will have; may be repeated. Default: 0.5, 0.1 and 0.01.", metavar="P"),
     ] = None,
+    promise: Promise = False,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
@@ -128,17 +130,9 @@ def plan(
     """
     from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(
-        rows,
-        questions,
-        confidence,
-        answers=answers,
-        width=width,
-        mean=mean,
-        method=method,
-        rounds=rounds,
-        typical=typical or None,
-    )
+    wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
+    wishes["typical"] = typical or None
+    made = make_plan(rows, questions, confidence, width=width, mean=mean, **wishes)
     show(made, as_json)
 
 
@@ -205,6 +199,7 @@ def ask(
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
     method: Method = None,
+    promise: Promise = False,
     allow_wide: Annotated[
         bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
     ] = False,
@@ -237,6 +232,7 @@ def ask(
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
+    options["promise"] = promise
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
         if dry_run:

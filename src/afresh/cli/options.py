@@ -53,7 +53,11 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise.", metavar="METHOD"),
+    typer.Option(
+        help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise, or expected widths where they are much "
+        "narrower.",
+        metavar="METHOD",
+    ),
 ]
 Rounds = Annotated[
     int | None,
@@ -62,6 +66,7 @@ Rounds = Annotated[
         metavar="R",
     ),
 ]
+Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 
 @contextmanager

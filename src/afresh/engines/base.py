@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from afresh.engines.identity import Identity
@@ -43,6 +43,14 @@ class Engine(Protocol):
 
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
         """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so."""
+        ...
+
+    def check_hands_out(self) -> None:
+        """Raise `DataError` if rows cannot be handed out, which `hand_out` needs."""
+        ...
+
+    def hand_out(self, span: Span) -> Any:
+        """Some of the shuffled rows as an Arrow table, in their order, for whoever holds them in full."""
         ...
 
     def close(self) -> None:

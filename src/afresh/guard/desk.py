@@ -7,6 +7,7 @@ be it a guard, a holdout, a statistic or a command, asks it here, and says in wh
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +21,10 @@ import numpy as np
 
 from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.scope import Scope
+from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
-from afresh.mechanisms.registry import GUESSING
+from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span
 from afresh.queries.group import GroupMean, within
 from afresh.results import show
@@ -73,6 +75,7 @@ class Desk:
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
+        self.kind = "pandas"  # of a frame that open rows are handed out as
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
@@ -137,7 +140,7 @@ class Desk:
         if pending := [entry for entry in by_number.values() if entry.outcome is None]:
             # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
             asked_as = {entry.number: query for entry, query in zip(entries, queries, strict=True)}
-            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending])
+            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending], scope)
             recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
             by_number |= {entry.number: entry for entry in recorded}
             statements, spent = recorded.statements, recorded.spent
@@ -177,6 +180,12 @@ class Desk:
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
     ) -> Question:
         mechanism, digest = self.plan.at(coarseness), query.digest
+        if task_of(query) is not None and not mechanism.symbols:
+            those = " or ".join(map(repr, CLAIMING))
+            raise InvalidArgument(
+                f"claims, challenges and contests need method={those}, and these data were opened with "
+                f"{self.plan.method!r}; ask for the number instead."
+            )
         if guess is not None:  # another guess is another question
             digest = hashlib.sha256(f"{digest} {guess!r}".encode()).hexdigest()
         return Question(
@@ -224,23 +233,31 @@ class Desk:
 
             pending = {entry.number: (entry, query) for entry, query in wanted if entry.outcome is None}
             asked_again = list(pending.values())
-            outcomes = self._outcomes([entry for entry, _ in asked_again], [query for _, query in asked_again], first)
+            outcomes = self._outcomes(
+                [entry for entry, _ in asked_again], [query for _, query in asked_again], self.scope, first
+            )
             recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
             stored = {entry.number: entry for entry in recorded}
             readings = [read(stored.get(entry.number, entry)) for entry, _ in wanted]
             return list(self._replies(told, readings, recorded.statements, 0, self.scope))
 
     def _outcomes(
-        self, pending: Sequence[Entry], queries: Sequence[RowQuestion], first: Mapping[int, Entry] = {}
+        self,
+        pending: Sequence[Entry],
+        queries: Sequence[RowQuestion],
+        scope: Scope,
+        first: Mapping[int, Entry] = {},
     ) -> list[tuple[Entry, Outcome | Settle]]:
         """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released.
 
         `first` are the answers, by number, that final looks look at again.
         """
         found: list[tuple[Entry, Outcome | Settle]] = []
-        for entry, moments in zip(pending, self._moments(pending, queries), strict=True):
+        for entry, query, moments in zip(pending, queries, self._moments(pending, queries), strict=True):
             mechanism = self.plan.at(entry.coarseness)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
+            if mechanism.symbols:
+                options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if self.scope.features == "public" else 3
@@ -291,6 +308,7 @@ class Desk:
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
             confirmed=self._confirmed(reply.parts),
+            widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
         )
 
@@ -299,6 +317,12 @@ class Desk:
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
+
+    def _widened(self, parts: Iterable[Reading]) -> float | None:
+        """By what share its failed checks make later answers wider; None if none failed."""
+        outcomes = [part.entry.outcome for part in parts]
+        found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
+        return math.prod(1 + each for each in found if each is not None) - 1 if any(found) else None
 
     def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"

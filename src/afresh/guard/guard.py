@@ -17,9 +17,11 @@ from afresh.results.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
+    from afresh.guard.tasked import Tasked
     from afresh.ledger import Spent
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
+    from afresh.results.claims import Claimed
     from afresh.results.price import Price
     from afresh.statistics.base import Measures, Statistic
 
@@ -231,6 +233,83 @@ class Guard(show.Shown):
             Their answers, in the same order. All are charged, or none.
         """
         return [self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst, rows=rows)]
+
+    def claim(
+        self,
+        expression: Any,
+        between: tuple[float | None, float | None],
+        bounds: tuple[float, float] | None = None,
+        missing: float | None = None,
+    ) -> Claimed:
+        """Whether a mean certainly lies between two ends: pass or fail, and nothing else is released. 1 answer.
+
+        It needs method="checked". A pass certifies the claim. A failure makes later answers wider, as a guess that
+        fails its check does; `detects` says before what such a claim can show.
+
+        Args:
+            expression: As in `ask`.
+            between: The two ends, in the answer's units; None leaves one side open.
+            bounds: As in `ask`.
+            missing: As in `ask`.
+
+        Returns:
+            Whether it passed. It is true where it did.
+
+        Raises:
+            QueryError: The question cannot be asked of these columns; nothing was charged.
+            InvalidArgument: Another argument is wrong, or the method takes no claims; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        from afresh.guard.claims import put
+
+        return put(self.desk, self.analyst, self._claim(expression, between, bounds, missing))
+
+    def detects(
+        self,
+        expression: Any,
+        between: tuple[float | None, float | None],
+        bounds: tuple[float, float] | None = None,
+        missing: float | None = None,
+        *,
+        deviation: float | None = None,
+    ) -> float:
+        """What `claim` can show now: how far inside its ends the truth must lie for it to pass. Free, touches no row.
+
+        Args:
+            expression: As in `claim`.
+            between: As in `claim`.
+            bounds: As in `claim`.
+            missing: As in `claim`.
+            deviation: The standard deviation of a number, if you have an idea of it; the largest possible otherwise.
+
+        Returns:
+            A distance in the answer's units: a truth that far inside passes nine times in ten, about.
+        """
+        from afresh.guard.claims import present
+
+        return present(self.desk, self._claim(expression, between, bounds, missing), deviation)
+
+    def _claim(self, expression: Any, between: Any, bounds: Any, missing: float | None) -> Tasked:
+        from afresh.guard.claims import of_mean, single
+        from afresh.queries.asked import make_asked
+
+        self.desk.check_open()
+        given = {"expression": expression, "bounds": bounds, "missing": missing}
+        return of_mean(single(make_asked(given, self.desk.engine.schema)), between)
+
+    def open_rows(self) -> Any:
+        """The rows that are open, to look at, plot and fit: the same in every process. The first call fixes the plan.
+
+        Returns:
+            A frame of the kind that was opened; of a file, a pandas frame (an Arrow table without pandas). The index
+            of a pandas frame says which rows of the data these are.
+
+        Raises:
+            InvalidArgument: The data were opened without `open`.
+        """
+        from afresh.guard.opened import as_kind, hand_out
+
+        return as_kind(self.desk, *hand_out(self.desk, self.analyst))
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.

@@ -14,6 +14,7 @@ from afresh.errors import DataError, ImpossibleWidth, InvalidArgument, PlanMisma
 from afresh.guard import noise
 from afresh.guard.desk import Desk
 from afresh.guard.guard import Guard
+from afresh.guard.opened import kind_of
 from afresh.ledger.known import plain
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.plan import FEWEST_ROWS, Plan, plan
@@ -40,6 +41,8 @@ def open(  # the name a newcomer expects: afresh.open
     answers: int | None = None,
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
+    open: float | None = None,
+    promise: bool = False,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -71,6 +74,11 @@ def open(  # the name a newcomer expects: afresh.open
             their own, without noise, which is much narrower if there are few rounds.
         typical: The means that answers will have, one or several (default 0.5, 0.1 and 0.01, as shares of the range
             between the bounds): used when the plan is made, to make it narrowest there.
+        open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
+            0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
+            overfit them, and holds whatever you do.
+        promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
+            much narrower may be chosen, and says so.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
             name).
@@ -101,6 +109,8 @@ def open(  # the name a newcomer expects: afresh.open
         answers=answers,
         rounds=rounds,
         typical=typical,
+        open=open,
+        promise=promise,
         analyst=analyst,
         must_exist=must_exist,
         allow_wide=allow_wide,
@@ -109,7 +119,9 @@ def open(  # the name a newcomer expects: afresh.open
         made_up=made_up,
     )
     with opened_engine(data, table) as engine:
-        return Guard(open_desk(engine, opening), opening.analyst)
+        desk = open_desk(engine, opening)
+        desk.kind = kind_of(data)
+        return Guard(desk, opening.analyst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +148,8 @@ def check_opening(
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
+    open: float | None = None,
+    promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -144,7 +158,8 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, typical, disagreement)
+    choosing = typical, disagreement, open, promise
+    wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
@@ -174,6 +189,8 @@ def open_desk(engine: Engine, opening: Opening) -> Desk:
     owned = book is not opening.ledger
     try:
         terms, stored = _settle(engine, book, opening)
+        if stored.mechanism.open_rows is not None:
+            engine.check_hands_out()
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
@@ -290,6 +307,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         rounds=wanted.rounds,
         typical=wanted.typical,
         disagreement=wanted.disagreement,
+        open=wanted.open,
+        promise=wanted.promise,
     )
 
 

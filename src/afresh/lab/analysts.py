@@ -206,6 +206,39 @@ class Repeating:
         self._phase += 1
 
 
+class Overfitting:
+    """Holds the open rows: votes, every time, with the side on which other bits happen to lie there.
+
+    Where no rows are open it has nothing to go by, and votes at random.
+    """
+
+    def __init__(self, world: World, rng: np.random.Generator, voters: int = 201) -> None:
+        """It looks before it asks."""
+        self.world, self._rng, self._voters, self._turn = world, rng, voters, 0
+        self._signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=3 * voters)
+
+    def look(self, values: Callable[[Question], NDArray[Any]]) -> None:
+        """The side of every bit among the open rows."""
+        expected = Bit(0).truth(self.world.population)
+        for j in range(self._signs.size):
+            seen = values(Bit(j))
+            if seen.size:
+                self._signs[j] = 1 if seen.mean() >= expected else -1
+
+    def ask(self) -> Sequence[Question]:
+        """A vote of some of the bits."""
+        if self._turn == self.world.k:
+            return []
+        chosen = self._rng.choice(self._signs.size, size=self._voters, replace=False)
+        signs = np.zeros_like(self._signs)
+        signs[chosen] = self._signs[chosen]
+        return [self.world.population.vote(signs)]
+
+    def hear(self, answers: Floats) -> None:
+        """Nothing is learnt that it did not know."""
+        self._turn += 1
+
+
 class Climbing:
     """Hill climbing on a noisy objective: turn a few of the voters, keep the change if the answer is better."""
 
@@ -285,13 +318,15 @@ ANALYSTS: dict[str, Start] = {
     "reconstructing": Reconstructing,
     "scientist": Scientist,
 }
+# Made for rows that an analyst holds; harmless elsewhere.
+LOOKING: dict[str, Start] = {"overfitting": Overfitting}
 
 
 def find_analyst(name: str) -> Start:
     """The analyst of that name; `every-M`, for any M, attacks at every M-th question."""
     if match := re.fullmatch(r"every-([1-9]\d{0,8})", name if isinstance(name, str) else ""):
         return partial(Aggregation, at=partial(at_every, int(match[1])))
-    return find("analyst", name, ANALYSTS)
+    return find("analyst", name, ANALYSTS | LOOKING)
 
 
 def find(kind: str, name: str, known: dict[str, Found]) -> Found:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
+from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.theory.guess_and_check import History, Record, released_value
@@ -58,10 +59,18 @@ class Certified:
         """The guard's name for it."""
         return self.mechanism.method
 
+    @property
+    def open_rows(self) -> int:
+        """How many rows, from the first on, an analyst may hold."""
+        span = getattr(self.mechanism, "open_rows", None)
+        return 0 if span is None else int(span.rows)
+
     def start(self, rng: np.random.Generator) -> Session:
         """A conversation about a new sample."""
         if isinstance(self.mechanism, Rounds):
             return _InRounds(self.mechanism)
+        if isinstance(self.mechanism, Checked):
+            return Checking(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
@@ -127,4 +136,25 @@ class Guessing:
             out[i] = released_value(record), *rule.interval(pack(record, self.history))
             self.history = self.history.after(record)
             self.records.append(record)
+        return Answers(*out.T)
+
+
+@dataclass
+class Checking:
+    """Checked answers: as a guard makes them, the first rows guess and the next check."""
+
+    constants: Checked
+    rng: np.random.Generator
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    def answer(self, values: Values) -> Answers:
+        """One symbol a question."""
+        rule = self.constants
+        guessing, checking = (moments(values[:, span.start : span.stop]) for span in rule.spans(1, None))
+        levels = 2 if values.dtype == np.uint8 else None
+        out = np.empty((len(values), 3))
+        for i, both in enumerate(zip(guessing, checking, strict=True)):
+            released = rule.release(both, float(self.rng.standard_normal()), levels=levels)(self.records[-1:])
+            out[i] = rule.value(released), *rule.interval(released)
+            self.records.append(released)
         return Answers(*out.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from afresh.errors import InvalidArgument
 from afresh.lab.baselines.calibrated_guesses import plan_calibrated_guesses
@@ -17,6 +18,8 @@ from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
 from afresh.lab.session import Interactive, Releasing
+from afresh.mechanisms.checked import plan_open_rows
+from afresh.mechanisms.guess_and_check import plan_guess_and_check
 from afresh.mechanisms.registry import PLANNERS
 
 Make = Callable[[int, int, float], Interactive]
@@ -40,7 +43,9 @@ _PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     "calibrated-laplace": plan_calibrated_laplace,
     "fixed-gaussian": plan_fixed_gaussian,
     "fixed-laplace": plan_fixed_laplace,
+    "guess-and-check": plan_guess_and_check,  # which `checked` succeeds
     "guess-and-check-calibrated": plan_calibrated_guesses,
+    "open-half": partial(plan_open_rows, share=0.5),
 }
 CERTIFIED = tuple(_PLANNERS)
 MECHANISMS: dict[str, Make] = {

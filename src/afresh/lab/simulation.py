@@ -109,6 +109,9 @@ def _repeat(
     sample = population.draw(trial.n, of_sample)
     session = mechanism.start(of_noise)
     analyst = start(World(population, trial.n, trial.k), of_analyst)
+    if hasattr(analyst, "look"):  # at the rows that are open, in full
+        opened = getattr(mechanism, "open_rows", 0)
+        analyst.look(lambda question: question.values(sample)[:opened])
     heard: list[Answers] = []
     truths: list[float] = []
     while questions := analyst.ask():

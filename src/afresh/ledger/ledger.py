@@ -357,6 +357,13 @@ class Ledger:
             if dict(shares) != account.shares:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
+    def fix(self, terms: Terms, analyst: str = "") -> None:
+        """Fix the plan of `terms` for good, unless it is: what follows may depend on it. Recorded as a division."""
+        check_text("analyst", analyst)
+        with self._writing(terms, analyst) as (account, write):
+            if not account.fixed:
+                write([Divided(at=self._now(account), analyst=analyst, shares=dict(account.shares))])
+
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
         with self._books.reading(terms) as account:

@@ -60,6 +60,8 @@ class Mechanism(Protocol):
     """How a difference d of two models is asked: as max(d, 0) and max(-d, 0), as d^2 and (d + 1)/2, or the latter."""
     exact_moments: ClassVar[bool]
     """Whether exact moments of rows are released, so that one answer gives the mean within a group."""
+    symbols: ClassVar[bool]
+    """Whether it takes claims and contests, of which only symbols are released."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
@@ -136,6 +138,11 @@ class Mechanism(Protocol):
         """How many rows the questions of one batch get for themselves; None where batches do not matter."""
         ...
 
+    @property
+    def open_rows(self) -> Span | None:
+        """Which of the shuffled rows the analyst may hold in full; None where none."""
+        ...
+
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
 
@@ -178,6 +185,10 @@ class Mechanism(Protocol):
 
     def confirmed(self, released: Any) -> bool | None:
         """Whether the guess behind an answer passed its check; None for mechanisms that guess nothing."""
+        ...
+
+    def widened(self, released: Any) -> float | None:
+        """By what share an answer whose check failed makes those after it wider; None if nothing failed."""
         ...
 
     def coarser(self, coarseness: float) -> Self:

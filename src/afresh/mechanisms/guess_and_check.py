@@ -1,10 +1,10 @@
-"""Guess and check (section 11): guesses from one part of the rows, checked on the other."""
+"""Guess and check (section 11), which `checked` succeeds: old ledgers go on with it, new plans do not use it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import grid_problems, grid_step
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoInformation
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoInformation, NoSymbols
 from afresh.mechanisms.stabilized import noisy_transform
 from afresh.moments import Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_upper
@@ -29,7 +29,7 @@ from afresh.theory.transform import Transform
 
 
 @dataclass(frozen=True)
-class GuessAndCheck(NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
+class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
     """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
 
     Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
@@ -194,6 +194,14 @@ class GuessAndCheck(NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
     def confirmed(self, released: Mapping[str, float]) -> bool:
         """Whether the guess passed its check."""
         return unpack(released)[0].bin is None
+
+    def widened(self, released: Mapping[str, float]) -> float | None:
+        """By what share a failure makes the answers after it wider."""
+        record, before = unpack(released)
+        if record.bin is None or before.asked + 1 >= self.questions:
+            return None
+        passed = replace(record, bin=None)
+        return self.half_width(0.5, before.after(record)) / self.half_width(0.5, before.after(passed)) - 1
 
     def problems(self) -> list[str]:
         """Whatever the other constants are, validity rests on the checks."""

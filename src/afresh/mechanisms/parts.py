@@ -54,7 +54,18 @@ class NoBatches:
         return False
 
 
-class NoMemory:
+class NoSymbols:
+    """It answers questions about means, and takes no claims."""
+
+    symbols: ClassVar[bool] = False
+
+    @property
+    def open_rows(self) -> None:
+        """None: nobody holds any."""
+        return
+
+
+class NoMemory(NoSymbols):
     """What was released before changes nothing for later answers."""
 
     def present_half_width(self: _HasHalfWidth, mean: float, released: Sequence[Any]) -> float:
@@ -67,6 +78,10 @@ class NoMemory:
 
     def confirmed(self, released: Any) -> None:
         """None: nothing is guessed."""
+        return
+
+    def widened(self, released: Any) -> None:
+        """None: nothing can fail."""
         return
 
 

@@ -1,4 +1,8 @@
-"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here."""
+"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here.
+
+New plans are made by those that are offered. Those that are retired go on where a ledger has a plan of theirs, and
+their receipts verify for ever.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
+from afresh.mechanisms.checked import Checked, plan_checks, plan_open_rows
+from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
@@ -28,10 +33,10 @@ _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Symmetrized, plan_symmetrized),
     (Calibrated, plan_calibrated),
     (Rounds, plan_rounds),
-    (GuessAndCheck, plan_guess_and_check),
+    (Checked, plan_checks),
 )
 # No new plan is made for these; ledgers and receipts that have one go on with it.
-_RETIRED: tuple[type[Mechanism], ...] = (Split,)
+_RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
 MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_RETIRED)}
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
@@ -49,5 +54,16 @@ def planner_for(rounds: int) -> Planner:
     return partial(make_rounds, rounds=rounds)
 
 
+# The one with rows that the analyst holds.
+WITH_OPEN_ROWS = Checked.method
+
+
+def planner_with_open(share: float) -> Planner:
+    """The planner with that share of the rows open."""
+    return partial(plan_open_rows, share=share)
+
+
 # Those that check a guess of the analyst's own.
 GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)
+# Those that take claims, challenges and contests.
+CLAIMING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].symbols)

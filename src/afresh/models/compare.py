@@ -186,9 +186,9 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
         case "parts":
             queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
         case "squares":
-            queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
+            queries = _square(rows, a, b, loss), shifted(rows, a, b, loss)
         case "shifted":
-            queries = (_shifted(rows, a, b, loss),)
+            queries = (shifted(rows, a, b, loss),)
     return Asked(
         queries=queries,
         question=text,
@@ -255,7 +255,7 @@ def _square(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vecto
     return _of_both(rows, a, b, loss, "square", words, function, levels=_two(loss), bounds=(0.0, largest))
 
 
-def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
+def shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> VectorQuery:
     """Psi = (loss of A - loss of B + 1)/2."""
     low, high = loss.bounds
     words = f"{loss.words} of {a.name} minus that of {b.name}"

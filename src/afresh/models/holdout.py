@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from afresh.guard.scope import Features
     from afresh.losses import Loss
     from afresh.models.labelled import LabelledRows
+    from afresh.models.predictions import Predicted
     from afresh.models.verdicts import Comparison, Identical, Ranking
     from afresh.results.answer import Answer
     from afresh.results.budget import Budget
+    from afresh.results.claims import Claimed, Contested
     from afresh.statistics.scores import ModelStatistic
 
 
@@ -46,6 +48,7 @@ class Holdout(show.Shown):
     def __init__(self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None) -> None:
         """Not for users: `afresh.holdout` puts the parts together."""
         self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
+        self._incumbent: Predicted | None = None
 
     def for_analyst(self, analyst: str) -> Holdout:
         """The same holdout in another name; labels and features are not read again. See `Guard.for_analyst`.
@@ -196,6 +199,167 @@ class Holdout(show.Shown):
         """
         used = self.settled(loss)
         return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
+
+    def open_rows(self) -> tuple[Any, Any]:
+        """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
+
+        Returns:
+            Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
+            were an array or a frame), and the labels as an array.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `open`.
+        """
+        from afresh.guard.opened import hand_out
+
+        hand_out(self.guard.desk, self.guard.analyst)
+        return self.labelled.opened()
+
+    def claim(
+        self,
+        model: Any,
+        *,
+        better_than: Any = None,
+        by: float = 0.0,
+        between: tuple[float | None, float | None] | None = None,
+        names: Sequence[str] | None = None,
+        loss: Any = None,
+    ) -> Claimed:
+        """Whether a model is certainly better than another, or its mean loss between two ends: pass or fail. 1 answer.
+
+        Nothing else is released, and a pass certifies the claim. It needs method="checked". A failure makes later
+        answers wider. Comparing on rows of your own first, and claiming what you found, is the narrowest way to use
+        the rows.
+
+        Args:
+            model: As in `score`.
+            better_than: Another model. The claim is that `model` has the smaller mean loss.
+            by: By more than this, in units of the loss.
+            between: In place of `better_than`, the ends between which the mean loss lies; None leaves one side open.
+            names: What to call the model, and the other one, in the record.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            Whether it passed. It is true where it did.
+
+        Raises:
+            InvalidArgument: An argument is wrong, or the method takes no claims; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        from afresh.models.claims import claim_better, claim_score
+
+        used = self.settled(loss)
+        if (better_than is None) == (between is None):
+            raise InvalidArgument("a claim has exactly one of better_than, another model, and between, two ends.")
+        if between is not None:
+            (only,) = self.labelled.predict([model], names, used)
+            return claim_score(self.labelled, only, between, used, self.guard.analyst)
+        b, a = self.labelled.predict([model, better_than], names, used)
+        return claim_better(self.labelled, b, a, by, used, self.guard.analyst)
+
+    def challenge(
+        self,
+        model: Any,
+        *,
+        incumbent: Any = None,
+        by: float = 0.0,
+        names: Sequence[str] | None = None,
+        loss: Any = None,
+    ) -> Claimed:
+        """Whether a model certainly beats the incumbent; if it does, it becomes the incumbent. 1 answer.
+
+        Of any number of challengers, with the guard's confidence every one that was ever accepted is a real
+        improvement. A rejection is the rule and costs later answers little; an acceptance costs them some width.
+
+        Args:
+            model: As in `score`.
+            incumbent: Whom to beat, the first time and after a restart; later it is who was accepted last.
+            by: By more than this, in units of the loss.
+            names: What to call the model (and the incumbent, where one is given) in the record.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            Whether it was accepted. It is true where it was.
+
+        Raises:
+            InvalidArgument: There is no incumbent yet, or an argument is wrong; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        from afresh.models.claims import claim_better
+
+        used = self.settled(loss)
+        if incumbent is not None:
+            b, a = self.labelled.predict([model, incumbent], names, used)
+        elif self._incumbent is None:
+            raise InvalidArgument("there is no incumbent yet; say incumbent= the first time.")
+        else:
+            (b,), a = self.labelled.predict([model], names, used), self._incumbent
+        found = claim_better(self.labelled, b, a, by, used, self.guard.analyst, challenge=True)
+        self._incumbent = b if found.passed else a
+        return found
+
+    def contest(
+        self,
+        models: Sequence[Any],
+        *,
+        incumbent: Any = None,
+        bins: int | None = None,
+        names: Sequence[str] | None = None,
+        loss: Any = None,
+    ) -> Contested:
+        """Which of several models has the smallest mean loss on the guarded rows: its place, or "no improvement".
+
+        1 answer for any number of models. Only the winner's place is released, and with `bins` in which of so many
+        equal parts its mean loss lies. With an incumbent there is a winner only if it certainly beats the incumbent.
+
+        Args:
+            models: As in `score`, one after the other; ties go to the first.
+            incumbent: A model to beat.
+            bins: Of how many equal parts of the loss's range one is told.
+            names: What to call them in the record, the incumbent last.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            The winner, if there is one.
+
+        Raises:
+            InvalidArgument: An argument is wrong, or the method takes no contests; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        from afresh.models.claims import contest
+
+        used, all_models = self.settled(loss), [*models, *([] if incumbent is None else [incumbent])]
+        predicted = self.labelled.predict(all_models, names, used)
+        first = predicted if incumbent is None else predicted[:-1]
+        last = None if incumbent is None else predicted[-1]
+        return contest(self.labelled, first, last, bins, used, self.guard.analyst)
+
+    def detects(
+        self, model: Any, *, better_than: Any, by: float = 0.0, disagreement: float | None = None, loss: Any = None
+    ) -> float:
+        """What a claim that one model is better can show now: how much better than `by` it must be. Free.
+
+        Args:
+            model: As in `claim`.
+            better_than: As in `claim`.
+            by: As in `claim`.
+            disagreement: On what share of rows the two differ; known where features are public, all rows otherwise.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            A difference in units of the loss: one that large passes nine times in ten, about.
+        """
+        from afresh.guard.claims import present
+        from afresh.models.claims import better, differing
+
+        used = self.settled(loss)
+        b, a = self.labelled.predict([model, better_than], None, used)
+        scale = used.bounds[1] - used.bounds[0]
+        if disagreement is None:
+            deviation = differing(self.labelled, [(a, b)], used)
+        else:
+            deviation = checks.share("disagreement", disagreement, ", a share of rows") ** 0.5 * scale
+        return present(self.guard.desk, better(self.labelled, b, a, by, used), deviation)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers.

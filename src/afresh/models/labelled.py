@@ -32,6 +32,17 @@ class LabelledRows:
         self.desk, self.label, self.labels, self.order, self.visibility = desk, label, labels, order, visibility
         self._given = features
 
+    def opened(self) -> tuple[Any, Any]:
+        """Features and labels of the open rows, in the order of the data."""
+        from afresh.engines.embedded.rowwise import read_column, rows_of_span
+
+        span, engine = self.desk.plan.mechanism.open_rows, self.desk.engine
+        assert span is not None
+        places = rows_of_span(engine, span)
+        features = self._features
+        chosen = features.iloc[places] if hasattr(features, "iloc") else features[places]
+        return chosen, read_column(engine, self.label)[places]
+
     def settle(self, loss: Loss) -> Loss:
         """The loss as it is now; found wanting before anything is paid."""
         return settle(loss, self.labels)

@@ -37,6 +37,8 @@ def holdout(
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
+    open: float | None = None,
+    promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -74,6 +76,8 @@ def holdout(
         typical: As in `afresh.open`.
         disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows.
+        promise: As in `afresh.open`.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -110,6 +114,8 @@ def holdout(
         "rounds": rounds,
         "typical": typical,
         "disagreement": disagreement,
+        "open": open,
+        "promise": promise,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

@@ -18,10 +18,12 @@ from afresh.mechanisms.registry import (
     PLANNERS,
     PROMISING,
     TUNED,
+    WITH_OPEN_ROWS,
     Planner,
     planner_for,
+    planner_with_open,
 )
-from afresh.planning.request import complement
+from afresh.planning.request import check_share_open, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
@@ -74,10 +76,17 @@ class Plan(show.Shown):
         return None if batch is None else int(self.parameters["rounds"])
 
     @property
+    def open(self) -> int | None:
+        """How many rows are open, for the analyst to hold; None where none are."""
+        span = self.mechanism.open_rows
+        return None if span is None else span.rows
+
+    @property
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
-        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}"
+        widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
+        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -236,6 +245,8 @@ def plan(
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
+    open: float | None = None,
+    promise: bool = False,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
@@ -258,6 +269,8 @@ def plan(
             disagreement, 0.5.
         disagreement: On what share of rows models will disagree that are compared where features are public. A
             comparison then costs one answer, and its noise follows how often the two do disagree.
+        open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+        promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -267,10 +280,15 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    planners = _following(_planners(method, rounds), method, disagreement)
+    planners = _following(_planners(method, rounds, open), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
     means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
+    promise = checks.flag("promise", promise)
+    if promise and not all(MECHANISMS[name].promised for name in planners):
+        raise InvalidArgument(
+            f"promise == True, but {' and '.join(planners)} promises no width; leave one of them out."
+        )
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
@@ -282,7 +300,8 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
-        return Plan(_narrowest(_tuned(planners, means), rows, questions, failure, answers, means))
+        narrowest = _narrowest(_tuned(planners, means), rows, questions, failure, answers, means)
+        return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
@@ -296,8 +315,34 @@ def plan(
     return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
 
 
-def _planners(method: str | None, rounds: int | None) -> Mapping[str, Planner]:
-    """Those to choose from: the one that is named or that has rounds, or all that promise their widths."""
+WORTH_EXPECTING = 1.4
+
+
+def default(
+    narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS
+) -> Mechanism:
+    """The narrowest promise, or a method whose *expected* widths are at least 1.4 times narrower.
+
+    By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
+    promise=True.
+    """
+    found, promised = narrowest, geometric_mean(narrowest.half_width, typical)
+    for name, planner in PLANNERS.items():
+        if not MECHANISMS[name].promised:
+            expected = planner(narrowest.rows, narrowest.questions, narrowest.failure, answers)
+            if expected is not None and geometric_mean(expected.half_width, typical) * WORTH_EXPECTING <= promised:
+                found = expected
+    return found
+
+
+def _planners(method: str | None, rounds: int | None, open: float | None = None) -> Mapping[str, Planner]:
+    """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
+    if open is not None:
+        share = check_share_open(open)
+        if rounds is not None or method not in (None, WITH_OPEN_ROWS):
+            other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
+            raise InvalidArgument(f"open == {open}, but {other} has no open rows; leave one of them out.")
+        return {WITH_OPEN_ROWS: planner_with_open(share)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)

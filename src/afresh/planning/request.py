@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,12 +32,15 @@ class Wishes:
     """For choosing constants, which say nothing of it: a plan in force is never at odds with it."""
     disagreement: float | None = None
     """Likewise."""
+    open: float | None = None
+    promise: bool = False
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
         wishes = self.questions, self.confidence, self.method, self.answers, self.rounds
-        return any(wish is not None for wish in (*wishes, self.typical, self.disagreement))
+        choices = self.typical, self.disagreement, self.open
+        return self.promise or any(wish is not None for wish in (*wishes, *choices))
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -47,6 +51,8 @@ class Wishes:
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
             ("rounds", self.rounds, self.rounds, plan.rounds),
+            ("open", self.open, None if self.open is None else math.floor(plan.rows * self.open), plan.open),
+            ("promise", self.promise or None, self.promise or None, plan.mechanism.promised),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
         if not said:
@@ -56,6 +62,8 @@ class Wishes:
             kept += f", answers={plan.answers}"
         if plan.rounds is not None:
             kept += f", rounds={plan.rounds}"
+        if plan.open is not None:
+            kept += f", {plan.open:,} of {plan.rows:,} rows open"
         return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
 
 
@@ -68,6 +76,8 @@ def check_wishes(
     methods: Collection[str],
     typical: object = None,
     disagreement: float | None = None,
+    open: float | None = None,
+    promise: bool = False,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
     questions = None if questions is None else checks.whole("questions", questions, 1)
@@ -79,4 +89,11 @@ def check_wishes(
         None if rounds is None else checks.whole("rounds", rounds, 1),
         None if typical is None else checks.means("typical", typical),
         None if disagreement is None else checks.share("disagreement", disagreement, ", a share of rows"),
+        None if open is None else check_share_open(open),
+        checks.flag("promise", promise),
     )
+
+
+def check_share_open(share: object) -> float:
+    """A part of the rows, or `InvalidArgument`."""
+    return checks.number("open", share, "a part of the rows, between 0 and 1, such as 0.5", above=0, below=1)

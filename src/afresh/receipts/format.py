@@ -214,6 +214,10 @@ _CONSTANTS_2 = {
     **_CONSTANTS_1,
     "rounds": ("failure", "rounds", "final"),
     "symmetrized": ("failure", "s", "D", "q", "bend", "lower", "most", "finest"),
+    "checked": (
+        *("failure", "guessing", "guarded", "opened", "noise", "reach", "growth"),
+        *("none", "calm", "passing"),
+    ),
 }
 
 

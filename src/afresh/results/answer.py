@@ -138,7 +138,9 @@ class Answer(Released):
     charged_information: float
     """What it cost, in nats."""
     confirmed: bool | None = None
-    """Whether its guess passed its check, with guess and check; None otherwise."""
+    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
+    widened: float | None = None
+    """By what share its failed check makes later answers wider; None if none failed."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
 
@@ -151,6 +153,7 @@ class Answer(Released):
             "missing": self.missing,
             "charged_information": self.charged_information,
             "confirmed": self.confirmed,
+            "widened": self.widened,
             "fixes": self.fixes,
         }
 
@@ -164,14 +167,17 @@ class Answer(Released):
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         if self.confirmed is not None:
-            said.append(
-                "Its guess was confirmed by the rows that check."
-                if self.confirmed
-                else "Its guess failed its check, so it is coarser, and later answers are a little wider."
-            )
+            said.append(self._check())
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
+
+    def _check(self) -> str:
+        """What came of the guess."""
+        if self.confirmed:
+            return "Confirmed: its guess agrees with the rows that check."
+        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
+        return f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."
 
 
 def coverage(simulated: bool, said: str) -> str:

@@ -165,6 +165,7 @@ def _derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
     )
 
 
+_CLAIMS = ("claim: ", "challenge: ")  # of which one bit is told; no expression reads so
 _HEADER = ("#", "round", "value", "low", "high", "asked at (UTC)", "analyst", "question")
 _MOST_DRAWN = 60  # more would be a wall, not a picture
 
@@ -174,6 +175,8 @@ def _row(record: Record, numbers: str, question: str) -> list[str]:
     if record.value is not None and record.low is not None and record.high is not None:
         told = tells(record.rule, record.low, record.high, record.bounds)
         cells = shown_numbers(record.value, record.low, record.high, told=told)
+        if record.question.startswith(_CLAIMS):
+            cells[0] = "failed" if (record.low, record.high) == record.bounds else "passed"
     return [numbers, record.round or "", *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]
 
 

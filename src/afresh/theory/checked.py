@@ -27,11 +27,12 @@ from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 from afresh.errors import InvalidArgument
 from afresh.theory.exact import Values, lower_limit, upper_limit
 from afresh.theory.search import minimize_simplex
-from afresh.theory.symbols import Trail, counted, first_weight, level
+from afresh.theory.symbols import Trail, level, steady
 
 Floats = NDArray[np.float64]
 _MOST_GROWTH = 4.0
 _MOST_FAILURES = 80  # that the attack's model follows
+_EDGE = 1e-12  # covers the rounding of a mean and of a bin's edges
 _LEAST_MARGIN = 1e-6  # on the scale of [0, 1]: a claim is never finer than a millionth
 
 
@@ -39,45 +40,39 @@ _LEAST_MARGIN = 1e-6  # on the scale of [0, 1]: a claim is never finer than a mi
 class Checking:
     """How claims are made and checked; all public, fixed before the checking rows are looked at.
 
-    `guessing` is the share of rows that guesses come from and `noise` the variance of the guesser's noise relative to
-    the question's (Figure 1's 1/t; 0 for open rows). A claim allows for `reach` standard deviations of guess and
-    check means together; every failure so far widens it by the share `growth`, up to fourfold. `none` is the weight
-    of no failures at all, `passing` the share of a node's alpha that its test gets.
+    Guesses come from `guess_rows`, and `noise` is the variance of the guesser's noise relative to the question's
+    (Figure 1's 1/t; 0 for open rows). A claim allows for `reach` standard deviations of guess and check means
+    together; every failure so far widens it by the share `growth`, up to fourfold. `none` is the weight of no failures
+    at all and `calm` how many steps one failure is expected in otherwise; `passing` is the share of a node's alpha
+    that its test gets.
     """
 
-    rows: int
+    guess_rows: int
+    check_rows: int
     questions: int
     failure: float
-    guessing: float
     noise: float
     reach: float
     growth: float
     none: float
+    calm: float
     passing: float
 
     def __post_init__(self) -> None:
         """Refuses what is no plan; validity needs shares between 0 and 1 and a row that checks."""
-        within = 0 < self.failure < 1 and 0 < self.none < 1 and 0 < self.passing < 1 and 0 < self.guessing < 1
+        within = 0 < self.failure < 1 and 0 < self.none < 1 and 0 < self.passing < 1 and self.calm >= 1
         if not (within and self.noise >= 0 and self.reach >= 0 and self.growth >= 0):
-            raise InvalidArgument(f"{self}: shares must be in (0, 1), the rest >= 0.")
+            raise InvalidArgument(f"{self}: shares must be in (0, 1), calm >= 1, the rest >= 0.")
         if not (self.questions >= 1 and self.guess_rows >= 1 and self.check_rows >= 1):
-            raise InvalidArgument(f"{self.rows} rows for {self.questions} questions: needs rows that guess and check.")
-
-    @property
-    def guess_rows(self) -> int:
-        """The rows that guesses come from."""
-        return math.floor(self.rows * self.guessing)
-
-    @property
-    def check_rows(self) -> int:
-        """The rows that only check."""
-        return self.rows - self.guess_rows
+            raise InvalidArgument(
+                f"{self.guess_rows} and {self.check_rows} rows for {self.questions} questions: needs rows that guess "
+                "and rows that check."
+            )
 
 
 def node_level(plan: Checking, trail: Trail) -> float:
     """L = ln(1/alpha) of the node after `trail`, alpha being beta times its weight; from above."""
-    weight = first_weight(trail.events, plan.none)
-    return level(plan.failure, counted(trail, plan.questions, weight))
+    return level(plan.failure, steady(trail, plan.questions, plan.none, plan.calm))
 
 
 def claim(
@@ -141,6 +136,23 @@ def failed_limits(
     )
 
 
+def failed_bin_limits(
+    plan: Checking, index: int, count: int, trail: Trail, *, values: Values = "two-valued"
+) -> tuple[float, float]:
+    """The same of a two-valued question, of which only the bin floor(mean count) is released: those of its edges.
+
+    Limits that see the sum alone increase with it, so they hold for every mean in the bin.
+    """
+    if not (0 <= index < count and values in ("two-valued", "nearly two-valued")):
+        raise InvalidArgument(f"bin {index} of {count} for values == {values!r}: there is no such bin.")
+    nats, n = node_level(plan, trail) - math.log((1 - plan.passing) / 2), plan.check_rows
+    left, right = n * max(index / count - _EDGE, 0.0), n * min((index + 1) / count + _EDGE, 1.0)
+    return (
+        float(lower_limit(values, n, left, left, nats)),
+        float(upper_limit(values, n, right, right, nats)),
+    )
+
+
 def expected_half_width(
     plan: Checking,
     mean: float = 0.5,
@@ -167,7 +179,8 @@ def plan_open(rows: int, questions: int, failure: float, opened: float = 0.5) ->
 
 
 # Relative noise, share of guess rows, honest failures to expect, growth, weight of none, share of a pass.
-_FOUND = (0.24, 0.55, 0.2, 0.03, 0.7, 0.95)
+_FOUND = (0.22, 0.6, 0.15, 0.05, 0.7, 0.95)
+_CALM = 10  # one failure in a tenth of the questions, if there are any
 
 
 def _plan(
@@ -183,7 +196,9 @@ def _plan(
 ) -> Checking:
     relative = 4 * noise**2 * math.sqrt(questions) / rows
     reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
-    return Checking(rows, questions, failure, guessing, relative, reach, growth, none, passing)
+    guess_rows = math.floor(rows * guessing)
+    calm = max(questions / _CALM, 1.0)
+    return Checking(guess_rows, rows - guess_rows, questions, failure, relative, reach, growth, none, calm, passing)
 
 
 def attacked_half_width(plan: Checking) -> float:
@@ -199,18 +214,13 @@ def attacked_half_width(plan: Checking) -> float:
     margin = plan.reach * spread * growth
     # What f failures cost: their bins, and (below) their pattern and number.
     symbols = np.concatenate([[0.0], np.cumsum(np.log(np.ceil(1 / np.minimum(margin, 1.0))))[:-1]])
-    weight = np.array([first_weight(int(x), plan.none) for x in f])
     sampling = 1 / (4 * plan.guess_rows)
     gain = 2 * math.sqrt(2 / math.pi) * sampling / math.sqrt(sampling + plan.noise / 4)
     chance = np.zeros(f.size)
     chance[0] = 1.0
     total = 0.0
     for asked in range(plan.questions):
-        with np.errstate(invalid="ignore"):
-            patterns = np.where(
-                f <= asked, gammaln(asked + 1) - gammaln(f + 1) - gammaln(np.maximum(asked - f, 0) + 1), 0.0
-            )
-        log_alpha = math.log(plan.failure / plan.questions) + np.log(weight) - patterns - symbols
+        log_alpha = math.log(plan.failure) - symbols - _log_paths(plan, asked, f)
         passed = margin - ndtri_exp(log_alpha + math.log(plan.passing)) * 0.5 / math.sqrt(plan.check_rows)
         failed = margin / 2 - ndtri_exp(log_alpha + math.log((1 - plan.passing) / 2)) * 0.5 / math.sqrt(plan.check_rows)
         square = asked > 0 and math.isqrt(asked + 1) ** 2 == asked + 1
@@ -222,6 +232,15 @@ def attacked_half_width(plan: Checking) -> float:
         chance[1:] += moved[:-1]
         chance[-1] += moved[-1]
     return total / plan.questions
+
+
+def _log_paths(plan: Checking, asked: int, f: NDArray[np.int64]) -> Floats:
+    """What `steady` says without symbols, for many numbers of failures at once."""
+    met = np.minimum(f, asked)
+    mixed = math.log(plan.calm) + gammaln(met + 1) + gammaln(plan.calm + asked - met) - gammaln(plan.calm + asked + 1)
+    law = np.where(met == 0, np.log(plan.none + (1 - plan.none) * np.exp(mixed)), math.log(1 - plan.none) + mixed)
+    found: Floats = math.log(plan.questions) - law
+    return found
 
 
 def search_checked(

@@ -9,9 +9,11 @@ certify something sum to at most 1; at a node of weight w, certify at failure pr
 nats. A union over nodes makes everything certified hold at once, because at a fixed node the question is fixed.
 Weights are functions of the path alone (and of anything but these rows).
 
-Two families of weights. `counted`: at most `most` steps, and at step j after f events a node weighs
-w_f / (most C(j-1, f)) times the weights of the events' own symbols. `gapped`: no limit on steps; only events certify,
-and a path of gaps g_1, ..., g_f to the event at hand weighs prod_i 1/(g_i (g_i + 1)) / (f (f + 1)).
+Three families of weights. `counted`: at most `most` steps, and at step j after f events a node weighs
+w_f / (most C(j-1, f)) times the weights of the events' own symbols. `steady`: the same with a law of paths in place of
+w_f / C(j-1, f), so that whoever asks at most m of the steps has a share m / most of beta to itself. `gapped`: no limit
+on steps; only events certify, and a path of gaps g_1, ..., g_f to the event at hand weighs
+prod_i 1/(g_i (g_i + 1)) / (f (f + 1)).
 """
 
 from __future__ import annotations
@@ -86,6 +88,24 @@ def counted(trail: Trail, most: int, weight: float) -> float:
     if not 0 < weight <= 1:
         raise InvalidArgument(f"weight == {weight}, must be in (0, 1].")
     return math.log(most) + _log_choose(trail.steps, trail.events) - math.log(weight) + trail.nats + _CHOOSE
+
+
+def steady(trail: Trail, most: int, none: float, calm: float) -> float:
+    """ln(1/w) of the node after `trail`: w = v/most times the weights of the events' symbols, v a law of paths.
+
+    With probability `none` no step is an event; otherwise each is one with a probability drawn once from
+    Beta(1, calm), so that v = none [f = 0] + (1 - none) calm f! Gamma(calm + j-1 - f)/Gamma(calm + j). A node's v is
+    the sum of its children's: the weights of all nodes at which somebody asks, m times at most, sum to m/most.
+    """
+    n, f = trail.steps, trail.events
+    if not 0 <= f <= n < most:
+        raise InvalidArgument(f"step {n + 1} of at most {most}, after {f} events.")
+    if not (0 < none < 1 and calm >= 1):
+        raise InvalidArgument(f"none == {none}, calm == {calm}: needs none in (0, 1) and calm >= 1.")
+    mixed = math.log(calm) + math.lgamma(f + 1) + math.lgamma(calm + n - f) - math.lgamma(calm + n + 1)
+    law = none + (1 - none) * math.exp(mixed) if f == 0 else 0.0
+    log_law = math.log(law) if f == 0 else math.log(1 - none) + mixed
+    return math.log(most) - log_law + trail.nats + _CHOOSE
 
 
 def gapped(trail: Trail) -> float:

@@ -100,6 +100,19 @@ class EmbeddedEngine(SqlEngine):
         found |= zip(left, super().moments([queries[i] for i in left]), strict=True)
         return [found[i] for i in range(len(queries))]
 
+    def check_hands_out(self) -> None:
+        """Rows of files and frames can be handed out."""
+
+    def hand_out(self, span: Span) -> Any:
+        """Some of the shuffled rows as an Arrow table, in the order of the data."""
+        source = self._source
+        hidden = "" if source.row == "rowid" else f" EXCLUDE ({source.row})"
+        sql = (
+            f"SELECT d.*{hidden} FROM {source.relation} AS d JOIN shuffled AS s ON d.{source.row} = s.r "
+            f"WHERE s.place >= {span.start:d} AND s.place < {span.stop:d} ORDER BY d.{source.row}"
+        )
+        return self._read(lambda cursor: cursor.sql(sql).to_arrow_table())
+
     @property
     def source(self) -> Source:
         """The relation that holds the data, for `rowwise`."""

@@ -1,4 +1,4 @@
-"""Guess and check as a guard's method: state in the ledger, guesses of the analyst's own, many processes at once."""
+"""Checked answers as a guard's method: the path in the ledger, guesses of the analyst's own, many processes at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture
 def guard(frame: pd.DataFrame) -> Iterator[afresh.Guard]:
-    with afresh.open(frame, 60, method="guess-and-check") as guard:
+    with afresh.open(frame, 60, method="checked") as guard:
         yield guard
 
 
@@ -48,7 +48,7 @@ def test_a_guess_that_is_wrong_costs_width_and_still_holds(guard: afresh.Guard) 
         guard.ask(f"x < {i + 20}", guess=(0.9, 0.02))
     after = guard.ask("x < 51")
     assert after.interval.half_width > before.interval.half_width
-    history = [(r["asked"], r["failures"]) for r in released(guard)]
+    history = [(r["steps"], r["events"]) for r in released(guard)]
     assert [asked for asked, _ in history] == list(range(len(history)))
     assert history[-1][1] >= 7
 
@@ -77,7 +77,7 @@ def test_bad_guesses_are_free(guard: afresh.Guard, guess: object) -> None:
 def test_other_methods_check_no_guesses(frame: pd.DataFrame) -> None:
     with (
         afresh.open(frame, 60) as guard,
-        pytest.raises(InvalidArgument, match="method='guess-and-check' only"),
+        pytest.raises(InvalidArgument, match="method='checked' only"),
     ):
         guard.ask("x < 30", guess=(0.3, 0.1))
 
@@ -85,13 +85,13 @@ def test_other_methods_check_no_guesses(frame: pd.DataFrame) -> None:
 def test_several_guards_share_one_history(frame: pd.DataFrame, private_ledger: Path) -> None:
     """Answers are settled in the order of the records, whoever asks."""
     with (
-        afresh.open(frame, 60, method="guess-and-check") as one,
+        afresh.open(frame, 60, method="checked") as one,
         afresh.open(frame, analyst="two") as two,
     ):
         for i in range(10):
             (one if i % 2 else two).ask(f"x < {5 * i}", guess=(0.9, 0.01) if i % 3 else None)
         one.ask_many([f"x > {i}" for i in range(5)])
-        assert [r["asked"] for r in released(two)] == list(range(15))
+        assert [r["steps"] for r in released(two)] == list(range(15))
         assert verify(two.receipt()).passed
     with afresh.open(frame) as later:
         assert later.budget.spent == 15
@@ -108,13 +108,21 @@ def test_a_forged_history_is_found(guard: afresh.Guard) -> None:
     assert verify(receipt).passed
     place = next(i for i, text in enumerate(receipt["chain"]["records"]) if '"answered"' in text)
     honest = json.loads(receipt["chain"]["records"][place])["released"]
-    for lie in ({"failures": 5.0}, {"asked": 7.0}, {"bin": 1e9}, {"low": 0.95}):
+    for lie in (
+        {"events": 5.0},
+        {"steps": 7.0},
+        {"first": 1e9},
+        {"low": 0.95},
+        {"values": 1.0},
+        {"luck": 1.0},
+        {"task": 3.0},
+    ):
         assert not verify(edited(receipt, place, released={**honest, **lie})).passed
 
 
 def test_the_plan_says_what_is_not_promised() -> None:
-    method = afresh.plan(100_000, 1000).methods["guess-and-check"]
+    method = afresh.plan(100_000, 1000).methods["checked"]
     assert method.certified
     assert not method.promised
     assert "width not promised" in str(afresh.plan(100_000, 1000))
-    assert afresh.plan(100_000, 1000, method="guess-and-check").information is None
+    assert afresh.plan(100_000, 1000, method="checked").information is None

@@ -1,0 +1,50 @@
+"""Open rows: the part of the rows that an analyst holds in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from afresh.guard.desk import Desk
+    from afresh.moments import Span
+
+
+def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
+    """The open rows as an Arrow table, in the order of the data.
+
+    The plan is fixed first: whoever has seen these rows could otherwise have others, or all, guard an answer.
+    """
+    desk.check_open()
+    span = desk.plan.mechanism.open_rows
+    if span is None:
+        raise InvalidArgument("these data were opened without open rows; open other data with open=0.5, for example.")
+    desk.engine.check_unchanged()
+    desk.ledger.fix(desk.terms, analyst)
+    return desk.engine.hand_out(span), span
+
+
+def as_kind(desk: Desk, table: Any, span: Span) -> Any:
+    """An Arrow table as a frame of the kind that the data were."""
+    if desk.kind == "arrow":
+        return table
+    if desk.kind == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    try:
+        import pandas  # noqa: F401 - to_pandas needs it
+    except ImportError:
+        return table
+    from afresh.engines.embedded.rowwise import rows_of_span
+
+    frame = table.to_pandas()
+    frame.index = rows_of_span(desk.engine, span)
+    return frame
+
+
+def kind_of(data: object) -> str:
+    """What kind of frame data are, by the package of their class."""
+    package = type(data).__module__.partition(".")[0]
+    return {"polars": "polars", "pyarrow": "arrow"}.get(package, "pandas")

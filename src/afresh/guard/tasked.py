@@ -1,0 +1,55 @@
+"""A question with a task: rows that only release symbols are asked for one, and not for a mean."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.mechanisms.tasks import Task
+    from afresh.moments import Span
+    from afresh.queries.base import RowQuestion
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tasked:
+    """One symbol is asked for, which depends on the means of one or several row functions."""
+
+    inner: tuple[RowQuestion, ...]
+    task: Task
+    text: str
+    bounds: tuple[float, float] = (0.0, 1.0)
+    levels: int | None = None
+    missing: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """Of what is averaged and of the task: another claim is another question."""
+        names = [query.digest for query in self.inner]
+        return hashlib.sha256(f"{' '.join(names)} {self.task!r}".encode()).hexdigest()
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """Those of all; None if one of them reads none."""
+        found = [query.columns for query in self.inner]
+        known = [each for each in found if each is not None]
+        return frozenset().union(*known) if len(known) == len(found) else None
+
+    @staticmethod
+    def moments_of(engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None) -> list[Any]:
+        """Those of all its row functions: a list, or the only one."""
+        from afresh.guard.desk import moments_of
+
+        inner = [query for each in questions for query in each.inner]
+        own = None if spans is None else [s for each, s in zip(questions, spans, strict=True) for _ in each.inner]
+        found = iter(moments_of(engine, inner, own))
+        parts = [[next(found) for _ in each.inner] for each in questions]
+        return [part[0] if len(part) == 1 else part for part in parts]
+
+
+def task_of(query: RowQuestion) -> Task | None:
+    """What is asked for besides a mean."""
+    return query.task if isinstance(query, Tasked) else None

@@ -1,0 +1,153 @@
+"""Analysts made for rows that only release symbols: they learn from passes and failures, and game a gate.
+
+Each plays one conversation with the guarded rows of a plan and says whether anything that was certified is false, as
+the lab counts misses. `python -m afresh.lab.claiming` prints how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from afresh.lab.coverage import clopper_pearson, markdown
+from afresh.mechanisms.checked import Checked, plan_open_rows
+from afresh.mechanisms.tasks import Claim, Contest, Task
+from afresh.moments import Moments
+from afresh.theory.checked import node_level
+from afresh.theory.exact import lower_limit
+
+DIFFER = 0.05  # of rows, on which a challenger differs from the incumbent
+
+
+class Talk:
+    """One conversation: everything that was released, in order."""
+
+    def __init__(self, mechanism: Checked) -> None:
+        """Nothing was released yet."""
+        self.mechanism, self.records = mechanism, list[Any]()
+
+    def ask(self, guarded: Any, task: Task | None = None, **options: Any) -> dict[str, float]:
+        """The next symbol, from the moments of the guarded rows."""
+        n = self.mechanism.guessing
+        released = self.mechanism.release((Moments(n, n / 2, n / 4), guarded), 0.0, task=task, **options)(self.records)
+        self.records.append(released)
+        return released
+
+
+def learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
+    """Learns from passes and failures on which side of 1/2 every fair column lies, and claims that their vote is right.
+
+    Half of its claims fail, on purpose. The truth of the vote of an odd number of fair columns is 1/2.
+    """
+    talk, n = Talk(mechanism), mechanism.guarded
+    columns = (mechanism.questions - 5) // 2 * 2 + 1
+    votes, wrong = np.zeros(n), False
+    for _ in range(columns):
+        bits = rng.integers(0, 2, n)
+        hits = float(bits.sum())
+        nats = node_level(mechanism.checking, mechanism.trail(talk.records))
+        least = float(lower_limit("two-valued", n, n / 2, n / 2, nats))  # passes if half of the rows or more are hits
+        passed = talk.ask(_moments(n, hits), Claim(least * (1 - 1e-9), 1.0), levels=2)["passed"]
+        votes += (2 * bits - 1) * (1 if passed else -1)
+    right = float((votes > 0).sum())
+    while len(talk.records) < mechanism.questions:
+        wrong |= bool(talk.ask(_moments(n, right), Claim(0.5 + 1e-9, 1.0), levels=2)["passed"])
+    return wrong
+
+
+def failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
+    """Makes every other claim fail, and in between claims what is false by a hair."""
+    talk, n = Talk(mechanism), mechanism.guarded
+    wrong = False
+    while len(talk.records) + 2 <= mechanism.questions:
+        talk.ask(_moments(n, float(rng.binomial(n, 0.5))), Claim(0.9, 1.0), levels=2)
+        truth = float(rng.uniform(0.05, 0.95))
+        hits = float(rng.binomial(n, truth))
+        side = rng.integers(2)
+        ends = (truth + 1e-6, 1.0) if side else (0.0, truth - 1e-6)
+        wrong |= bool(talk.ask(_moments(n, hits), Claim(*ends), levels=2)["passed"])
+    return wrong
+
+
+def near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
+    """Games the gate with challengers that are exactly as good as the incumbent: any that is accepted is a miss."""
+    talk, n = Talk(mechanism), mechanism.guarded
+    wrong = False
+    while len(talk.records) < mechanism.questions:
+        better, worse, _ = rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])
+        task = Claim(0.5, 1.0, expected=False, signs=bool(len(talk.records) % 2))
+        wrong |= bool(talk.ask(_difference(n, better, worse), task, levels=3)["passed"])
+    return wrong
+
+
+def tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
+    """Contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
+    talk, n = Talk(mechanism), mechanism.guarded
+    wrong, many = False, 10
+    while len(talk.records) < mechanism.questions:
+        incumbent = float(len(talk.records) % 2)
+        losses = rng.binomial(n, 0.3, many).astype(float)
+        gains = [_difference(n, *rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])[:2]) for _ in range(many)]
+        own = [_moments(n, each) for each in losses] + (gains if incumbent else [])
+        released = talk.ask(own, Contest(many, 40, bool(incumbent)), levels=2)
+        low, high = mechanism.interval(released)
+        wrong |= not low <= 0.3 <= high or bool(incumbent and released["winner"] >= 0)
+    return wrong
+
+
+ANALYSTS: dict[str, Callable[[Checked, np.random.Generator], bool]] = {
+    "learning-signs": learning_signs,
+    "failing-on-purpose": failing_on_purpose,
+    "near-ties": near_ties,
+    "tied-contests": tied_contests,
+}
+
+
+def misses(analyst: str, rows: int, questions: int, failure: float, repeats: int, seed: int = 2018) -> int:
+    """In how many conversations something that was certified was false.
+
+    Args:
+        analyst: A name of `ANALYSTS`.
+        rows: Half of them open, half guarded.
+        questions: Of every conversation.
+        failure: The probability with which anything certified may be false.
+        repeats: How many conversations.
+        seed: Of everything random.
+
+    Returns:
+        How many had a miss.
+    """
+    mechanism = plan_open_rows(rows, questions, failure, share=0.5)
+    assert mechanism is not None
+    return sum(ANALYSTS[analyst](mechanism, np.random.default_rng([seed, i])) for i in range(repeats))
+
+
+HEADER = ("analyst", "n", "k", "confidence", "conversations", "with a miss", "coverage at least")
+
+
+def table(cells: Sequence[tuple[int, int, float, int]]) -> str:
+    """Every analyst at every (rows, questions, failure, repeats), as Markdown."""
+    lines = []
+    for name in ANALYSTS:
+        for rows, questions, failure, repeats in cells:
+            missed = misses(name, rows, questions, failure, repeats)
+            low, _ = clopper_pearson(repeats - missed, repeats)
+            numbers = f"{rows:,}", f"{questions:,}", f"{1 - failure:.0%}", f"{repeats:,}", f"{missed:,}", f"{low:.3f}"
+            lines.append((name, *numbers))
+    return markdown(HEADER, lines)
+
+
+def _moments(n: int, hits: float) -> Moments:
+    return Moments(n, hits, hits)
+
+
+def _difference(n: int, better: int, worse: int) -> Moments:
+    """Of (d + 1)/2, where so many rows are better and worse."""
+    halves = n - better - worse
+    return Moments(n, better + halves / 2, better + halves / 4)
+
+
+if __name__ == "__main__":
+    print(table([(2000, 200, 0.05, 100), (2000, 200, 0.5, 100)]))

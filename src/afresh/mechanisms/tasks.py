@@ -1,0 +1,38 @@
+"""What rows that only release symbols may be asked besides a mean: a claim, passed or not, and a contest.
+
+A task is public and fixed before the rows are looked at. What it says is one symbol of the tree of section 15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The mean lies in [low, high], on [0, 1]: it passes or it does not, and nothing else is released."""
+
+    low: float
+    high: float
+    expected: bool = True
+    """Whether a pass is the rule, as of a claim, and not the exception, as of a challenge: what the other costs."""
+    signs: bool = False
+    """Of a difference above 0: whether rows are alike, so that the exact sign test may decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Which of several candidates has the smallest mean loss, if it beats the incumbent.
+
+    Its moments are those of the candidates' losses, followed by those of (incumbent's loss - candidate's + 1)/2.
+    """
+
+    candidates: int
+    bins: int = 0
+    """Of how many bins the winner's score is released; 0: it is not."""
+    incumbent: bool = False
+    """Whether there is one to beat; otherwise somebody wins."""
+    signs: bool = False
+
+
+Task = Claim | Contest

@@ -1,0 +1,109 @@
+"""What a claim, a challenge or a contest says: a symbol, and what it certifies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from afresh.results import show
+from afresh.results.answer import Interval, cost_line, simulation_mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed(show.Told):
+    """Whether a claim passed. A pass certifies it; a failure says nothing but that it was not certified.
+
+    It is true where it passed: `if guard.claim(...)`.
+    """
+
+    claim: str
+    passed: bool
+    detects: float
+    """How far inside its ends the truth must lie for such a claim to pass nine times in ten, about; known before."""
+    confidence: float
+    covers: str
+    method: str
+    charged: int
+    left: int
+    simulated: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether it passed."""
+        return self.passed
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return "certified" if self.passed else "not certified"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        names = ("claim", "passed", "verdict", "detects", "confidence", "covers", "method", "charged", "left")
+        return {name: getattr(self, name) for name in (*names, "simulated")}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Claimed({self.verdict}: {self.claim})"
+
+    def _blocks(self) -> list[show.Block]:
+        reach = show.width(self.detects)
+        said = [
+            f"Passes nine times in ten if the truth lies at least {reach} inside the claim, which was known before."
+        ]
+        if not self.passed:
+            said.append("It may still be true: nothing else was released.")
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(f"{self.verdict}: {self.claim}"),
+            *map(show.Line, (*said, self.covers)),
+            cost_line(self.charged, self.left),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contested(show.Told):
+    """Who won a contest, if anybody did."""
+
+    models: tuple[str, ...]
+    winner: int | None
+    """The place of the winner among the models; None: no improvement on the incumbent was certified."""
+    incumbent: str | None
+    """Whom the winner is certified to beat."""
+    loss: str
+    value: Interval | None
+    """Where the winner's mean loss lies, if bins were asked for."""
+    confidence: float
+    covers: str
+    method: str
+    charged: int
+    left: int
+    simulated: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.winner is None:
+            return "no improvement"
+        return f"{self.models[self.winner]} wins" + (f" and beats {self.incumbent}" if self.incumbent else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        names = ("winner", "verdict", "incumbent", "loss", "confidence", "covers", "method", "charged", "left")
+        value = None if self.value is None else [self.value.low, self.value.high]
+        told = {name: getattr(self, name) for name in (*names, "simulated")}
+        return {"models": list(self.models), **told, "value": value}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Contested({self.verdict})"
+
+    def _blocks(self) -> list[show.Block]:
+        told = [self.covers]
+        if self.value is not None:
+            told.insert(0, f"Its mean {self.loss} is between {self.value.low:.4g} and {self.value.high:.4g}.")
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(f"{self.verdict}: {self.loss} of {len(self.models)} models"),
+            *map(show.Line, told),
+            cost_line(self.charged, self.left),
+        ]

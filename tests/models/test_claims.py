@@ -1,0 +1,129 @@
+"""Claims, challenges and contests of models: only symbols are released, and what they certify is true."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import afresh
+from afresh.errors import InvalidArgument
+from afresh.receipts import verify
+
+N = 20_000
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(N, 3))
+Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
+
+
+def cut(at: float, column: int = 0) -> Any:
+    def model(rows: Any) -> Any:
+        return (np.asarray(rows)[:, column] > at).astype(int)
+
+    return model
+
+
+GOOD, FAIR, BAD = cut(0.0), cut(0.5), cut(0.0, 1)  # wrong on about 15, 21 and 50% of rows
+each = pytest.mark.parametrize("features", ["public", "hidden"])
+
+
+def opened(features: Any = "public", **options: Any) -> afresh.Holdout:
+    found = {"questions": 40, "method": "checked", "ledger": ":memory:", **options}
+    return afresh.holdout(X, Y, features=features, **found)
+
+
+def verified(holdout: afresh.Holdout) -> None:
+    outcome = verify(json.dumps(holdout.guard.receipt()))
+    assert outcome.passed, str(outcome)
+
+
+@each
+def test_a_better_model_is_certified_and_nothing_else(features: Any) -> None:
+    with opened(features) as holdout:
+        assert holdout.claim(GOOD, better_than=FAIR, names=["good", "fair"])
+        assert not holdout.claim(FAIR, better_than=GOOD, names=["fair", "good"])
+        assert holdout.claim(GOOD, better_than=BAD, by=0.2, names=["good", "bad"])
+        assert not holdout.claim(GOOD, better_than=BAD, by=0.45, names=["good", "bad"])
+        assert holdout.claim(GOOD, between=(0.1, 0.2), names=["good"])
+        assert holdout.claim(GOOD, better_than=FAIR, names=["good", "fair"]).charged == 0
+        assert holdout.budget.spent == 5
+        verified(holdout)
+
+
+def test_what_a_claim_detects_follows_how_often_models_differ() -> None:
+    with opened() as holdout:
+        close = holdout.detects(cut(0.02), better_than=GOOD)
+        assert close < 0.6 * holdout.detects(FAIR, better_than=GOOD)
+        assert holdout.claim(FAIR, better_than=GOOD, names=["fair", "good"]).detects < 0.05
+    with opened("hidden") as holdout:
+        told = holdout.detects(FAIR, better_than=GOOD, disagreement=0.05)
+        assert told < 0.5 * holdout.detects(FAIR, better_than=GOOD)
+
+
+@each
+def test_the_ratchet_only_goes_up(features: Any) -> None:
+    with opened(features) as holdout:
+        with pytest.raises(InvalidArgument, match="no incumbent yet"):
+            holdout.challenge(GOOD, names=["good"])
+        assert holdout.challenge(FAIR, incumbent=BAD, names=["fair", "bad"])
+        assert not holdout.challenge(BAD, names=["bad"])
+        assert holdout.challenge(GOOD, names=["good"])
+        for i, at in enumerate((0.3, 0.4, -0.4, 0.6)):
+            assert not holdout.challenge(cut(at), names=[f"other {i}"])
+        assert "challenge: good" in holdout.guard.transcript.records[2].question
+        again = holdout.challenge(GOOD, incumbent=FAIR, names=["good", "fair"])  # as after a restart
+        assert (again.passed, again.charged) == (True, 0)
+        verified(holdout)
+
+
+@each
+def test_a_contest_tells_the_winner_or_no_improvement(features: Any) -> None:
+    with opened(features) as holdout:
+        names = ["bad", "good", "fair"]
+        plain = holdout.contest([BAD, GOOD, FAIR], names=names)
+        assert (plain.winner, plain.value, plain.charged) == (1, None, 1)
+        binned = holdout.contest([BAD, GOOD, FAIR], names=names, bins=20)
+        assert binned.value is not None
+        assert binned.value.low < np.mean(GOOD(X) != Y) < binned.value.high
+        assert binned.value.half_width < 0.08
+        beaten = holdout.contest([BAD, GOOD], incumbent=FAIR, names=["bad", "good", "fair"], bins=20)
+        assert (beaten.winner, beaten.incumbent) == (1, "fair")
+        assert "good wins and beats fair" in str(beaten)
+        none = holdout.contest([BAD, FAIR], incumbent=GOOD, names=["bad", "fair", "good"])
+        assert (none.winner, none.verdict, none.value) == (None, "no improvement", None)
+        assert json.loads(none.to_json())["winner"] is None
+        assert holdout.budget.spent == 4
+        verified(holdout)
+
+
+def test_numbers_have_contests_too() -> None:
+    target = X @ [1.0, 0.5, 0.0]
+    with afresh.holdout(
+        X, target, loss=afresh.losses.Squared(clip=4.0), questions=20, method="checked", ledger=":memory:"
+    ) as holdout:
+        near, far = X @ [1.0, 0.4, 0.0], X @ [1.0, 0.0, 0.0]
+        assert holdout.claim(near, better_than=far, by=0.1)
+        assert not holdout.claim(far, better_than=near)
+        found = holdout.contest([far, near], names=["far", "near"], bins=10, incumbent=None)
+        assert found.winner == 1
+        verified(holdout)
+
+
+def test_refusals_are_free() -> None:
+    with opened() as holdout:
+        for wrong in (
+            {},
+            {"better_than": FAIR, "between": (0.1, 0.2)},
+            {"better_than": FAIR, "by": -1},
+            {"between": 3},
+        ):
+            with pytest.raises(InvalidArgument):
+                holdout.claim(GOOD, **wrong)
+        for models, more in (([], {}), ([GOOD, GOOD], {}), ([GOOD], {"bins": 1}), ([GOOD], {"incumbent": GOOD})):
+            with pytest.raises(InvalidArgument):
+                holdout.contest(models, **more)
+        assert holdout.budget.spent == 0
+    with opened(method="stabilized") as holdout, pytest.raises(InvalidArgument, match="need method='checked'"):
+        holdout.contest([GOOD, FAIR])
