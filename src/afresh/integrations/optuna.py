@@ -162,7 +162,7 @@ class GuardedObjective:
         except StopIteration as ended:
             return float(ended.value)
 
-    def _models(self, trial: optuna.Trial, study: optuna.Study | None) -> Generator[Any, Answer, float]:
+    def _models(self, trial: optuna.Trial, study: optuna.Study | None) -> Generator[Any, Any, float]:
         """Yields the models of a trial, is sent the answer of each, and returns the value of the last."""
         made = self.build(trial)
         if not isinstance(made, Generator):

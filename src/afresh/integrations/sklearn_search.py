@@ -231,8 +231,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         each = "one round" if rungs == 1 else f"{rungs} rounds, one a rung,"
         planned = "GuardedSearchCV(..., rounds=2)" if own else f"afresh.holdout(..., rounds={2 * rungs})"
         return (
-            f"A fit with other candidates than before takes {each} of the rows that validate. How many there are is "
-            f"fixed by the first fit: plan for two with {planned} before it, or validate on new rows."
+            f"A fit with other candidates than before takes {each} of the rows that validate. The first fit fixes how "
+            f"many there are: plan for two fits with {planned} and questions= for as many candidates as they have, or "
+            "validate on new rows."
         )
 
     def _candidates(self) -> list[dict[str, Any]]:
@@ -280,9 +281,13 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 rounds=None if fits is None else fits * len(rungs),
             )
         except PlanMismatch:
-            if self.questions is not None or fits not in (None, 1):
+            if self.questions is not None:
                 raise
-            return opened()  # a search for other candidates has opened these rows: its plan is in force
+            found = opened()  # a search for other candidates has opened these rows: its plan is in force
+            if fits is not None and fits > max(found.guard.plan.rounds or 0, 1):
+                found.close()
+                raise
+            return found
 
     @property
     def classes_(self) -> Any:
