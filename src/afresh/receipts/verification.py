@@ -217,7 +217,8 @@ def _answers(facts: Facts) -> str:
                 f"{mechanism.grid!r}"
             )
         value, (low, high) = mechanism.value(released), mechanism.interval(released, levels=entry.levels)
-        if entry.again is not None and (first := facts.account.entries[entry.again - 1].outcome) is not None:
+        first = None if entry.again is None else facts.account.entries[entry.again - 1].outcome
+        if first is not None and mechanism.meets_first(released):
             low, high = met(low, high, first.low, first.high)
             value = min(max(value, low), high)
         # Ends were rounded outward, by less than a step.
