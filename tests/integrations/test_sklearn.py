@@ -320,16 +320,17 @@ class Repeated(GuardedSearchCV):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("estimator", "grid", "loss"),
+    ("estimator", "grid", "more"),
     [
-        (LogisticRegression(), {"C": [1.0]}, None),
-        (Ridge(), {"alpha": [1.0]}, Squared(clip=100.0)),
-        (DecisionTreeClassifier(random_state=0), {"max_depth": [9]}, None),  # of several labels, which a search is not
+        (LogisticRegression(), {"C": [1.0]}, {}),
+        (Ridge(), {"alpha": [1.0]}, {"loss": Squared(clip=100.0)}),
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [9]}, {}),  # of several labels, which a search is not
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [8, 9]}, {"factor": 2}),
     ],
-    ids=["classifier", "regressor", "tree"],
+    ids=["classifier", "regressor", "tree", "halving"],
 )
-def test_scikit_learn_finds_nothing_wrong(estimator: Any, grid: Any, loss: Any) -> None:
-    search = Repeated(estimator, grid, loss=loss, validation=0.5, random_state=0, ledger=":memory:")
+def test_scikit_learn_finds_nothing_wrong(estimator: Any, grid: Any, more: dict[str, Any]) -> None:
+    search = Repeated(estimator, grid, validation=0.5, random_state=0, ledger=":memory:", **more)
     passed, failed = 0, {}
     for made, check in estimator_checks_generator(search):
         try:

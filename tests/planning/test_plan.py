@@ -252,9 +252,7 @@ def test_more_confidence_rows_or_fewer_questions_never_hurt_much() -> None:
 
 def test_typical_means_choose_method_and_constants() -> None:
     """Rare means are for stabilized, means near one half for symmetrized; the rule is one."""
-    usual, middle, rare = (
-        afresh.plan(10**5, 1000, typical=means, promise=True) for means in (None, 0.5, [0.01, 0.02])
-    )
+    usual, middle, rare = (afresh.plan(10**5, 1000, typical=means, promise=True) for means in (None, 0.5, [0.01, 0.02]))
     assert (usual.method, middle.method, rare.method) == ("stabilized", "symmetrized", "stabilized")
     assert middle.half_width(0.5) < 0.0379 * 1.01
     assert rare.half_width(0.01) <= usual.half_width(0.01)

@@ -7,6 +7,8 @@
     study.optimize(objective, n_trials=500, callbacks=[objective.stop_when_spent])
     objective.best(study)                                        # the answer of the best trial, with its interval
 
+    objective.optimize(study, batch=20)                          # on a holdout in rounds: 20 trials a round
+
 Each trial's value is a mean loss. Its attributes say what was released last: `afresh_value`, `afresh_low` and
 `afresh_high` (the interval), `afresh_charged` and `afresh_left` (the budget). A study reads a released value and
 nothing else of the holdout, so the intervals of all trials hold at once, the best one's too.
@@ -15,10 +17,13 @@ nothing else of the holdout, so the intervals of all trials hold at once, the be
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+import math
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument, MissingExtra
+from afresh.integrations.rounds import advising, rounds_left
 from afresh.models.holdout import check_holdout
 
 try:
@@ -32,6 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardedObjective"]
 
+_PRUNED, _FAILED = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.FAIL
+_ONE_BY_ONE = (
+    "study.optimize(objective) scores one trial at a time, and each is a round of its own; "
+    "objective.optimize(study, batch=20) scores 20 trials in one round."
+)
+
 
 class GuardedObjective:
     """An objective for `study.optimize`: the loss of what `build(trial)` makes, on a guarded holdout.
@@ -42,6 +53,9 @@ class GuardedObjective:
     that later rounds would not have caught up is not.
 
     When the budget ends, the trial that found out is pruned and the study stops. A study must minimize.
+
+    `study.optimize(objective)` scores one trial at a time. On a holdout in rounds each is a round of its own;
+    `objective.optimize(study, batch=20)` scores 20 trials in one.
     """
 
     def __init__(
@@ -68,10 +82,11 @@ class GuardedObjective:
     def __call__(self, trial: optuna.Trial) -> float:
         """Build, score, record."""
         study = getattr(trial, "study", None)  # a FixedTrial has none, nor a FrozenTrial such as study.best_trial
-        if study is not None and study.directions != [optuna.study.StudyDirection.MINIMIZE]:
-            raise InvalidArgument("the study must minimize one value, the loss: create_study(direction='minimize').")
+        if study is not None:
+            _check_direction(study)
         try:
-            return self._run(trial, study)
+            with advising(self.holdout, _ONE_BY_ONE):
+                return self._run(trial, study)
         except BudgetExhausted as error:
             if study is None:
                 raise
@@ -80,29 +95,94 @@ class GuardedObjective:
                 study.stop()
             raise optuna.TrialPruned(str(error)) from None
 
+    def optimize(self, study: optuna.Study, *, batch: int, rounds: int | None = None) -> None:
+        """Run trials in batches: ask the study for some, build all, score them together, tell the study.
+
+        On a holdout in rounds a batch is one round: exact scores on rows that no earlier trial has seen. If `build` is
+        a generator, the trials of a batch go on side by side, and each step of all of them takes a round of its own. On
+        other holdouts a batch is scored in one scan.
+
+        A sampler is asked for a whole batch before it is told a value: TPESampler(constant_liar=True) then keeps the
+        trials of a batch apart. When rows or answers run out, it ends: trials that were asked for but not scored are
+        pruned. If `build` fails, they are told as failed, and the error is raised.
+
+        Args:
+            study: Which to go on with.
+            batch: How many trials are scored together; fewer if fewer answers are left.
+            rounds: How many batches (default: as many as there are rows and answers left for).
+
+        Raises:
+            InvalidArgument: The study does not minimize, predictions do not suit the loss, or a number is wrong.
+        """
+        _check_direction(study)
+        batch = checks.whole("batch", batch, 1)
+        most = self._affordable(batch) if rounds is None else checks.whole("rounds", rounds, 1)
+        for _ in range(most):
+            if not self._affordable(batch):
+                return
+            trials = [study.ask() for _ in range(min(batch, self.holdout.budget.left))]
+            try:
+                self._run_together(study, trials)
+            except BudgetExhausted as error:  # somebody else has spent it meanwhile, or steps took more rounds
+                for trial in _unfinished(study, trials):
+                    trial.set_user_attr("afresh_exhausted", str(error))
+                    study.tell(trial, state=_PRUNED)
+                return
+            finally:
+                for trial in _unfinished(study, trials):
+                    study.tell(trial, state=_FAILED)
+
+    def _affordable(self, batch: int) -> int:
+        """How many batches there are rows and answers for, the last of them perhaps smaller."""
+        rounds, batches = rounds_left(self.holdout), math.ceil(self.holdout.budget.left / batch)
+        return batches if rounds is None else min(rounds, batches)
+
+    def _run_together(self, study: optuna.Study, trials: Sequence[optuna.Trial]) -> None:
+        """Build and score trials side by side, and tell the study what becomes of each."""
+        running = [(trial, self._models(trial, study)) for trial in trials]
+        answers: Sequence[Answer | None] = [None] * len(running)
+        while running:
+            models = []
+            for (trial, asking), answer in zip(running, answers, strict=True):
+                try:
+                    models.append((trial, asking, asking.send(answer)))
+                except StopIteration as ended:
+                    study.tell(trial, ended.value)
+                except optuna.TrialPruned:
+                    study.tell(trial, state=_PRUNED)
+            running = [(trial, asking) for trial, asking, _ in models]
+            answers = self._score([model for *_, model in models]) if models else []
+
     def _run(self, trial: optuna.Trial, study: optuna.Study | None) -> float:
+        """Build and score a trial by itself."""
+        asking, answer = self._models(trial, study), None
+        try:
+            while True:
+                (answer,) = self._score([asking.send(answer)])
+        except StopIteration as ended:
+            return float(ended.value)
+
+    def _models(self, trial: optuna.Trial, study: optuna.Study | None) -> Generator[Any, Any, float]:
+        """Yields the models of a trial, is sent the answer of each, and returns the value of the last."""
         made = self.build(trial)
         if not isinstance(made, Generator):
-            return self._score(trial, made).value
-        answer = None
+            answer = yield made
+            return _note(trial, answer)
+        value = None
         for step, model in enumerate(made):
-            answer = self._score(trial, model)
-            trial.report(answer.value, step)
+            answer = yield model
+            value = _note(trial, answer)
+            trial.report(value, step)
             if study is not None and self.cannot_be_better(study, answer):
                 trial.set_user_attr("afresh_cannot_be_better", True)
                 made.close()
                 raise optuna.TrialPruned("its interval lies above that of the best trial.")
-        if answer is None:
+        if value is None:
             raise InvalidArgument("the generator yielded no model; yield one after each round of training.")
-        return answer.value
+        return value
 
-    def _score(self, trial: optuna.Trial, model: Any) -> Answer:
-        answer = self.holdout.score(model, loss=self.loss, precision=self.precision)
-        charged = trial.user_attrs.get("afresh_charged", 0) + answer.charged
-        said = {"value": answer.value, "low": answer.low, "high": answer.high, "charged": charged, "left": answer.left}
-        for name, value in said.items():
-            trial.set_user_attr(f"afresh_{name}", value)
-        return answer
+    def _score(self, models: Sequence[Any]) -> list[Answer]:
+        return self.holdout.score_many(models, loss=self.loss, precision=self.precision)
 
     @staticmethod
     def cannot_be_better(study: optuna.Study, answer: Answer) -> bool:
@@ -124,7 +204,7 @@ class GuardedObjective:
             study: Which to stop.
             trial: The one that just ended; not looked at.
         """
-        if self.holdout.budget.left == 0:
+        if not self._affordable(1):
             study.stop()
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
@@ -154,6 +234,26 @@ class GuardedObjective:
             "confidence": self.holdout.guard.plan.confidence,
             "not_worse": [trial.number for trial in scored if trial.user_attrs["afresh_low"] <= least],
         }
+
+
+def _check_direction(study: optuna.Study) -> None:
+    if study.directions != [optuna.study.StudyDirection.MINIMIZE]:
+        raise InvalidArgument("the study must minimize one value, the loss: create_study(direction='minimize').")
+
+
+def _note(trial: optuna.Trial, answer: Answer) -> float:
+    """Write what was released into the attributes of a trial; its value."""
+    charged = trial.user_attrs.get("afresh_charged", 0) + answer.charged
+    said = {"value": answer.value, "low": answer.low, "high": answer.high, "charged": charged, "left": answer.left}
+    for name, value in said.items():
+        trial.set_user_attr(f"afresh_{name}", value)
+    return answer.value
+
+
+def _unfinished(study: optuna.Study, trials: Sequence[optuna.Trial]) -> list[optuna.Trial]:
+    """Those the study was not told about."""
+    known = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if not known[trial.number].state.is_finished()]
 
 
 def _scored(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:

@@ -32,12 +32,18 @@ except ImportError:
 
 from scipy.sparse import issparse
 
+from afresh.integrations.rounds import advising
 from afresh.integrations.sklearn_search import GuardedSearchCV, as_score
 
 if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
 
 __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
+
+_ONE_BY_ONE = (
+    "A scorer is handed one model at a time, and each is a round of its own; GuardedSearchCV(..., holdout=holdout) "
+    "scores all candidates in one round."
+)
 
 
 def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> GuardedScorer:
@@ -88,7 +94,9 @@ class GuardedScorer:
                 "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
             )
         rows, loss = self.holdout.labelled, self.holdout.settled(self.loss)
-        (answer,) = score(rows, rows.predict([estimator], None, loss, features=X), loss, self.holdout.guard.analyst)
+        predicted = rows.predict([estimator], None, loss, features=X)
+        with advising(self.holdout, _ONE_BY_ONE):
+            (answer,) = score(rows, predicted, loss, self.holdout.guard.analyst)
         value, low, high = as_score(answer, self.loss)
         return {"score": value, "low": low, "high": high} if self.intervals else value
 

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, indexable
 
-from afresh.errors import InvalidArgument, PlanMismatch
+from afresh import checks
+from afresh.errors import BudgetExhausted, InvalidArgument, PlanMismatch
+from afresh.integrations.rounds import advising, rounds_left
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
+from afresh.models.score import asked_scores, score
 
 if TYPE_CHECKING:
+    from afresh.losses import Loss
     from afresh.models.holdout import Holdout
+    from afresh.queries.asked import Asked
     from afresh.results.answer import Answer
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -54,14 +61,19 @@ def _has(name: str) -> Callable[[Method], Method]:
 class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Tries parameters like GridSearchCV, scores each once on guarded validation rows, and keeps the best.
 
-    Every score is an answer of a guard, so all intervals hold at once, and the winner's holds although it was chosen
-    for its score: `best_interval_`, in the units of the loss. The ledger remembers what was asked of these rows:
-    fitting again with the same data and candidates is free, with others it spends what is left. (Another random_state,
-    or None, guards other rows, and no ledger can know that they overlap: to try more random parameters on the same
-    rows, pass a `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What
-    `fit` is told of every row, such as sample_weight, is for training; scores weigh all rows alike.
+    All candidates are scored together, in one round: exact scores on rows that no earlier question has seen. All
+    intervals hold at once, and the winner's holds although it was chosen for its score: `best_interval_`, in the units
+    of the loss. With `factor` the search is successive halving, and each rung is a round: the candidates that go on are
+    chosen by one round's scores, and scored again on the fresh rows of the next.
 
-    The names of results are those of GridSearchCV; `best_score_` is greater for better models.
+    The ledger remembers what was asked of these rows. Fitting again with the same data and candidates is free; other
+    candidates take a further round, so plan for it with `rounds` before the first fit. (Another random_state, or None,
+    guards other rows, and no ledger can know that they overlap: to try more random parameters on the same rows, pass a
+    `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What `fit` is told
+    of every row, such as sample_weight, is for training; scores weigh all rows alike.
+
+    The names of results are those of GridSearchCV, and with `factor` those of HalvingGridSearchCV; `best_score_` is
+    greater for better models.
     """
 
     def __init__(
@@ -72,7 +84,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         holdout: Holdout | None = None,
         validation: float = 0.25,
         n_iter: int | None = None,
+        factor: float | None = None,
         loss: Any = None,
+        rounds: int | None = 1,
         questions: int | None = None,
         confidence: float = 0.95,
         ledger: str | os.PathLike[str] | None = None,
@@ -87,16 +101,21 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             holdout: Guarded validation rows; without it, `validation` of the rows passed to `fit`.
             validation: A share of the rows, drawn by `random_state`; the rest trains.
             n_iter: Tries so many random parameters instead of all.
+            factor: Successive halving: all candidates train on a few rows, the best 1/factor of them on `factor` times
+                as many, and so on; the last ones train on all. None trains every candidate on all rows, once.
             loss: What to average; a regressor needs one with bounds.
-            questions: For how many answers to open the guard (default: as many as there are candidates).
+            rounds: How many fits with other candidates the validation rows are for, which are shared out among them
+                (and with `factor` among the rungs of each). None opens the guard with its default method, for fits
+                that follow each other without end.
+            questions: For how many answers to open the guard (default: as many as these fits ask for).
             confidence: The probability with which all intervals hold at once.
             ledger: As in `afresh.open`.
             n_jobs: How many candidates are fitted at once.
-            random_state: Draws the validation rows and random parameters.
+            random_state: Draws the validation rows, random parameters, and the rows that rungs train on.
         """
         self.estimator, self.param_grid, self.holdout, self.validation = estimator, param_grid, holdout, validation
-        self.n_iter, self.loss, self.questions, self.confidence = n_iter, loss, questions, confidence
-        self.ledger, self.n_jobs, self.random_state = ledger, n_jobs, random_state
+        self.n_iter, self.factor, self.loss, self.rounds, self.questions = n_iter, factor, loss, rounds, questions
+        self.confidence, self.ledger, self.n_jobs, self.random_state = confidence, ledger, n_jobs, random_state
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit every candidate, score it, keep the best.
@@ -122,33 +141,100 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         X, y = indexable(X, column_or_1d(y, warn=True))
         if is_classifier(self.estimator):
             check_classification_targets(y)
-        candidates = self._candidates()
-        holdout, own = self.holdout, self.holdout is None
+        candidates, holdout, own = self._candidates(), self.holdout, self.holdout is None
+        train = _Rows(X, y, fit_params)
         if holdout is None:
-            X, X_validation, y, y_validation, fit_params = self._split(X, y, fit_params)
-            holdout = self._open(X_validation, y_validation, np.unique(np.concatenate([y, y_validation])), candidates)
-        elif self.questions is not None or self.ledger is not None:
-            raise InvalidArgument("a holdout has its plan and its ledger already; leave out questions= and ledger=.")
+            train, X_validation, y_validation = self._split(train)
+            rungs = self._rungs(len(candidates), train.y)
+            classes = np.unique(np.concatenate([train.y, y_validation]))
+            holdout = self._open(X_validation, y_validation, classes, rungs)
+        else:
+            if self.questions is not None or self.ledger is not None or self.rounds not in (None, 1):
+                raise InvalidArgument(
+                    "a holdout has its plan and its ledger already; leave out questions=, rounds= and ledger=."
+                )
+            rungs = self._rungs(len(candidates), train.y)
         try:
             loss = check_holdout(holdout).settled(None if own else self.loss)
-            models = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit)(clone(self.estimator), params, X, y, fit_params) for params in candidates
-            )
-            answers = holdout.score_many(models, loss=loss)
+            with advising(holdout, self._advice(own, len(rungs))):
+                tried = self._run(rungs, candidates, train, holdout, loss)
         finally:
             if own:
                 holdout.close()
-        scores = np.array([as_score(answer, loss) for answer in answers])
-        self.best_index_ = int(np.argmax(scores[:, 0]))
-        self.best_params_, self.best_estimator_ = candidates[self.best_index_], models[self.best_index_]
-        self.best_score_, self.best_answer_ = float(scores[self.best_index_, 0]), answers[self.best_index_]
-        self.best_interval_ = self.best_answer_.interval
-        self.cv_results_ = _results(candidates, scores)
+        return self._keep(tried, rungs, loss)
+
+    def _run(
+        self, rungs: Sequence[_Rung], candidates: list[dict[str, Any]], train: _Rows, holdout: Holdout, loss: Loss
+    ) -> list[_Tried]:
+        """Every candidate of every rung: those of one are scored together, and the best of them go on."""
+        tried: list[_Tried] = []
+        order = _balanced_order(train.y, is_classifier(self.estimator), self.random_state) if len(rungs) > 1 else None
+        for place, rung in enumerate(rungs):
+            rows = train if order is None or rung.rows == len(train.y) else train.at(order[: rung.rows])
+            models = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
+            )
+            predicted = holdout.labelled.predict(models, None, loss)
+            if place == 0 and len(rungs) > 1:
+                _check_affordable(holdout, asked_scores(holdout.labelled, predicted, loss), rungs)
+            answers = score(holdout.labelled, predicted, loss, holdout.guard.analyst)
+            scored = [_Tried(place, *each) for each in zip(candidates, models, answers, strict=True)]
+            if place + 1 < len(rungs):
+                best = sorted(range(len(scored)), key=lambda i: answers[i].value)[: rungs[place + 1].candidates]
+                candidates = [candidates[i] for i in sorted(best)]
+                scored = [each._replace(model=None) for each in scored]  # only those of the last rung are of use
+            tried += scored
+        return tried
+
+    def _keep(self, tried: list[_Tried], rungs: Sequence[_Rung], loss: Loss) -> Self:
+        """The results, under the names that scikit-learn gives them."""
+        scores = np.array([as_score(each.answer, loss) for each in tried])
+        last = [i for i, each in enumerate(tried) if each.rung == len(rungs) - 1]
+        self.best_index_ = max(last, key=lambda i: (scores[i, 0], -i))
+        best = tried[self.best_index_]
+        self.best_params_, self.best_estimator_, self.best_answer_ = best.params, best.model, best.answer
+        self.best_score_, self.best_interval_ = float(scores[self.best_index_, 0]), best.answer.interval
+        self.cv_results_ = _results([each.params for each in tried], scores)
+        if self.factor is not None:
+            self.cv_results_["iter"] = np.array([each.rung for each in tried])
+            self.cv_results_["n_resources"] = np.array([rungs[each.rung].rows for each in tried])
+            self.n_iterations_ = len(rungs)
+            self.n_candidates_, self.n_resources_ = [each.candidates for each in rungs], [each.rows for each in rungs]
         self.n_splits_ = 1
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
+
+    def _rungs(self, candidates: int, y: Any) -> list[_Rung]:
+        """How many candidates train on how many rows; one rung of all unless it is successive halving.
+
+        As in HalvingGridSearchCV with min_resources="exhaust": so many rungs that fewer than `factor` are left in the
+        last, if the rows are enough for the first to know every class.
+        """
+        factor, rows = self.factor, len(y)
+        if factor is None:
+            return [_Rung(candidates, rows)]
+        if not (isinstance(factor, Real) and 2 <= float(factor) < math.inf):
+            raise InvalidArgument(f"factor == {factor!r}, must be a number of at least 2, or None for no halving.")
+        smallest = 2 * len(np.unique(y)) if is_classifier(self.estimator) else 2
+        counts = [candidates]
+        while factor ** len(counts) <= candidates and rows // factor ** len(counts) >= smallest:
+            counts.append(math.ceil(counts[-1] / factor))
+        return [
+            _Rung(count, int(rows // factor**above))
+            for count, above in zip(counts, range(len(counts))[::-1], strict=True)
+        ]
+
+    def _advice(self, own: bool, rungs: int) -> str:
+        """What to do when rows or answers are used up."""
+        each = "one round" if rungs == 1 else f"{rungs} rounds, one a rung,"
+        planned = "GuardedSearchCV(..., rounds=2)" if own else f"afresh.holdout(..., rounds={2 * rungs})"
+        return (
+            f"A fit with other candidates than before takes {each} of the rows that validate. The first fit fixes how "
+            f"many there are: plan for two fits with {planned} and questions= for as many candidates as they have, or "
+            "validate on new rows."
+        )
 
     def _candidates(self) -> list[dict[str, Any]]:
         if self.n_iter is None:
@@ -161,20 +247,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             raise InvalidArgument(f"param_grid == {self.param_grid!r}, n_iter == {self.n_iter!r}: nothing to try.")
         return found
 
-    def _split(self, X: Any, y: Any, fit_params: dict[str, Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Rows that train, rows that are guarded, their labels, and what `fit` is told of the rows that train."""
+    def _split(self, given: _Rows) -> tuple[_Rows, Any, Any]:
+        """Rows that train, rows that are guarded and their labels."""
         if not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise InvalidArgument(f"validation == {self.validation!r}, must be a share of the rows, between 0 and 1.")
-        by_row = [
-            name
-            for name, value in fit_params.items()
-            if isinstance(value, Sized) and not isinstance(value, str | Mapping) and len(value) == len(y)
-        ]
-        told = [fit_params[name] for name in by_row]
-        parts = train_test_split(X, y, *told, test_size=self.validation, random_state=self.random_state)
-        return *parts[:4], {**fit_params, **dict(zip(by_row, parts[4::2], strict=True))}
+        train, validate = train_test_split(
+            np.arange(len(given.y)), test_size=self.validation, random_state=self.random_state
+        )
+        guarded = given.at(validate)
+        return given.at(train), guarded.X, guarded.y
 
-    def _open(self, X: Any, y: Any, values: Any, candidates: list[dict[str, Any]]) -> Holdout:
+    def _open(self, X: Any, y: Any, values: Any, rungs: Sequence[_Rung]) -> Holdout:
         from afresh.models.open import holdout
 
         classifier = is_classifier(self.estimator)
@@ -190,12 +273,21 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             ledger=self.ledger,
             allow_wide=True,  # the winner comes with its interval, however wide
         )
+        fits = None if self.rounds is None else checks.whole("rounds", self.rounds, 1)
+        questions = (fits or 1) * sum(each.candidates for each in rungs)
         try:
-            return opened(questions=len(candidates) if self.questions is None else self.questions)
+            return opened(
+                questions=questions if self.questions is None else self.questions,
+                rounds=None if fits is None else fits * len(rungs),
+            )
         except PlanMismatch:
             if self.questions is not None:
                 raise
-            return opened()  # a search for other candidates has opened these rows: its plan is in force
+            found = opened()  # a search for other candidates has opened these rows: its plan is in force
+            if fits is not None and fits > max(found.guard.plan.rounds or 0, 1):
+                found.close()
+                raise
+            return found
 
     @property
     def classes_(self) -> Any:
@@ -272,6 +364,71 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         return tags
+
+
+class _Rows(NamedTuple):
+    """Rows that train, and what `fit` is told of them."""
+
+    X: Any
+    y: Any
+    told: dict[str, Any]
+
+    def at(self, places: Any) -> _Rows:
+        """Those at some places; what `fit` is told of every row goes with them."""
+        told = {
+            name: _safe_indexing(value, places) if self._by_row(value) else value for name, value in self.told.items()
+        }
+        return _Rows(_safe_indexing(self.X, places), _safe_indexing(self.y, places), told)
+
+    def _by_row(self, value: Any) -> bool:
+        return isinstance(value, Sized) and not isinstance(value, str | Mapping) and len(value) == len(self.y)
+
+
+class _Rung(NamedTuple):
+    """How many candidates train on how many rows."""
+
+    candidates: int
+    rows: int
+
+
+class _Tried(NamedTuple):
+    """A candidate of a rung, with its answer."""
+
+    rung: int
+    params: dict[str, Any]
+    model: Any
+    answer: Answer
+
+
+def _balanced_order(y: Any, classifier: bool, random_state: Any) -> Any:
+    """Places of rows in random order; of classes, so that every beginning has each in about its share, all at once."""
+    shuffled = check_random_state(random_state).permutation(len(y))
+    if not classifier:
+        return shuffled
+    _, codes, counts = np.unique(np.asarray(y)[shuffled], return_inverse=True, return_counts=True)
+    by_class = np.argsort(codes, kind="stable")
+    within = np.empty(len(y))
+    within[by_class] = np.concatenate([np.arange(count) / count for count in counts])
+    return shuffled[np.argsort(within, kind="stable")]
+
+
+def _check_affordable(holdout: Holdout, asked: Sequence[Asked], rungs: Sequence[_Rung]) -> None:
+    """Refuse to begin what cannot be finished, unless it was begun before: its first rung is then free."""
+    desk = holdout.guard.desk
+    known = {entry.digest for entry in desk.ledger.entries(desk.terms)}
+    if all(query.digest in known for one in asked for query in one.queries):
+        return
+    rounds, budget, wanted = rounds_left(holdout), holdout.budget, sum(each.candidates for each in rungs)
+    if wanted <= budget.left and (rounds is None or len(rungs) <= rounds):
+        return
+    left = f"{budget.left:,} answers" if rounds is None else f"{rounds} rounds and {budget.left:,} answers"
+    raise BudgetExhausted(
+        asked=wanted,
+        spent=budget.spent,
+        questions=budget.spent + budget.left,
+        message=f"this search takes {len(rungs)} rungs and {wanted:,} answers, and {left} are left. Nothing was "
+        "charged; repeats are free.",
+    )
 
 
 def _fit(model: Any, params: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> Any:

@@ -318,9 +318,7 @@ def plan(
 WORTH_EXPECTING = 1.4
 
 
-def default(
-    narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS
-) -> Mechanism:
+def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS) -> Mechanism:
     """The narrowest promise, or a method whose *expected* widths are at least 1.4 times narrower.
 
     By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
