@@ -9,7 +9,7 @@ from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger.account import Account
 from afresh.ledger.base import Terms
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.records import Record, encode, seal
+from afresh.ledger.records import START, Record, encode, seal
 
 
 class Books:
@@ -46,7 +46,7 @@ class Books:
         """The whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
             records, _ = self.verify(transaction, _find(transaction, terms))
-            return records
+            return list(records)
 
     def read(self, transaction: Transaction, chain: Chain) -> Account:
         """The account after every record of the chain; those read earlier are known, and not looked at again.
@@ -58,12 +58,22 @@ class Books:
         _fold(account, transaction.since(chain, account.length), chain)
         return account
 
-    def verify(self, transaction: Transaction, chain: Chain) -> tuple[list[Sealed], Account]:
-        """All records of the chain, read again from the first, and the account after them."""
-        known = self.read(transaction, chain)
-        records, account = list(transaction.since(chain, 0)), Account()
-        _fold(account, records, chain)
-        assert account.head == known.head  # both were compared with the chain's
+    def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[Sealed], Account]:
+        """All records of the chain, read from the first, and the account after them.
+
+        Records that hash to the head of the account are, byte for byte, those it has taken in already: they are not
+        folded a second time.
+        """
+        account = self._accounts.setdefault(chain.id, Account())
+        records = transaction.since(chain, 0)
+        known, head = account.length, START
+        with _explained():
+            for place, record in enumerate(records[:known], 1):
+                if (head := seal(head, record.text)) != record.hash:
+                    raise BrokenChain(f"record {place} does not follow from the one before it")
+            if head != account.head:
+                raise BrokenChain("its records are not those that were read before")
+        _fold(account, records[known:], chain)
         return records, account
 
 
@@ -87,13 +97,19 @@ def _find(transaction: Transaction, terms: Terms) -> Chain:
 
 def _fold(account: Account, records: Sequence[Sealed], chain: Chain) -> None:
     """Take the records into the account, or raise `BrokenChain`."""
-    try:
+    with _explained():
         if (found := account.length + len(records)) != chain.length:
             raise BrokenChain(f"there are {found} records, but {chain.length} were written")
-        for record in records:
-            account.read(*record)
+        account.read(records)
         if account.head != chain.head:
             raise BrokenChain("its last record is not the one that was written last")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say what is wrong with a chain, and what to do."""
+    try:
+        yield
     except BrokenChain as error:
         raise BrokenChain(
             f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "

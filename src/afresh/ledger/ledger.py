@@ -236,7 +236,10 @@ class Ledger:
         stored: dict[int, Entry] = {}
         statements: list[Statement] = []
         with self._books.writing(terms) as (account, write):
-            now, earlier = self._now(account), list(account.released)
+            now = self._now(account)
+            # There may be very many, and few mechanisms look at them.
+            remembers = any(callable(outcome) for _, outcome in outcomes)
+            earlier = list(account.released) if remembers else []
             records: list[Record] = []
             for entry, outcome in outcomes:
                 place = entry.number - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import sqlite3
@@ -65,8 +66,10 @@ class _Statements:
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
         rows = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place > ? ORDER BY place", (chain.id, length)
-        )
-        return [_sealed(row) for row in rows]
+        ).fetchall()
+        if set(map(type, itertools.chain.from_iterable(rows))) - {str}:
+            raise _not_text()
+        return list(map(Sealed._make, rows))
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         self._connection.executemany(
@@ -208,8 +211,12 @@ def _chain(row: tuple[object, ...]) -> Chain:
 def _sealed(row: tuple[object, ...]) -> Sealed:
     text, hash = row
     if not (isinstance(text, str) and isinstance(hash, str)):
-        raise BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
+        raise _not_text()
     return Sealed(text, hash)
+
+
+def _not_text() -> BrokenChain:
+    return BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
 
 
 def _code(error: Exception) -> int:

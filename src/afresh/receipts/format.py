@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
-from afresh.ledger.records import seal
 from afresh.planning.plan import Plan
 from afresh.results.reading import read
 
@@ -42,8 +41,7 @@ class Facts:
 def read_chain(records: Sequence[str]) -> Facts:
     """The facts of a chain, verified record by record."""
     account = Account()
-    for text in records:
-        account.read(text, seal(account.head, text))
+    account.read((text, None) for text in records)
     if account.opened is None or account.limits is None:
         raise BrokenChain("the chain does not begin with the rows and a plan")
     return Facts(account, list(records), Plan.thaw(account.limits))
