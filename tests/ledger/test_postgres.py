@@ -86,7 +86,7 @@ class TestTables:
             assert ask(ledger, "price > 5 AND unit = '€'").number == 1
             assert ledger.entries(opened(ledger))[0].text == "price > 5 AND unit = '€'"
 
-    @pytest.mark.parametrize("version", [0, 2])
+    @pytest.mark.parametrize("version", [0, 1, 3])
     def test_of_another_layout_are_not_touched(self, ledger: Ledger, address: str, version: int) -> None:
         with other(address) as connection:
             connection.execute("UPDATE afresh_layout SET version = %s", (version,))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from hashlib import sha256
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Any, overload
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
@@ -44,11 +44,10 @@ from afresh.ledger.records import (
     Released,
     Reserved,
     Stated,
+    answers,
     decode,
     kind_of,
-    seal,
 )
-
 
 _UNIT = 2**1074
 """Sums are whole numbers of 1/_UNIT, of which every finite float is a multiple: exact, whatever the order."""
@@ -108,10 +107,16 @@ class Paid(Sequence[Entry]):
     """The entries of an account, in order; each is made when it is looked at, for a long chain has very many."""
 
     def __init__(self) -> None:
+        """Nothing was paid for yet."""
         self.reserved: list[Reserved] = []
-        self.answered: list[Answered | None] = []
+        self.answered: list[Answered | str | None] = []
+        """By place; a text is an answer that nobody has looked at yet (see `Account.read`)."""
+        self.order: list[int] = []
+        """The places of the answers, in the order of their records."""
+        self.ends = 1.0
 
     def __len__(self) -> int:
+        """How many were paid for."""
         return len(self.reserved)
 
     @overload
@@ -121,9 +126,31 @@ class Paid(Sequence[Entry]):
     def __getitem__(self, place: slice) -> list[Entry]: ...
 
     def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        """The entry with the number `place + 1`."""
         if isinstance(place, slice):
-            return list(map(entry_of, self.reserved[place], self.answered[place]))
-        return entry_of(self.reserved[place], self.answered[place])
+            return [self[each] for each in range(len(self))[place]]
+        return entry_of(self.reserved[place], self.answer(place))
+
+    def answer(self, place: int) -> Answered | None:
+        """What was released for a question; checked at the latest here, before anybody is told."""
+        found = self.answered[place]
+        if isinstance(found, str):
+            found = self.answered[place] = self._checked(found, range(len(self))[place] + 1)
+        return found
+
+    def _checked(self, text: str, number: int) -> Answered:
+        try:
+            record = decode(text)
+            if not isinstance(record, Answered) or record.number != number:
+                raise BrokenChain
+            check_released(record)
+            check_ends(record, self.ends)
+        except (BrokenChain, InvalidArgument, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise BrokenChain(
+                f"the answer to question {number} is not one that afresh wrote, so it is not told. The ledger was "
+                "changed by something else than afresh; restore the ledger from a copy."
+            ) from None
+        return record
 
 
 @dataclass(slots=True)
@@ -136,8 +163,8 @@ class Account:
     limits: Limits | None = None
     latest: datetime | None = None
     entries: Paid = field(default_factory=Paid)
-    released: list[Released] = field(default_factory=list)
-    """What was released, in the order of the records: what a mechanism with a memory goes by."""
+    trusted: int = 0
+    """How many of the first records were read on the word of a checkpoint."""
     finest: dict[str, int] = field(default_factory=dict)
     """By digest, the number of the entry with the least noise: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
@@ -153,17 +180,25 @@ class Account:
     outside: _Sum = field(default_factory=_Sum)
     whole: _Caps | None = None
     by_analyst: defaultdict[str, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+    _released: list[Released] = field(default_factory=list)
 
-    def read(self, records: Iterable[tuple[str, str | None]]) -> None:
+    def read(self, records: Iterable[tuple[str, str | None]], trusted: int = 0) -> None:
         """Take in the next records, texts with the hashes that were stored for them if any were; or `BrokenChain`.
 
-        Those before a broken one stay taken in.
+        Those before a broken one stay taken in. Of the first `trusted` records, which somebody says to have verified,
+        the numbers and times of answers are only looked at when they are needed, and checked then: they decide nothing
+        about what was spent. Everything else is checked whatever anybody says.
         """
+        self.trusted = max(self.trusted, trusted)
         for text, sealed in records:
             head = sha256(f"{self.head}\n{text}".encode()).hexdigest()
-            record = decode(text)
             if sealed is not None and head != sealed:
                 raise BrokenChain(f"record {self.length + 1} does not follow from the one before it")
+            if 1 < self.length < trusted - 1 and (number := answers(text)) is not None:
+                self._take_answer(number, text)
+                self.length, self.head = self.length + 1, head
+                continue
+            record = decode(text)
             if self.latest is not None and record.at < self.latest:
                 raise BrokenChain(f"record {self.length + 1} is older than the one before it")
             try:
@@ -206,6 +241,7 @@ class Account:
     def _plan(self, limits: Limits) -> None:
         row_share = None if limits.row_share is None else Fraction(limits.row_share)
         self.limits, self.whole = limits, _Caps(limits.answers, Fraction(limits.information), row_share)
+        self.entries.ends = limits.ends
 
     @property
     def fixed(self) -> bool:
@@ -258,20 +294,30 @@ class Account:
         return start, start + rows
 
     def _answer(self, record: Answered) -> None:
-        self.batch = None  # whoever knows an answer asks other rows
-        place, answered = record.number - 1, self.entries.answered
-        if not 0 <= place < len(answered) or answered[place] is not None:
-            raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
         check_released(record)
-        self.check_outcome(record)
-        answered[place] = record
-        self.released.append(record.released)
+        check_ends(record, self.entries.ends)
+        self._take_answer(record.number, record)
 
-    def check_outcome(self, outcome: Outcome | Answered) -> None:
+    def _take_answer(self, number: int, answer: Answered | str) -> None:
+        place, answered = number - 1, self.entries.answered
+        if not 0 <= place < len(answered) or answered[place] is not None:
+            raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
+        self.batch = None  # whoever knows an answer asks other rows
+        answered[place] = answer
+        self.entries.order.append(place)
+
+    @property
+    def released(self) -> Sequence[Released]:
+        """What was released, in the order of the records: what a mechanism with a memory goes by."""
+        for place in self.entries.order[len(self._released) :]:
+            answer = self.entries.answer(place)
+            assert answer is not None
+            self._released.append(answer.released)
+        return self._released
+
+    def check_outcome(self, outcome: Outcome) -> None:
         """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
-        ends = self._limits.ends
-        if not ((outcome.low / ends).is_integer() and (outcome.high / ends).is_integer()):
-            raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {ends!r}")
+        check_ends(outcome, self._limits.ends)
 
     def _state(self, record: Stated) -> None:
         statement = statement_of(record)
@@ -349,7 +395,7 @@ class Account:
             spent=used.answers,
             questions=used.answers,
             message=f"what was revealed costs {outside.charge:.6g} nats{count}, more than is left{beside}: "
-            f"{max(float(caps.nats - Fraction(used.charge, _UNIT)), 0.0):.6g} nats and {caps.answers - used.answers} answers"
+            f"{max((caps.charge - used.charge) / _UNIT, 0.0):.6g} nats and {caps.answers - used.answers} answers"
             f"{'' if caps.row_share is None else ', and what one row may matter'}. Nothing was recorded, but "
             "intervals of questions asked after it was known do not hold: ask other data.",
         )
@@ -452,6 +498,12 @@ def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
         guess=record.guess,
         span=record.span,
     )
+
+
+def check_ends(made: Outcome | Answered, step: float) -> None:
+    """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
+    if not ((made.low / step).is_integer() and (made.high / step).is_integer()):
+        raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {step!r}")
 
 
 def outcome_of(record: Answered) -> Outcome:

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger.account import Account
 from afresh.ledger.base import Terms
-from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
+from afresh.ledger.journal import Chain, Checkpoint, Journal, Sealed, Transaction
 from afresh.ledger.records import START, Record, encode, seal
+
+WORTHWHILE = 1000
+"""From so many records on a checkpoint saves more than it costs."""
 
 
 class Books:
@@ -19,6 +22,7 @@ class Books:
         """The books of a journal, of which nothing has been read yet."""
         self._journal = journal
         self._accounts: dict[int, Account] = {}  # used within transactions only, so by one thread
+        self._noted: dict[int, int] = {}
 
     @contextmanager
     def reading(self, terms: Terms) -> Iterator[Account]:
@@ -39,14 +43,27 @@ class Books:
             def write(records: Sequence[Record]) -> None:
                 if records:
                     transaction.append(chain, sealed(account.head, records))
+                    self._note(transaction, chain, account)
 
             yield account, write
+
+    def _note(self, transaction: Transaction, chain: Chain, account: Account) -> None:
+        """Note how far the chain was verified, now and then, in a transaction that writes anyway."""
+        if account.length - self._noted.get(chain.id, 0) >= WORTHWHILE:
+            transaction.note(chain, Checkpoint.of(chain, account.length, account.head))
+            self._noted[chain.id] = account.length
 
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
-            records, _ = self.verify(transaction, _find(transaction, terms))
-            return list(records)
+            chain = _find(transaction, terms)
+            records, account = self.verify(transaction, chain)
+            if account.trusted:  # what is published is verified in full, whatever was noted
+                with _explained():
+                    account = Account()
+                    account.read(records)
+                self._accounts[chain.id] = account
+            return list(map(Sealed._make, records))
 
     def read(self, transaction: Transaction, chain: Chain) -> Account:
         """The account after every record of the chain; those read earlier are known, and not looked at again.
@@ -55,10 +72,10 @@ class Books:
         noticed a change goes on refusing.
         """
         account = self._accounts.setdefault(chain.id, Account())
-        _fold(account, transaction.since(chain, account.length), chain)
+        _fold(account, transaction.since(chain, account.length), transaction, chain)
         return account
 
-    def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[Sealed], Account]:
+    def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[tuple[str, str]], Account]:
         """All records of the chain, read from the first, and the account after them.
 
         Records that hash to the head of the account are, byte for byte, those it has taken in already: they are not
@@ -68,12 +85,12 @@ class Books:
         records = transaction.since(chain, 0)
         known, head = account.length, START
         with _explained():
-            for place, record in enumerate(records[:known], 1):
-                if (head := seal(head, record.text)) != record.hash:
+            for place, (text, hash) in enumerate(records[:known], 1):
+                if (head := seal(head, text)) != hash:
                     raise BrokenChain(f"record {place} does not follow from the one before it")
             if head != account.head:
                 raise BrokenChain("its records are not those that were read before")
-        _fold(account, records[known:], chain)
+        _fold(account, records[known:], transaction, chain)
         return records, account
 
 
@@ -95,14 +112,23 @@ def _find(transaction: Transaction, terms: Terms) -> Chain:
     return chain
 
 
-def _fold(account: Account, records: Sequence[Sealed], chain: Chain) -> None:
+def _fold(account: Account, records: Sequence[tuple[str, str]], transaction: Transaction, chain: Chain) -> None:
     """Take the records into the account, or raise `BrokenChain`."""
     with _explained():
         if (found := account.length + len(records)) != chain.length:
             raise BrokenChain(f"there are {found} records, but {chain.length} were written")
-        account.read(records)
+        account.read(records, _trusted(account, records, transaction, chain))
         if account.head != chain.head:
             raise BrokenChain("its last record is not the one that was written last")
+
+
+def _trusted(account: Account, records: Sequence[tuple[str, str]], transaction: Transaction, chain: Chain) -> int:
+    """How many records of the chain a checkpoint covers; 0 if there is none, or anything is odd about it."""
+    noted = transaction.checkpoint(chain) if len(records) >= WORTHWHILE else None
+    if noted is None or not isinstance(noted.length, int) or noted != Checkpoint.of(chain, noted.length, noted.head):
+        return 0
+    place = noted.length - account.length
+    return noted.length if 1 <= place <= len(records) and records[place - 1][1] == noted.head else 0
 
 
 @contextmanager

@@ -353,7 +353,7 @@ class Ledger:
             for chain in transaction.chains():
                 if _opened(transaction, chain).data == data:
                     records, _ = self._books.verify(transaction, chain)
-                    return [record.text for record in records]
+                    return [text for text, _ in records]
             transaction.check()
         return []
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from afresh.errors import InvalidArgument, LedgerError, MissingExtra
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
-from afresh.ledger.journal import Chain, Sealed, Transaction
+from afresh.ledger.journal import Chain, Checkpoint, Sealed, Transaction
 
 try:
     import psycopg
@@ -14,13 +14,13 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-LAYOUT = 1  # the same numbers as in SQLite, so that one name means one layout
+LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout
 _REFUSED = "AF001"  # what the functions of `analysts.sql` refuse with
 _CREATING = 0x61667268  # the advisory lock of whoever creates tables or guards
 
 _TABLES = """
 CREATE TABLE afresh_layout (version integer NOT NULL);
-INSERT INTO afresh_layout VALUES (1);
+INSERT INTO afresh_layout VALUES (2);
 CREATE TABLE afresh_guards (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     seed text NOT NULL,
@@ -33,6 +33,12 @@ CREATE TABLE afresh_records (
     record text NOT NULL,
     hash text NOT NULL,
     PRIMARY KEY (guard, place)
+);
+CREATE TABLE afresh_checkpoints (
+    guard bigint PRIMARY KEY,
+    length bigint NOT NULL,
+    head text NOT NULL,
+    hash text NOT NULL
 );
 CREATE FUNCTION afresh_refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$;
@@ -100,12 +106,25 @@ class _Statements:
         assert row is not None
         return Chain(row[0], seed, 0, "")
 
-    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
+    def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
         rows = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = %s AND place > %s ORDER BY place",
             (chain.id, length),
         )
-        return [Sealed(*row) for row in rows]
+        return rows.fetchall()
+
+    def checkpoint(self, chain: Chain) -> Checkpoint | None:
+        row = self._connection.execute(
+            "SELECT length, head, hash FROM afresh_checkpoints WHERE guard = %s", (chain.id,)
+        ).fetchone()
+        return None if row is None else Checkpoint(*row)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        self._connection.execute(
+            "INSERT INTO afresh_checkpoints VALUES (%s, %s, %s, %s) ON CONFLICT (guard) DO UPDATE SET "
+            "length = excluded.length, head = excluded.head, hash = excluded.hash",
+            (chain.id, *checkpoint),
+        )
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         with self._connection.cursor() as cursor:
@@ -127,6 +146,9 @@ class _Analyst(_Statements):
             return super().chain(id)
         row = self._connection.execute("SELECT id, seed, length, head FROM afresh_lock(%s)", (id,)).fetchone()
         return None if row is None else Chain(*row)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        """Analysts may not: it is for the owner to say what was verified."""
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         texts, hashes = [record.text for record in records], [record.hash for record in records]

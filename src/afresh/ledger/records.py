@@ -196,7 +196,7 @@ _ANSWERED = re.compile(
     rf'{{"at":"({_TEXT})","high":({_FLOAT}),"kind":"answered","low":({_FLOAT}),"number":({_WHOLE}),'
     rf'"released":({_FLOAT}),"value":({_FLOAT}),"version":{VERSION}}}'
 ).fullmatch
-_ALIKE: dict[tuple[str | Any, ...], Reserved] = {}
+_ALIKE: dict[tuple[str, ...], Reserved] = {}
 _MOST_ALIKE = 1024
 _make = tuple.__new__  # what `Reserved(...)` does, without a call in between
 
@@ -216,8 +216,8 @@ def decode(text: str) -> Record:
 
 def _reserved(text: str, found: re.Match[str]) -> Record:
     """A question, from one that differs in time, number, digest and words only: JSON gives the same for the rest."""
-    rest = found.group(1, 3, 5, 7)
-    alike = _ALIKE.get(rest)
+    who, at, scale, digest, guess, number, own, words = found.groups()
+    alike = _ALIKE.get(rest := (who, scale, guess, own))
     if alike is None:
         record = _decode(text)
         if isinstance(record, Reserved):
@@ -225,7 +225,6 @@ def _reserved(text: str, found: re.Match[str]) -> Record:
                 _ALIKE.clear()
             _ALIKE[rest] = record
         return record
-    at, digest, number, words = found.group(2, 4, 6, 8)
     return _make(Reserved, (_time(at), alike[1], int(number), digest, words, *alike[5:]))
 
 
@@ -245,6 +244,17 @@ def _decode(text: str) -> Record:
         if isinstance(body.get(name), list):
             body[name] = tuple(body[name])
     return KINDS[kind](**body)
+
+
+_ANSWERS = re.compile(
+    rf'{{"at":"{_TEXT}","high":{_REST}"kind":"answered","low":{_REST}"number":({_WHOLE}),"released":'
+).match
+
+
+def answers(text: str) -> int | None:
+    """The number of the question that a record answers, from a glance at it; None where that does not tell."""
+    found = _ANSWERS(text)
+    return None if found is None else int(found[1])
 
 
 def _time(text: str) -> datetime:

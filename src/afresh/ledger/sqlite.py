@@ -16,7 +16,7 @@ from pathlib import Path
 from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger import layout
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
-from afresh.ledger.journal import Chain, Sealed, Transaction
+from afresh.ledger.journal import Chain, Checkpoint, Sealed, Transaction
 
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another process has kept it locked for {seconds:g} s; end that one or try again",
@@ -63,13 +63,24 @@ class _Statements:
         assert made.lastrowid is not None
         return Chain(made.lastrowid, seed, 0, "")
 
-    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
+    def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
         rows = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place > ? ORDER BY place", (chain.id, length)
         ).fetchall()
         if set(map(type, itertools.chain.from_iterable(rows))) - {str}:
             raise _not_text()
-        return list(map(Sealed._make, rows))
+        return rows
+
+    def checkpoint(self, chain: Chain) -> Checkpoint | None:
+        row = self._connection.execute(
+            "SELECT length, head, hash FROM afresh_checkpoints WHERE guard = ?", (chain.id,)
+        ).fetchone()
+        return None if row is None else Checkpoint(*row)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO afresh_checkpoints VALUES (?, ?, ?, ?)", (chain.id, *checkpoint)
+        )
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         self._connection.executemany(
