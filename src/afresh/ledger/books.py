@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger.account import Account
 from afresh.ledger.base import Terms
+from afresh.ledger.collector import paused
 from afresh.ledger.journal import Chain, Checkpoint, Journal, Sealed, Transaction
 from afresh.ledger.records import START, Record, encode, seal
 
@@ -75,6 +76,7 @@ class Books:
         _fold(account, transaction.since(chain, account.length), transaction, chain)
         return account
 
+    @paused()
     def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[tuple[str, str]], Account]:
         """All records of the chain, read from the first, and the account after them.
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.moments import Span
@@ -199,6 +202,18 @@ class Mechanism(Protocol):
 
     def difference_width(self, disagreement: float) -> float:
         """The half-width on the mean of d for 0/1 losses that differ on this share of rows, equally often."""
+        ...
+
+
+@runtime_checkable
+class ReadsMany(Protocol):
+    """A mechanism that can say at once what many released numbers mean, for whoever checks a long chain."""
+
+    def read_each(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """`value` and both ends of `interval` of numbers that it admits, for whatever levels, to within 1e-10.
+
+        NaN where it cannot tell, or does not admit the number.
+        """
         ...
 
 
