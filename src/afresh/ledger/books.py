@@ -29,7 +29,8 @@ class Books:
     def reading(self, terms: Terms) -> Iterator[Account]:
         """The account, up to date."""
         with self._journal.transaction(write=False) as transaction:
-            yield self.read(transaction, _find(transaction, terms))
+            _, account = self._follow(transaction, terms)
+            yield account
 
     @contextmanager
     def writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
@@ -38,8 +39,7 @@ class Books:
         The account itself takes in new records when it next reads them back, once they are durable.
         """
         with self._journal.transaction(write=True) as transaction:
-            chain = _find(transaction, terms)
-            account = self.read(transaction, chain)
+            chain, account = self._follow(transaction, terms)
 
             def write(records: Sequence[Record]) -> None:
                 if records:
@@ -47,6 +47,14 @@ class Books:
                     self._note(transaction, chain, account)
 
             yield account, write
+
+    def _follow(self, transaction: Transaction, terms: Terms) -> tuple[Chain, Account]:
+        """The chain of these terms and its account, up to date."""
+        account = self._accounts.get(terms.guard) or Account()
+        found, records = transaction.follow(terms.guard, account.length)
+        chain = _checked(found, terms)
+        _fold(self._accounts.setdefault(chain.id, account), records, transaction, chain)
+        return chain, account
 
     def _note(self, transaction: Transaction, chain: Chain, account: Account) -> None:
         """Note how far the chain was verified, now and then, in a transaction that writes anyway."""
@@ -57,7 +65,7 @@ class Books:
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
-            chain = _find(transaction, terms)
+            chain = _checked(transaction.chain(terms.guard), terms)
             records, account = self.verify(transaction, chain)
             if account.trusted:  # what is published is verified in full, whatever was noted
                 with _explained():
@@ -106,9 +114,8 @@ def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
     return found
 
 
-def _find(transaction: Transaction, terms: Terms) -> Chain:
+def _checked(chain: Chain | None, terms: Terms) -> Chain:
     """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
-    chain = transaction.chain(terms.guard)
     if chain is None or chain.seed != terms.seed:
         raise LedgerError("these terms were not opened in this ledger; open the data again")
     return chain

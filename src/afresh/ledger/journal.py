@@ -53,6 +53,10 @@ class Transaction(Protocol):
         """One of them. In a writing transaction nobody else can append to it until this one ends."""
         ...
 
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        """`chain` and its records `since` a length, at the price of one."""
+        ...
+
     def first(self, chain: Chain) -> Sealed | None:
         """Its first record."""
         ...
@@ -143,6 +147,11 @@ class MemoryJournal:
     def chain(self, id: int) -> Chain | None:
         """See `Transaction`."""
         return self.chains()[id - 1] if 1 <= id <= len(self._seeds) else None
+
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        """See `Transaction`."""
+        chain = self.chain(id)
+        return chain, () if chain is None else self.since(chain, length)
 
     def first(self, chain: Chain) -> Sealed | None:
         """See `Transaction`."""

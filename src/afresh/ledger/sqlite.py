@@ -46,6 +46,10 @@ class _Statements:
         ).fetchone()
         return None if row is None else _chain(row)
 
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        chain = self.chain(id)
+        return chain, () if chain is None else self.since(chain, length)
+
     def first(self, chain: Chain) -> Sealed | None:
         row = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place = 1", (chain.id,)
@@ -114,7 +118,10 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
 
     def begin(self, connection: sqlite3.Connection, *, write: bool) -> Transaction:
         """A writing one has the file for itself from the start, so what it reads stays true."""
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        if write:
+            self._patiently(connection, "BEGIN IMMEDIATE")
+        else:
+            connection.execute("BEGIN")
         return _Statements(connection)
 
     def check_place(self) -> None:
@@ -180,15 +187,26 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             connection.execute(f"PRAGMA {pragma}")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
-        # The one statement for which SQLite does not wait when another process is at it too.
+        return self._patiently(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
+
+    def _patiently(self, connection: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
+        """Run a statement when no other process is writing.
+
+        SQLite itself does not wait at all for some, and for others ever longer the longer it has waited, up to a tenth
+        of a second, while newcomers look sooner and go first. Here all who wait look equally often.
+        """
         deadline = time.monotonic() + self.busy_seconds
-        while True:
-            try:
-                return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.Error as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    return connection.execute(statement)
+                except sqlite3.Error as error:
+                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                        raise
+                    time.sleep(_PAUSE)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_seconds)}")
 
 
 def _create(path: Path) -> None:
@@ -250,4 +268,5 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+_PAUSE = 0.0005  # seconds; a commit takes about as long
 _CREATING = threading.Lock()  # only ever taken under a journal's lock, so free while forking
