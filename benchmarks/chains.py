@@ -1,7 +1,6 @@
 """Long chains: opening to hashing them (limit 4), a late ask's CPU to an early one's (limit 1.2), receipt, verify."""
 
 import hashlib
-import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,6 +13,9 @@ import numpy as np
 
 from afresh.ledger import Ledger, Question, Terms, open_ledger, outcome
 from afresh.ledger.known import plain
+from afresh.ledger.records import seal
+from afresh.ledger.sqlite import SqliteJournal
+from afresh.mechanisms.base import ReadsMany
 from afresh.planning.plan import Plan, plan
 from afresh.receipts import make_receipt, verify
 
@@ -47,6 +49,7 @@ def build(path: Path, answers: int, ask: Callable[[Ledger, Terms, Plan, int], ob
             entries = ledger.reserve(terms, [_question(made, number) for number in numbers], "ada")
             grid, top = mechanism.grid, mechanism.half_width(0.5)  # anything on the grid will do
             assert grid is not None
+            assert isinstance(mechanism, ReadsMany)
             released = np.floor((top + chance.random(len(numbers)) * 0.9) / grid) * grid
             read = zip(released.tolist(), *(each.tolist() for each in mechanism.read_each(released)), strict=True)
             made_of = [(entry, outcome(*each, ends=made.ends)) for entry, each in zip(entries, read, strict=True)]
@@ -64,11 +67,11 @@ def ask_once(ledger: Ledger, terms: Terms, made: Plan, number: int) -> None:
 
 
 def hash_all(path: Path) -> None:
-    """Merely read the records and hash them."""
-    with closing(sqlite3.connect(path)) as connection:
-        head = ""
-        for text, stored in connection.execute("SELECT record, hash FROM afresh_records ORDER BY guard, place"):
-            head = hashlib.sha256(f"{head}\n{text}".encode()).hexdigest()
+    """Merely read the records, as the ledger does, and hash them."""
+    with closing(SqliteJournal(path)) as journal, journal.transaction(write=False) as transaction:
+        (chain,), head = transaction.chains(), ""
+        for text, stored in transaction.since(chain, 0):
+            head = seal(head, text)
             assert head == stored
 
 

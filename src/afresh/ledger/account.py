@@ -202,7 +202,10 @@ class Account:
             if self.latest is not None and record.at < self.latest:
                 raise BrokenChain(f"record {self.length + 1} is older than the one before it")
             try:
-                self._take(record)
+                if type(record) is Reserved and self.length > 1:  # half of all records
+                    self._reserve(record)
+                else:
+                    self._take(record)
             except (BudgetExhausted, InvalidArgument) as error:
                 raise BrokenChain(f"record {self.length + 1} breaks the rules: {error}") from None
             except (TypeError, ValueError, AttributeError, ArithmeticError):

@@ -137,7 +137,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
             moved = np.clip(v + side * self.grid / 2, 0.0, 1.0)
             root = np.sqrt(c * c + 4 * c * moved * (1 - moved))
             out = moved + side * np.maximum(flat, side * ((2 * moved + c + side * root) / (2 * (1 + c)) - moved))
-            return np.clip(out, 0.0, 1.0)
+            return np.asarray(np.clip(out, 0.0, 1.0))
 
         ends = kl_lower_each(end(-1), bound), kl_upper_each(end(+1), bound)
         return tuple(np.where(known, each, np.nan) for each in (v, *ends))

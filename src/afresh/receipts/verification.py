@@ -257,7 +257,7 @@ def _unsettled(mechanism: Mechanism, answers: Sequence[Answered], ends: float) -
         right = np.ones(len(answers), dtype=bool)
         for one, least, most in zip(said, (value, low - ends, high), (value, low, high + ends), strict=True):
             right &= (np.maximum(least, 0.0) - tolerance <= one) & (one <= np.minimum(most, 1.0) + tolerance)
-    return [answers[place] for place in np.flatnonzero(~right)]
+    return [answers[place] for place in np.flatnonzero(~right).tolist()]
 
 
 def _derived(facts: Facts) -> str:
