@@ -84,7 +84,9 @@ def test_figures_of_the_readme() -> None:
     for n, k, cells in rows:
         methods = afresh.plan(int(n.replace(",", "")), int(k.replace(",", ""))).methods
         told = [re.findall(r"[\d.]+", cell) for cell in cells.split("|")[1:]]
-        for name, figures in zip(("split", "paper", "jung", "stabilized"), told, strict=True):
-            widths = methods[name].half_width
+        asked = int(k.replace(",", ""))
+        in_rounds = afresh.plan(int(n.replace(",", "")), asked, rounds=min(10, asked))
+        found = [methods[name].half_width for name in ("rounds", "paper", "jung", "stabilized")]
+        for widths, figures in zip([*found, {m: in_rounds.half_width(m) for m in (0.5, 0.01)}], told, strict=True):
             assert widths is not None
             assert figures == [width(widths[mean]) for mean in (0.5, 0.01)][: len(figures)]

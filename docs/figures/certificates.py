@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from scipy.optimize import minimize_scalar
 
 from afresh.mechanisms.calibrated import plan_calibrated
-from afresh.mechanisms.split import Split
+from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.theory.extremes import quantile
 from afresh.theory.information import log_threshold
@@ -39,7 +39,7 @@ def by_questions(axes: Axes) -> None:
     """Half-widths at p = 1/2 against the number of questions."""
     counts = [int(k) for k in np.unique(np.round(np.geomspace(3, 30_000, 17)))]
     rows: dict[str, list[float]] = {
-        "split (section 11)": [Split(N, k, FAILURE).half_width(0.5) for k in counts],
+        "rounds of one (section 14)": [Rounds(N, k, FAILURE, k, 0.0).half_width(0.5) for k in counts],
         "calibrated (section 6)": [plan_calibrated(N, k, FAILURE).half_width(0.5) for k in counts],
         "posterior, fixed noise (section 9)": [best_posterior(k) for k in counts],
         "stabilized (section 10)": [],

@@ -44,9 +44,9 @@ def test_plan() -> None:
     assert set(told["half_width"]) == {"0.5", "0.1", "0.01"}
     assert told["half_width"]["0.5"] == pytest.approx(0.0612, abs=2e-4)
     assert 10 < told["information"] < 30
-    assert {"stabilized", "calibrated", "split", "jung", "paper"} <= set(told["methods"])
-    forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "split", "--json").stdout)
-    assert forced["method"] == "split"
+    assert {"stabilized", "calibrated", "rounds", "jung", "paper"} <= set(told["methods"])
+    forced = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--method", "rounds", "--json").stdout)
+    assert forced["method"] == "rounds"
     guessing = ["--method", "guess-and-check"]
     assert "if checks pass" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
     assert afresh("plan", "--rows", 5000, "--questions", 20, "--method", "fixed-gaussian").returncode == 2
@@ -62,7 +62,7 @@ def test_plan() -> None:
 def test_a_guess_of_ones_own_never_fixes_a_plan_that_cannot_check_it(data: Path) -> None:
     guess = ("ask", data, "churned", "--guess", 0.3, 0.1)
     assert "never opened" in afresh(*guess).stderr
-    assert afresh(*guess, "--method", "split").returncode == 2
+    assert afresh(*guess, "--method", "rounds").returncode == 2
     told = json.loads(afresh(*guess, "--method", "guess-and-check", "--json").stdout)
     assert (told["value"], told["method"], told["left"]) == (0.3, "guess-and-check", 99)
 
@@ -122,10 +122,10 @@ def test_pvalue(data: Path) -> None:
     assert afresh("pvalue", 1.5, "--information", 1).returncode == 2
     other = data.parent / "other.parquet"
     pd.DataFrame({"x": range(100)}).to_parquet(other)
-    afresh("ask", other, "x < 5", "--questions", 2, "--method", "split")
+    afresh("ask", other, "x < 5", "--questions", 2, "--method", "rounds")
     refused = afresh("pvalue", 1e-9, "--data", other)
     assert refused.returncode == 2
-    assert "split" in refused.stderr
+    assert "rounds" in refused.stderr
 
 
 def test_receipt_and_verify(data: Path, tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ def _table(name: str, tmp_path: Path) -> Any:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # ibis 12 with newer backends
 @pytest.mark.parametrize("name", ["duckdb", "polars", "sqlite"])
 def test_smoke(name: str, tmp_path: Path) -> None:
-    engine = open_engine(_table(name, tmp_path))
+    source = _table(name, tmp_path)
+    engine = open_engine(source)
+    source.get_backend().disconnect()  # a copy was made
     assert isinstance(engine, EmbeddedEngine)
     assert engine.rows == len(ROWS)
     assert (
@@ -53,6 +55,8 @@ def test_no_error_quotes_a_row(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as file, file:
         file.execute("CREATE TABLE t (a INTEGER)")
         file.executemany("INSERT INTO t VALUES (?)", [(2**63 - 1,), (None,)])
+    backend = ibis.sqlite.connect(tmp_path / "a.sqlite")
     with pytest.raises(DataError, match="cannot be fetched from sqlite") as refused:
-        open_engine(ibis.sqlite.connect(tmp_path / "a.sqlite").table("t"))
+        open_engine(backend.table("t"))
+    backend.disconnect()
     assert refused.value.__context__ is None

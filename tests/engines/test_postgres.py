@@ -341,7 +341,7 @@ def test_the_fingerprint_is_of_rows_and_names(postgres_url: str, people: Any) ->
 
 
 def test_split_works_in_place(postgres_url: str, people: Any) -> None:
-    with afresh.open(postgres_url, questions=4, method="split", table="mine.people") as guard:
+    with afresh.open(postgres_url, questions=4, method="rounds", table="mine.people") as guard:
         assert 0 <= guard.ask("churned").value <= 1
 
 

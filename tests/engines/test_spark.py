@@ -197,5 +197,5 @@ def test_the_session_is_left_alone(people: Any) -> None:
 
 
 def test_split_works_in_place(people: Any) -> None:
-    with afresh.open(people.table("people"), questions=4, method="split") as guard:
+    with afresh.open(people.table("people"), questions=4, method="rounds") as guard:
         assert 0 <= guard.ask("churned").value <= 1

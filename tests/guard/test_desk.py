@@ -31,7 +31,7 @@ FRAME = pd.DataFrame({"x": RNG.random(4000), "label": RNG.integers(0, 2, 4000)})
 NAMES = [f"analyst {i}" for i in range(8)]
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "guess-and-check", "split"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "guess-and-check", "rounds"])
 @pytest.mark.parametrize("where", ["frame", "file"])
 def test_eight_threads_with_eight_names_use_one_desk_at_once(tmp_path: Path, method: str, where: str) -> None:
     data: Any = FRAME

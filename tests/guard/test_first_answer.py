@@ -36,10 +36,10 @@ def test_a_plan_changes_freely_until_the_first_answer(frame: pd.DataFrame) -> No
     with afresh.open(frame) as guard:  # what is left out is as it was said last
         assert (guard.plan.questions, guard.plan.confidence) == (10, 0.9)
         first, second = guard.ask("hit"), guard.ask("x < 0.5")
-    assert "The plan is now fixed: 10 questions at 90" in str(first)
+    assert "The plan is now fixed: 10 questions in 10 rounds at 90" in str(first)
     assert first.to_dict()["fixes"]
     assert second.fixes is None
-    for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "split"}):
+    for other in ({"questions": 11}, {"confidence": 0.95}, {"method": "stabilized"}, {"rounds": 3}):
         with pytest.raises(PlanMismatch, match=r"questions=10, confidence=0\.9"):
             afresh.open(frame, **other)
     with afresh.open(frame, questions=10) as guard:
@@ -62,7 +62,7 @@ def test_a_question_that_is_wrong_fixes_nothing(frame: pd.DataFrame) -> None:
         assert guard.plan.questions == 20
 
 
-@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "split", "guess-and-check"])
+@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds", "guess-and-check"])
 def test_a_useless_plan_is_refused_with_what_would_work(frame: pd.DataFrame, method: str | None) -> None:
     few = frame[:300]
     with pytest.raises(InvalidArgument, match=r"200 questions to 300 rows .* allow_wide=True") as refusal:
@@ -116,7 +116,7 @@ def told(answer: Any) -> tuple[float, float, float]:
     return answer.value, answer.low, answer.high
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "split", "guess-and-check"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "guess-and-check"])
 def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, method: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     told_to: dict[str, list[Any]] = {}

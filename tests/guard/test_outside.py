@@ -127,7 +127,7 @@ class TestStabilized:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["split", "guess-and-check"])
+@pytest.mark.parametrize("method", ["rounds", "guess-and-check"])
 def test_methods_that_need_untouched_rows_admit_nothing(frame: pd.DataFrame, method: str, kind: str) -> None:
     with opened(frame, method) as guard:
         with pytest.raises(InvalidArgument, match=f"'{method}' cannot account for this.*method='calibrated'"):
@@ -201,7 +201,7 @@ class TestAny:
     value=st.floats(1e-12, 1e12),
     rows=st.integers(6, N),
     count=st.integers(1, 10**6),
-    method=st.sampled_from(["calibrated", "stabilized", "split"]),
+    method=st.sampled_from(["calibrated", "stabilized", "rounds"]),
 )
 def test_a_charge_is_refused_or_within_the_caps(kind: str, value: float, rows: int, count: int, method: str) -> None:
     from afresh.guard.outside import convert

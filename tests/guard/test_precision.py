@@ -226,8 +226,8 @@ class TestAnswers:
 
     def test_split_has_as_many_as_questions(self, frame: pd.DataFrame) -> None:
         with pytest.raises(InvalidArgument):
-            afresh.plan(5000, 20, answers=21, method="split")
-        with afresh.open(frame, 20, method="split", ledger=":memory:") as guard:
+            afresh.plan(5000, 20, answers=21, method="rounds")
+        with afresh.open(frame, 20, method="rounds", ledger=":memory:") as guard:
             with pytest.raises(InvalidArgument, match="leave it out"):
                 guard.ask("x < 3", precision=0.45)
             assert guard.budget.spent == 0

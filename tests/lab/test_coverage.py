@@ -93,7 +93,7 @@ def test_our_certificates_are_the_narrowest_from_100_questions_on(n: int, k: int
     for mean in (0.5, 0.1, 0.01):
         here = point(n, k, mean, failure)
         ours = min(here.half_width[name] for name in OURS)
-        others = ("split", "Jung et al. 2020", "Rogers et al. 2020", "the paper's eq. (3)")
+        others = ("rounds", "Jung et al. 2020", "Rogers et al. 2020", "the paper's eq. (3)")
         assert ours < min(here.half_width.get(name, np.inf) for name in others)
         assert here.narrowest == "stabilized"
         assert here.half_width["questions fixed in advance"] < ours
@@ -101,7 +101,7 @@ def test_our_certificates_are_the_narrowest_from_100_questions_on(n: int, k: int
 
 def test_splitting_wins_for_few_questions_and_the_picture_says_so(tmp_path: Path) -> None:
     points = frontier([10**4], [2, 30], [0.5, 0.01], [0.05])
-    assert [p.narrowest for p in points] == ["split", "split", "stabilized", "stabilized"]
+    assert [p.narrowest for p in points] == ["rounds", "rounds", "stabilized", "stabilized"]
     (picture,) = draw(points, tmp_path)
     assert picture.read_bytes()[:4] == b"\x89PNG"
 

@@ -80,14 +80,14 @@ class TestAsking:
             assert released(answered(bob, "c", "bob")) == 0.5
             assert [entry.analyst for entry in bob.entries(terms(bob))] == ["ada", "ada", "bob"]
 
-    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "split", "guess-and-check"])
+    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "guess-and-check"])
     def test_a_guard_answers_with_whatever_value(self, server: Server, guarded: str, method: str) -> None:
         rows = pl.DataFrame({"a": np.random.default_rng(1).random(5000)})
         with afresh.open(rows, questions=20, ledger=guarded, analyst="steward", method=method) as steward:
             steward.divide({"ada": 10})
         with afresh.open(rows, ledger=at(guarded, "ada"), analyst="ada") as guard:
             answers = guard.ask_many(["a < 0.3", {"expression": "a", "bounds": (0, 1), "where": "a > 0.5"}])
-            assert [answer.charged for answer in answers] == [1, 2]
+            assert [answer.charged for answer in answers] == [1, 1 if method == "rounds" else 2]
 
     def test_share_is_the_limit(self, ada: Ledger, guarded: str) -> None:
         for i in range(4):
@@ -171,6 +171,7 @@ def reserved(**changes: Any) -> Reserved:
         "row_charge": 0.0,
         "guess": None,
         "span": None,
+        "again": None,
     }
     return Reserved(**{**usual, **changes})
 

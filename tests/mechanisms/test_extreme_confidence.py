@@ -14,6 +14,7 @@ from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.registry import MECHANISMS
+from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.theory.bernoulli import entropy
@@ -21,6 +22,7 @@ from afresh.theory.extremes import cvar, cvar_square, cvar_with_square, quantile
 from afresh.theory.guess_and_check import Record, released_interval
 from afresh.theory.information import log_threshold
 from oracle import calibrated as calibrated_oracle
+from oracle import narrower
 from oracle import stabilized as stabilized_oracle
 
 FAILURES = (0.05, 1e-3, 1e-6, 1e-9, 1e-12)
@@ -64,6 +66,29 @@ def test_split(failure: float, rows: int, questions: int) -> None:
             bound = mp.log(2 * questions / mp.mpf(failure))
             exact = calibrated_oracle.truth_range(hits / block, hits / block, block, bound)
         assert is_just_outside(*mechanism.interval(hits / block), exact, 1e-12)
+
+
+@each
+@pytest.mark.parametrize("look", [1.0, 2.0])
+def test_rounds(failure: float, look: float) -> None:
+    """Conditions by exact binomials, of which only a single hit has a limit of its own; others by the bets' oracle."""
+    mechanism = Rounds(4000, 20, failure, 10, 0.1)
+    n, share = mechanism.batch, mechanism.failure / 20 * (0.1 if look == 2 else 0.9)
+    for hits in (0, 2, 40, 200, 398, 400):
+        released = {"rows": 400.0, "total": float(hits), "squares": float(hits), "look": look}
+        low, high = mechanism.interval(released, levels=2)
+        with mp.workdps(60):
+            for count, at in ((hits, mp.mpf(high)), (n - hits, 1 - mp.mpf(low))):
+                if count < n:
+                    assert binomial_tail(count, n, at) <= share / 2
+                    assert binomial_tail(count, n, at * (1 - mp.mpf(1e-5))) > share / 2
+    for total, squares in ((40.0, 10.0), (200.0, 101.0), (390.0, 385.0)):
+        low, high = mechanism.interval({"rows": 400.0, "total": total, "squares": squares, "look": look})
+        below = narrower.betting_lower(narrower.two_points(n, total, squares), n, share / 2)
+        mirrored = narrower.two_points(n, n - total, n - 2 * total + squares)
+        assert (low, 1 - high) == pytest.approx((below, narrower.betting_lower(mirrored, n, share / 2)), abs=1e-6)
+    single = mechanism.interval({"rows": 400.0, "total": 1.0, "squares": 1.0, "look": look}, levels=2)
+    assert single[0] == pytest.approx(share / 2 / n, rel=1e-5)
 
 
 @each
@@ -137,7 +162,7 @@ def test_guess_and_check(failure: float) -> None:
 
 
 def test_no_mechanism_is_left_out() -> None:
-    tested: set[type[Mechanism]] = {Split, Calibrated, Stabilized}
+    tested: set[type[Mechanism]] = {Split, Rounds, Calibrated, Stabilized}
     assert set(MECHANISMS) == {kind.method for kind in tested} | {"guess-and-check"}
 
 

@@ -42,7 +42,7 @@ def compared(holdout: afresh.Holdout, a: Any, b: Any, **more: Any) -> Comparison
 
 
 BAD, CLOSE = flipped(0.1, 1), flipped(0.002, 2)
-METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "rounds", "guess-and-check"]
 
 
 def test_targets() -> None:
@@ -59,9 +59,10 @@ def test_targets() -> None:
 def test_comparisons(method: str) -> None:
     """Simulated noise: decided once."""
     with afresh.holdout(X, Y, questions=12, method=method, simulation_seed=4, made_up=True) as holdout:
+        cost = 1 if method == "rounds" else 2
         first = compared(holdout, GOOD, BAD, names=("good", "bad"))
         assert np.mean(GOOD != Y) - np.mean(BAD != Y) in first.interval
-        assert (first.verdict, first.better, first.charged, first.left) == ("A is better", "A", 2, 10)
+        assert (first.verdict, first.better, first.charged, first.left) == ("A is better", "A", cost, 12 - cost)
         swapped = compared(holdout, BAD, GOOD)
         assert (swapped.verdict, swapped.charged) == ("B is better", 0)
         assert (swapped.value, swapped.low, swapped.high) == pytest.approx((-first.value, -first.high, -first.low))
@@ -127,20 +128,29 @@ def test_what_cannot_be_told_takes_more_rows(rows: int, value: float, beyond: fl
         assert 0.999999 * exact <= found.rows_needed <= 1.11 * exact + 1
 
 
-def reading(plan: Plan, number: int, released: float) -> Reading:
+def reading(plan: Plan, number: int, released: Any) -> Reading:
     """What a ledger would keep of a released number."""
     now, mechanism = datetime(2025, 1, 1), plan.mechanism
-    made = outcome(released, mechanism.value(released), *mechanism.interval(released, levels=2), ends=plan.ends)
+    made = outcome(
+        released,
+        mechanism.value(released),
+        *mechanism.interval(released, levels=3 if isinstance(released, dict) else 2),
+        ends=plan.ends,
+    )
     return read(Entry(number, f"{number}", "", 0.0, now, made, now))
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "split"])
+@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds"])
 def test_rows_needed_are_enough(method: str) -> None:
     """The same shares on as many rows as were said tell the models apart: plans alone, without data."""
 
     def told(rows: int, plus: float, minus: float) -> Comparison:
         plan = afresh.plan(rows, 50, method=method)
-        released = [plus + minus, (plus - minus + 1) / 2] if method == "calibrated" else [plus, minus]
+        released: list[Any] = [plus + minus, (plus - minus + 1) / 2] if method == "calibrated" else [plus, minus]
+        if method == "rounds":
+            n, psi = plan.mechanism.batch or 0, (plus - minus + 1) / 2
+            squares = (plus + minus + 2 * (plus - minus) + 1) / 4  # of psi = (d + 1)/2
+            released = [{"rows": n, "total": psi * n, "squares": squares * n, "look": 1.0}]
         if isinstance(plan.mechanism, Stabilized):
             released = [float(plan.mechanism._transform(np.asarray(each))) for each in (plus, minus)]
         value, interval = read_difference(plan, *(reading(plan, i, each) for i, each in enumerate(released, 1)))
@@ -184,7 +194,7 @@ def test_best_of(method: str) -> None:
             "opposite": (4, 4),
         }
         assert set(ranking.best) == {"good", "close"}
-        assert ranking.charged == 3 * 4 - 2
+        assert ranking.charged == (4 + 6 if method == "rounds" else 3 * 4 - 2)
         assert holdout.best_of(models, names=["close", "bad", "good", "opposite"]).charged == 0
         assert "2 may be the best" in str(ranking)
         assert "1-2" in ranking._repr_html_()
@@ -216,7 +226,7 @@ def test_places_are_told_as_far_as_intervals_tell() -> None:
 
 
 def test_best_of_with_little_budget_goes_by_scores() -> None:
-    with afresh.holdout(X, Y, questions=4, simulation_seed=4, made_up=True) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="stabilized", simulation_seed=4, made_up=True) as holdout:
         ranking = holdout.best_of([CLOSE, GOOD, 1 - GOOD], names=["close", "good", "opposite"])
         assert [model.name for model in ranking.models][-1] == "opposite"
         assert (ranking.charged, ranking.left) == (3, 1)
@@ -260,7 +270,7 @@ def test_a_coarser_comparison_costs_less(method: str) -> None:
 
 
 def test_a_precision_is_refused_where_all_answers_are_alike() -> None:
-    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=4, made_up=True) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="rounds", simulation_seed=4, made_up=True) as holdout:
         with pytest.raises(InvalidArgument, match="leave it out"):
             holdout.compare(GOOD, GOOD, precision=0.4)
         assert holdout.budget.spent == 0

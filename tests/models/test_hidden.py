@@ -24,7 +24,7 @@ RNG = np.random.default_rng(6)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 FITTED = LogisticRegression().fit(X, Y)
-METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "rounds", "guess-and-check"]
 
 
 def sign(features: Any) -> Any:

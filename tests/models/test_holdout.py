@@ -25,7 +25,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 GUESS = (X[:, 0] > 0).astype(int)
-METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "rounds", "guess-and-check"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -51,7 +51,7 @@ def test_scores_are_right_and_repeats_free(method: str) -> None:
 
 
 def test_split_scores_rows_of_its_own_block() -> None:
-    with afresh.holdout(X, Y, questions=4, method="split", simulation_seed=2, made_up=True) as holdout:
+    with afresh.holdout(X, Y, questions=4, method="rounds", simulation_seed=2, made_up=True) as holdout:
         values = [holdout.score(g).value for g in (GUESS, 1 - GUESS, np.zeros(N), np.ones(N))]
         assert all((value * (N // 4)) % 1 == pytest.approx(0, abs=1e-9) for value in values)
         assert values[0] != pytest.approx(1 - values[1])  # other rows
@@ -283,7 +283,7 @@ def test_somebody_elses_loss_meets_one_thread() -> None:
     assert callers == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("method", ["stabilized", "split"])
+@pytest.mark.parametrize("method", ["stabilized", "rounds"])
 def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
     """More rows than any reader takes at once, from memory and from a file in several row groups."""
     from afresh.engines.embedded.rowwise import read_features, rows_of_span
@@ -299,7 +299,7 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
             engine = holdout.guard.desk.engine
             assert (read_features(engine, "label")["x"] == frame.x).all()
             orders.append(holdout.labelled.order)
-            if method == "split":
+            if method == "rounds":
                 spans = even_spans(n, 3)
                 parts = [rows_of_span(engine, span) for span in spans]
                 assert sorted(np.concatenate(parts)) == list(range(n))

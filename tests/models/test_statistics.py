@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(
 )
 FRAME["z"] = FRAME.u.where(RNG.random(N) < 0.5)
 PLAN, ENTRY = plan(1000, 10), Entry(1, "", "", 0.0, datetime(2025, 1, 1))
-METHODS = ["stabilized", "calibrated", "split", "guess-and-check"]
+METHODS = ["stabilized", "calibrated", "rounds", "guess-and-check"]
 # the truth in the population, in closed form
 VAR_U, VAR_W, COV = 100 / 12, 16 * (0.36 + 0.16) / 12, 40 * 0.6 / 12
 TRUTH: list[tuple[Any, float]] = [
@@ -101,7 +101,7 @@ def test_tables(method: str) -> None:
         means, histogram = guard.measure(groups), guard.measure(bins)
         assert isinstance(means, s.Measures)
         assert isinstance(histogram, s.Measures)
-        assert (means.charged, histogram.charged) == (6, 3)
+        assert (means.charged, histogram.charged) == (3 if method == "rounds" else 6, 3)
         assert 5 in means["a'"].interval
         assert 5 in means["b"].interval
         assert means["none"].interval.half_width > 2  # nothing is known of a group without rows
@@ -111,7 +111,7 @@ def test_tables(method: str) -> None:
         assert sum(histogram[name].low for name in histogram) <= 1
         assert "[5, 10]" in str(histogram)
         assert "low" in means._repr_html_()
-        assert json.loads(means.to_json())["answers"]["b"]["charged"] == 2
+        assert json.loads(means.to_json())["answers"]["b"]["charged"] == (1 if method == "rounds" else 2)
         assert len(means) == 3
         with pytest.raises(BudgetExhausted):
             guard.measure(s.Variance("u", bounds=(0, 10)))
@@ -205,14 +205,14 @@ def test_bad_statistics_are_free() -> None:
     ],
 )
 def test_what_cannot_be_finished_is_not_begun(statistic: Any, questions: int) -> None:
-    with afresh.open(FRAME, questions=questions, simulation_seed=6, made_up=True) as guard:
+    with afresh.open(FRAME, questions=questions, method="stabilized", simulation_seed=6, made_up=True) as guard:
         with pytest.raises(AfreshError):
             guard.measure(statistic)
         assert guard.budget.spent == 0
 
 
 def test_what_was_begun_is_finished_from_what_is_left() -> None:
-    with afresh.open(FRAME, questions=4, simulation_seed=6, made_up=True) as guard:
+    with afresh.open(FRAME, questions=4, method="stabilized", simulation_seed=6, made_up=True) as guard:
         guard.measure(s.Variance("u", (0, 10)))
         for statistic in (s.Variance("u", (0, 10)), s.StandardDeviation("u", (0, 10))):
             again = guard.measure(statistic)

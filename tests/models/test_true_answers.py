@@ -80,7 +80,7 @@ def test_statistics_of_rows(seed: int, missing: bool, where: str | None) -> None
     frame = pd.DataFrame({"x": x, "y": y, "c": group})
     chosen = np.full(rows, True) if where is None else group == "a"
     with afresh.open(
-        pd.concat([frame] * COPIES), questions=10, method="split", simulation_seed=1, made_up=True, allow_wide=True
+        pd.concat([frame] * COPIES), questions=10, method="rounds", simulation_seed=1, made_up=True, allow_wide=True
     ) as guard:
         for bounds in BOUNDS:
             beset(guard, rng)
@@ -125,7 +125,7 @@ def test_statistics_of_models(seed: int) -> None:
         np.zeros((rows * MODEL_COPIES, 1)),
         label_,
         questions=10,
-        method="split",
+        method="rounds",
         simulation_seed=1,
         made_up=True,
     ) as holdout:

@@ -22,7 +22,7 @@ from afresh.planning import plan as planning
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
 
-each_method = pytest.mark.parametrize("method", registry.MECHANISMS)
+each_method = pytest.mark.parametrize("method", registry.PLANNERS)
 FIRST, LATER = [f"x < {i}" for i in range(1, 9)], [f"x > {i}" for i in range(1, 13)]
 # All that a planner finds by a search, a root, a quantile, or a rule of thumb.
 DERIVATIONS = {

@@ -4,6 +4,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
@@ -12,7 +13,6 @@ from afresh.mechanisms.stabilized import Stabilized
 from afresh.planning.plan import Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
-from oracle import split as split_oracle
 from oracle import stabilized as stabilized_oracle
 
 MEANS = (0.5, 0.1, 0.01)
@@ -129,19 +129,19 @@ def test_the_default_is_the_narrowest_by_the_geometric_mean() -> None:
 def test_comparison_has_every_method_and_the_reference_lines() -> None:
     methods = afresh.plan(10**5, 1000).methods
     promised = [name for name, m in methods.items() if m.certified and m.promised]
-    assert promised == ["stabilized", "calibrated", "split"]
+    assert promised == ["stabilized", "calibrated", "rounds"]
     reference = {name: m.half_width for name, m in methods.items() if not m.certified}
     assert reference["jung"] is not None
     assert reference["jung"][0.5] == pytest.approx(0.135, abs=5e-4)
     assert reference["paper"] is not None
     assert reference["paper"][0.5] == pytest.approx(1.40, abs=5e-3)
-    assert methods["split"].half_width is not None
-    assert methods["split"].half_width[0.5] == pytest.approx(
-        split_oracle.split_half_width(0.5, 10**5, 1000, 0.05), rel=1e-9
-    )
+    assert methods["rounds"].half_width is not None
+    side = 0.05 / 1000 / 2  # and 100 rows of its own, for each question
+    exact = (beta.ppf(1 - side, 51, 50) - beta.ppf(side, 50, 51)) / 2
+    assert methods["rounds"].half_width[0.5] == pytest.approx(exact, rel=1e-5)
 
 
-@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "split"])
+@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds"])
 def test_questions_from_rows_and_width(method: str | None) -> None:
     plan = afresh.plan(rows=20_000, width=0.08, method=method)
     assert plan.rows == 20_000
@@ -151,7 +151,7 @@ def test_questions_from_rows_and_width(method: str | None) -> None:
     assert more.half_width() > 0.08
 
 
-@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "split"])
+@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds"])
 def test_rows_from_questions_and_width(method: str | None) -> None:
     plan = afresh.plan(questions=50, width=0.02, mean=0.1, method=method)
     assert plan.questions == 50
@@ -163,7 +163,7 @@ def test_rows_from_questions_and_width(method: str | None) -> None:
 def test_solving_takes_the_best_method_for_the_width() -> None:
     best = afresh.plan(questions=1000, width=0.05).rows
     assert best == min(
-        afresh.plan(questions=1000, width=0.05, method=m).rows for m in ("stabilized", "calibrated", "split")
+        afresh.plan(questions=1000, width=0.05, method=m).rows for m in ("stabilized", "calibrated", "rounds")
     )
 
 
@@ -176,11 +176,14 @@ def test_solving_takes_the_best_method_for_the_width() -> None:
         ({"rows": 100, "questions": 5, "confidence": 0}, r"confidence == 0, must be a number in \(0, 1\)"),
         ({"rows": 100, "questions": 5, "confidence": math.nan}, r"confidence == nan"),
         ({"rows": 100.5, "questions": 5}, r"rows == 100.5, must be a whole number"),
-        ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, split"),
+        ({"rows": 100, "questions": 5, "method": "magic"}, r"must be one of stabilized, calibrated, rounds"),
         ({"rows": 100}, r"two of rows, questions and width"),
-        ({"rows": 100, "questions": 5, "width": 0.1}, r"exactly one of rows and questions"),
+        ({"rows": 100, "questions": 5, "width": 0.1, "method": "stabilized"}, r"exactly one of rows and questions"),
+        ({"rows": 100, "questions": 5, "width": 0.1}, r"even if all are asked in one round; the narrowest is ±0.133"),
+        ({"rows": 100, "questions": 5, "rounds": 0}, r"rounds == 0, must be at least 1"),
+        ({"rows": 100, "questions": 5, "rounds": 2, "method": "calibrated"}, r"'calibrated' has no rounds"),
         ({"rows": 100, "width": 0.7}, r"width == 0.7, must be a number in \(0, 0.5\)"),
-        ({"rows": 30, "questions": 50, "method": "split"}, r"split cannot answer 50 questions from 30 rows"),
+        ({"rows": 30, "questions": 50, "method": "rounds"}, r"rounds cannot answer 50 questions from 30 rows"),
     ],
 )
 def test_impossible_requests(arguments: dict[str, float], message: str) -> None:
@@ -233,10 +236,10 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
 def test_the_plan_advises() -> None:
     assert "can promise no width" in afresh.plan(100_000, 1000).advice
     few = afresh.plan(100_000, 3)
-    assert few.method == "split"
+    assert few.method == "rounds"
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
-    assert "stabilized would be narrower" in afresh.plan(100_000, 1000, method="split").advice
+    assert "stabilized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
     guessed = afresh.plan(100_000, 1000, method="guess-and-check").advice
     assert "not how wide" in guessed
     assert "stabilized promises ±" in guessed

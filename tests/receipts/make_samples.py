@@ -20,14 +20,15 @@ SAMPLES = Path(__file__).with_name("samples")
 
 def main() -> None:
     rng = np.random.default_rng(11)
-    for method, answers in (("stabilized", 80), ("calibrated", 80), ("split", None), ("guess-and-check", None)):
+    for method, answers in (("stabilized", 80), ("calibrated", 80), ("rounds", None), ("guess-and-check", None)):
         n = 20_000
         frame = pd.DataFrame(
             {"churned": rng.random(n) < 0.3, "amount": rng.gamma(2.0, 60.0, n), "tenure": rng.integers(0, 9, n)}
         )
         with tempfile.TemporaryDirectory() as folder:
             book = Path(folder) / "ledger.sqlite"
-            with afresh.open(frame, 40, method=method, answers=answers, ledger=book, analyst="ann") as guard:
+            rounds = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
+            with afresh.open(frame, 40, ledger=book, analyst="ann", **rounds) as guard:
                 guard.ask_many(["churned", "tenure < 3", {"expression": "amount", "bounds": (0, 500)}])
                 guard.ask("churned", where="tenure = 2")
                 guard.measure(Variance("amount", (0, 500)))
@@ -39,6 +40,8 @@ def main() -> None:
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)
                 guard.divide({"ann": 30, "bob": 4})
+                if method == "rounds":
+                    guard.close_rounds()
                 receipt = guard.receipt()
         (SAMPLES / f"version{receipt['version']}-{method}.json").write_text(json.dumps(receipt, indent=1))
 

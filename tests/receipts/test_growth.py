@@ -20,7 +20,7 @@ from afresh.results import transcript
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("*.json"))
 RECEIPTS = {path.stem: json.loads(path.read_text()) for path in SAMPLES}
 NEXT = max(format.FORMATS) + 1
-each_method = pytest.mark.parametrize("method", registry.MECHANISMS)
+each_method = pytest.mark.parametrize("method", registry.PLANNERS)
 
 
 def receipt_of(method: str | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.ledger.records import decode, encode, seal
+from afresh.mechanisms.registry import PLANNERS
 from afresh.receipts import verify
 from afresh.receipts.page import as_html, as_markdown
 
@@ -26,8 +27,8 @@ each_sample = pytest.mark.parametrize("name", RECEIPTS)
 
 
 def test_there_are_samples_of_every_method() -> None:
-    methods = ("stabilized", "calibrated", "split", "guess-and-check")
-    assert set(RECEIPTS) == {f"version1-{method}" for method in methods}
+    methods = {1: ("stabilized", "calibrated", "split", "guess-and-check"), 2: tuple(PLANNERS)}
+    assert set(RECEIPTS) == {f"version{version}-{each}" for version in methods for each in methods[version]}
 
 
 @each_sample
@@ -119,7 +120,7 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("planned", {"answers": 10**9}, "limits"),
         ("planned", {"questions": 10**9, "answers": 10**9}, ""),
         ("planned", {"information": 1e9}, "larger than the plan's"),
-        ("opened", {"rows": 10**7}, "limits"),
+        ("opened", {"rows": 10**7}, "limits|final look"),
         ("planned", {"plan": {}}, "does not know"),
         ("answered", {"low": 0.0, "value": 0.0, "high": 2.0**-40}, "of answer 1 is"),
         ("answered", {"low": 1e-7}, "public grid"),
@@ -136,10 +137,11 @@ def test_a_consistent_forgery_that_breaks_the_rules_is_found(
     name: str, kind: str, changes: dict[str, Any], words: str
 ) -> None:
     outcome = verify(edited(RECEIPTS[name], first(RECEIPTS[name], kind), **changes))
-    if name.endswith(("split", "check")) and changes == {"charge": 0.0}:
+    if name.endswith(("split", "rounds", "check")) and changes == {"charge": 0.0}:
         return  # which is the charge of a split answer
     assert not outcome.passed
-    assert words in " ".join(check.about for check in outcome.checks if not check.passed)
+    said = " ".join(check.about for check in outcome.checks if not check.passed)
+    assert any(each in said for each in words.split("|"))
 
 
 @pytest.mark.parametrize("method", ["stabilized", "calibrated", "guess-and-check"])

@@ -63,7 +63,7 @@ def test_that_bounds_nothing_is_refused(frame: pd.DataFrame) -> None:
             guard.charge("an exact mean")
 
 
-@pytest.mark.parametrize("method", ["stabilized", "split"])
+@pytest.mark.parametrize("method", ["stabilized", "rounds"])
 def test_other_certificates_refuse_it(frame: pd.DataFrame, method: str) -> None:
     with afresh.open(frame, 10, method=method) as guard, pytest.raises(InvalidArgument, match="cannot account"):
         guard.charge("a study", study=receipt("calibrated"))

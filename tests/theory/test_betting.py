@@ -324,3 +324,19 @@ def test_refuses_other_nonsense() -> None:
         three_valued_lower(4, 3, 2, 0.1)
     with pytest.raises(InvalidArgument, match="low < high"):
         rescaled(4, 2.0, 2.0, 1.0, 1.0)
+
+
+@given(
+    st.floats(0, math.log(1e9)).map(lambda x: float(round(math.exp(x)))),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0.7, 200),
+    st.one_of(st.none(), st.floats(0, 0.25)),
+)
+def test_one_limit_is_that_of_many(rows: float, mean: float, spread: float, nats: float, hint: float | None) -> None:
+    """A single limit is found without arrays; both searches end within their bracket's width of the crossing."""
+    total = rows * mean
+    squares = total * mean + spread * (total - total * mean)
+    one = float(betting.betting_lower(rows, total, squares, nats, hint))
+    many = betting.betting_lower(np.full(2, rows), np.full(2, total), np.full(2, squares), nats, hint)
+    assert one == pytest.approx(float(many[0]), rel=1e-6, abs=3e-7 * mean + 1e-15)

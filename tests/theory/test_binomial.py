@@ -19,6 +19,8 @@ from afresh.theory.binomial import (
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
     sign_test,
+    unequal_lower,
+    unequal_upper,
 )
 from oracle import narrower as oracle
 
@@ -105,10 +107,37 @@ def test_miss_rates_of_unequal_rows_by_enumeration(seed: int) -> None:
 
 
 def test_clopper_pearson_fails_for_unequal_rows() -> None:
-    """Why the rule takes another bound there: one row of a hundred is a hit with probability .01, the others never."""
+    """Why a single hit has another limit there: one row of a hundred is a hit with probability .01, others never."""
     alpha, truth = 0.00997, 0.01 / 100
     assert float(clopper_pearson_lower(1, 100, alpha)) > truth  # so that it misses with probability .01 > alpha
     assert float(hoeffding_bentkus_lower(1, 100, alpha)) < truth
+    assert float(unequal_lower(1, 100, alpha)) < truth
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 30])
+@pytest.mark.parametrize("seed", range(40))
+def test_miss_rates_of_unequal_counts_by_enumeration(rows: int, seed: int) -> None:
+    """The exact law of the number of hits among unequal rows, at levels on both sides of 1/4; also few, rare hits."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.4, 0.4, rows) * (1.0, 0.1, 2 / rows, 0.01)[seed % 4]
+    law = np.ones(1)
+    for each in np.minimum(p, 1.0):
+        law = np.convolve(law, (1 - each, each))
+    hits, truth = np.arange(rows + 1), float(np.minimum(p, 1.0).mean())
+    for alpha in (0.4, 0.25, 0.1, 0.01, 1e-4, truth * rows * 0.999 or 0.1):
+        if 0 < alpha < 1:
+            assert law[unequal_lower(hits, rows, alpha) > truth + 1e-15].sum() <= alpha * (1 + 1e-9)
+            flipped = unequal_upper(rows - hits, rows, alpha)
+            assert law[flipped < 1 - truth - 1e-15].sum() <= alpha * (1 + 1e-9)
+
+
+@given(st.integers(1, 10**6), st.data(), st.floats(1e-9, 0.25))
+def test_rows_that_are_not_alike_cost_next_to_nothing(rows: int, data: st.DataObject, alpha: float) -> None:
+    hits = data.draw(st.integers(0, rows))
+    exact = float(clopper_pearson_lower(hits, rows, alpha)), float(clopper_pearson_upper(hits, rows, alpha))
+    low, high = float(unequal_lower(hits, rows, alpha)), float(unequal_upper(hits, rows, alpha))
+    assert exact[0] * (1 - alpha) <= low <= exact[0]
+    assert exact[1] <= high <= 1 - (1 - exact[1]) * (1 - alpha)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

@@ -26,11 +26,11 @@ def test_rounds_against_the_rule_of_thumb() -> None:
 def test_what_a_final_look_costs_before_and_gives_at_the_end() -> None:
     """(1e5, 1000), 10 rounds: .0203 without one, .0211 with half the share kept, then .0067 for round 1."""
     share = capped_share(FAILURE, 1000)
-    now, later = looks(share)
+    now, later = looks(share, 0.5)
     assert float(half_width("two-valued", 10**4, share, 0.5)) == pytest.approx(0.0203, abs=1e-4)
     assert float(half_width("two-valued", 10**4, now, 0.5)) == pytest.approx(0.0211, abs=1e-4)
     assert float(half_width("two-valued", 10**5, later, 0.5)) == pytest.approx(0.0067, abs=1e-4)
     # Keeping a tenth costs next to nothing now, and a tenth of the width then.
-    now, later = looks(share, 0.1)
+    now, later = looks(share)
     assert float(half_width("two-valued", 10**4, now, 0.5)) < 0.0205
     assert float(half_width("two-valued", 10**5, later, 0.5)) < 0.0073

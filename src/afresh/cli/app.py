@@ -21,6 +21,7 @@ from afresh.cli.options import (
     Json,
     LedgerPlace,
     Method,
+    Rounds,
     Table,
     opened,
     show,
@@ -111,18 +112,19 @@ def plan(
         int | None,
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
+    rounds: Rounds = None,
     method: Method = None,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
 
-    Give two of --rows, --questions and --width.
+    Give two of --rows, --questions and --width; with all three, you get the most --rounds that keep the width.
 
     Example: afresh plan --rows 100000 --questions 1000
     """
     from afresh.planning.plan import plan as make_plan
 
-    made = make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method)
+    made = make_plan(rows, questions, confidence, answers=answers, width=width, mean=mean, method=method, rounds=rounds)
     show(made, as_json)
 
 
@@ -184,6 +186,7 @@ def ask(
             metavar="M",
         ),
     ] = None,
+    rounds: Rounds = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
@@ -218,7 +221,8 @@ def ask(
 
     if guess is not None and method not in (None, *GUESSING):
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
-    options: dict[str, Any] = {"answers": answers, "analyst": analyst, "allow_wide": allow_wide, "new_rows": new_rows}
+    options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
+    options["allow_wide"] = allow_wide
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
         if dry_run:

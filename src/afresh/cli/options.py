@@ -12,7 +12,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
-from afresh.mechanisms.registry import MECHANISMS
+from afresh.mechanisms.registry import PLANNERS
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -53,7 +53,14 @@ Analyst = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option(help=f"One of {', '.join(MECHANISMS)}. Default: the narrowest promise.", metavar="METHOD"),
+    typer.Option(help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise.", metavar="METHOD"),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        help="In how many rounds you ask: questions asked together share fresh rows, and answers are narrower.",
+        metavar="R",
+    ),
 ]
 
 

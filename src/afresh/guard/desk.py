@@ -24,10 +24,11 @@ from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
 from afresh.mechanisms.registry import GUESSING
 from afresh.moments import Span
+from afresh.queries.group import GroupMean, within
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
-from afresh.results.rules import derive, tells
+from afresh.results.rules import derive, met, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -73,6 +74,7 @@ class Desk:
         self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
+        self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
     def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
@@ -81,6 +83,21 @@ class Desk:
         """
         with self._at_work():
             return self._answer(asked, analyst, later, rows)
+
+    def arranged(self, asked: Asked, scope: Scope | None = None) -> Asked:
+        """A question as this desk asks it: a mean within a group is one question where exact moments are released.
+
+        Not where features are public: which rows are in a group is then no draw, and its truth another one.
+        """
+        public = (scope or self.scope).features == "public"
+        if asked.rule != "within" or public or not self.plan.mechanism.exact_moments:
+            return asked
+        return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
+
+    @property
+    def means_within_groups(self) -> bool:
+        """Whether a mean within a group is one question."""
+        return self.plan.mechanism.exact_moments and self.scope.features != "public"
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -98,6 +115,7 @@ class Desk:
 
     def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None) -> list[Reply]:
         scope = self.scope  # a holdout may declare another one meanwhile
+        asked = [self.arranged(one, scope) for one in asked]
         scope.check(query for one in asked for query in one.queries)
         queries = [query for one in asked for query in one.queries]
         if not queries:  # nothing asked writes nothing, not even a plan
@@ -126,6 +144,8 @@ class Desk:
         else:
             statements = self.ledger.state(self.terms, state({}), analyst)
         readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
+        if self.plan.mechanism.batch is not None:
+            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in asked if one.own}
         return list(self._replies(asked, readings, statements, self._left(spent), scope))
 
     def _replies(
@@ -148,7 +168,7 @@ class Desk:
     def questions(self, asked: Iterable[Asked]) -> list[Question]:
         """What the ledger is asked to reserve."""
         return [
-            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and len(one.queries) == 1)
+            self._question(query, self.coarseness(one.precision), self._guess(one), one.own and one.rule is None)
             for one in asked
             for query in one.queries
         ]
@@ -184,17 +204,46 @@ class Desk:
             )
         return asked.guess
 
+    def look_again(self, analyst: str) -> list[Reply]:
+        """Close the rounds and answer what was asked of this desk once more, from all rows that are fresh for it."""
+        with self._at_work():
+            self.engine.check_unchanged()
+            known = {query.digest: query for one in self._asked.values() for query in one.queries}
+            entries = self.ledger.look_again(self.terms, known.keys(), analyst)
+            first = {entry.number: entry for entry in self.ledger.entries(self.terms)}
+            looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
+            told = [one for one in self._asked.values() if all(query.digest in looks for query in one.queries)]
+            wanted = [(looks[query.digest], query) for one in told for query in one.queries]
+
+            def state(stored: Mapping[int, Entry]) -> list[Statement]:
+                found = _dealt(told, [read(stored.get(entry.number, entry)) for entry, _ in wanted])
+                return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
+
+            pending = {entry.number: (entry, query) for entry, query in wanted if entry.outcome is None}
+            asked_again = list(pending.values())
+            outcomes = self._outcomes([entry for entry, _ in asked_again], [query for _, query in asked_again], first)
+            recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
+            stored = {entry.number: entry for entry in recorded}
+            readings = [read(stored.get(entry.number, entry)) for entry, _ in wanted]
+            return list(self._replies(told, readings, recorded.statements, 0, self.scope))
+
     def _outcomes(
-        self, pending: Sequence[Entry], queries: Sequence[RowQuestion]
+        self, pending: Sequence[Entry], queries: Sequence[RowQuestion], first: Mapping[int, Entry] = {}
     ) -> list[tuple[Entry, Outcome | Settle]]:
-        """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released."""
+        """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released.
+
+        `first` are the answers, by number, that final looks look at again.
+        """
         found: list[tuple[Entry, Outcome | Settle]] = []
         for entry, moments in zip(pending, self._moments(pending, queries), strict=True):
             mechanism = self.plan.at(entry.coarseness)
-            options = {} if entry.guess is None else {"guess": entry.guess}
+            options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
+            before = None if entry.again is None else first[entry.again].outcome
+            if before is not None:
+                options["again"] = True
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
-            settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released)
+            settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released, before)
             found.append((entry, settle if callable(released) else settle(())))
         return found
 
@@ -318,6 +367,11 @@ class Desk:
 
 def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
     """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
+    if any(isinstance(query, GroupMean) for query in queries):  # their halves share the scan of the others
+        halved = [query.halves if isinstance(query, GroupMean) else (query,) for query in queries]
+        own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]
+        rest = iter(moments_of(engine, [part for parts in halved for part in parts], own))
+        return [next(rest) if len(parts) == 1 else within(next(rest), next(rest)) for parts in halved]
     kinds: dict[type, list[int]] = {}
     for place, query in enumerate(queries):
         kinds.setdefault(type(query), []).append(place)
@@ -329,12 +383,23 @@ def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[S
 
 
 def _settle(
-    mechanism: Mechanism, levels: int | None, ends: float, released: Any, earlier: Sequence[Released]
+    mechanism: Mechanism,
+    levels: int | None,
+    ends: float,
+    released: Any,
+    before: Outcome | None,
+    earlier: Sequence[Released],
 ) -> Outcome:
-    """What is recorded: the released number with its value and interval, which nobody computes again."""
+    """What is recorded: the released number with its value and interval, which nobody computes again.
+
+    `before` is the outcome that a final look looks at again; both intervals hold.
+    """
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
-        return outcome(made, mechanism.value(made), *mechanism.interval(made, levels=levels), ends=ends)
+        low, high = mechanism.interval(made, levels=levels)
+        if before is not None:
+            low, high = met(low, high, before.low, before.high)
+        return outcome(made, mechanism.value(made), low, high, ends=ends)
 
 
 def _span(entry: Entry) -> Span | None:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from afresh import checks
-from afresh.errors import QueryError
+from afresh.errors import InvalidArgument, QueryError
 from afresh.guard.outside import convert
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.results import show
@@ -158,23 +158,79 @@ class Guard(show.Shown):
             QueryError: One of them cannot be asked; nothing was charged.
             BudgetExhausted: Together they cost more than is left; nothing was charged.
         """
+        self.desk.check_open()
+        return self.ask_checked(self.checked(questions))
+
+    def checked(self, questions: Iterable[Any]) -> list[Asked]:
+        """What `ask_checked` answers, of a list of questions; every mistake is an error here, and free.
+
+        Args:
+            questions: Expressions, or mappings of `ask`'s arguments.
+
+        Returns:
+            The same, checked against the columns of these rows.
+
+        Raises:
+            QueryError: One of them cannot be asked.
+        """
         from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
 
-        self.desk.check_open()
         if isinstance(questions, str | bytes | Mapping) or (listed := checks.iterated(questions)) is None:
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
-        return self.ask_checked([make_asked(question, self.desk.engine.schema) for question in listed])
+        return [make_asked(question, self.desk.engine.schema) for question in listed]
 
-    def ask_checked(self, asked: Sequence[Asked]) -> list[Answer]:
+    def round(self, rows: int | None = None) -> Round:
+        """A round of questions: they are collected, and answered together from rows of their own when it ends.
+
+        `with guard.round(rows=5000) as r:` and, in its body, `r.ask(...)` and `r.ask_many(...)`; `r.answers` has the
+        answers afterwards. If the body fails, nothing is asked or charged.
+
+        Args:
+            rows: How many fresh rows the round gets (default: the rows over the plan's rounds).
+
+        Returns:
+            A context that takes questions.
+
+        Raises:
+            InvalidArgument: These data were not opened in rounds, or the number of rows is none.
+        """
+        self.desk.check_open()
+        if self.plan.rounds is None:
+            raise InvalidArgument(
+                f"these data were opened with method={self.plan.method!r}, which has no rounds; open them with "
+                "afresh.open(data, rounds=10), before their first answer."
+            )
+        return Round(self, None if rows is None else checks.whole("rows", rows, 1, self.rows))
+
+    def close_rounds(self) -> list[Answer]:
+        """The final look: answer what was asked once more, each question from all rows that were fresh for it.
+
+        A question of the first round then has all rows. Afterwards nothing new can be asked of these data, by anybody.
+        What was asked in another process is known here once it was asked again, which is free; then call this again.
+
+        Returns:
+            An answer for each question that was asked through this guard and those that share its data, in order; its
+            interval lies within the first one, and holds at once with all others.
+
+        Raises:
+            InvalidArgument: These data were not opened in rounds, or nothing was asked.
+        """
+        self.desk.check_open()
+        if self.plan.rounds is None:
+            raise InvalidArgument(f"method={self.plan.method!r} has no rounds to close.")
+        return [self.desk.tell(reply) for reply in self.desk.look_again(self.analyst)]
+
+    def ask_checked(self, asked: Sequence[Asked], rows: int | None = None) -> list[Answer]:
         """Answer what `afresh.queries.asked` has made of questions, for faces that check them before they open a guard.
 
         Args:
             asked: Questions that were checked against the columns of these rows.
+            rows: In rounds, how many fresh rows they get (default: the plan's).
 
         Returns:
             Their answers, in the same order. All are charged, or none.
         """
-        return [self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst)]
+        return [self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst, rows=rows)]
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
@@ -287,6 +343,8 @@ class Guard(show.Shown):
             method=plan.method,
             half_width={mean: plan.mechanism.present_half_width(mean, released) for mean in TYPICAL_MEANS},
             proviso=plan.mechanism.proviso,
+            rounds=plan.rounds,
+            rows_left=None if plan.rounds is None else desk.ledger.rows_left(desk.terms, self.analyst),
             coarser=tuple(_coarser(plan, spent)),
             analyst=self.analyst if shares else None,
             shares=shares,
@@ -339,6 +397,50 @@ class Guard(show.Shown):
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
         facts = {"rows": f"{self.rows:,}", "columns": columns}
         return [show.Title("Guard"), show.Facts(facts), *self.budget.blocks()]
+
+
+class Round:
+    """Questions that are asked together. Made by `Guard.round`."""
+
+    def __init__(self, guard: Guard, rows: int | None) -> None:
+        """Not for users."""
+        self._guard, self._rows, self._asked = guard, rows, list[Any]()
+        self.answers: list[Answer] = []
+        """The answers, in the order of the questions, once the round has ended."""
+
+    def ask(self, expression: Any, **arguments: Any) -> None:
+        """Add a question to the round.
+
+        Args:
+            expression: As in `Guard.ask`.
+            **arguments: As in `Guard.ask`.
+
+        Raises:
+            QueryError: It cannot be asked of these columns.
+        """
+        self.ask_many([{"expression": expression, **arguments}])
+
+    def ask_many(self, questions: Iterable[Any]) -> None:
+        """Add a list of questions to the round.
+
+        Args:
+            questions: As in `Guard.ask_many`.
+
+        Raises:
+            QueryError: One of them cannot be asked.
+        """
+        self._asked += self._guard.checked(questions)
+
+    def __enter__(self) -> Self:
+        """A round is its own context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Answer, unless the body failed."""
+        if kind is None:
+            self.answers = self._guard.ask_checked(self._asked, self._rows)
 
 
 def _coarser(plan: Plan, spent: Spent) -> Iterable[Coarser]:

@@ -37,6 +37,7 @@ def open(  # the name a newcomer expects: afresh.open
     method: str | None = None,
     *,
     answers: int | None = None,
+    rounds: int | None = None,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -50,9 +51,9 @@ def open(  # the name a newcomer expects: afresh.open
     The guarantee needs rows that are independent draws from one population: duplicated or clustered rows void it. So
     does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
 
-    Until the first answer the plan (`questions`, `confidence`, `method`, `answers`) can be changed by opening the data
-    again; the first answer fixes it for good. Later openings of the same content, under whatever name or encoding, find
-    it in the ledger: they may leave these arguments out, and are refused if they say otherwise.
+    Until the first answer the plan (`questions`, `confidence`, `method`, `answers`, `rounds`) can be changed by opening
+    the data again; the first answer fixes it for good. Later openings of the same content, under whatever name or
+    encoding, find it in the ledger: they may leave these arguments out, and are refused if they say otherwise.
 
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
@@ -64,6 +65,8 @@ def open(  # the name a newcomer expects: afresh.open
         method: How answers are made (default: the narrowest promise).
         answers: How many answers there may be if some are asked with a coarser `precision` (default: as many as
             questions).
+        rounds: In how many rounds you will ask: questions that are asked together are answered from fresh rows of
+            their own, without noise, which is much narrower if there are few rounds.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
             name).
@@ -92,6 +95,7 @@ def open(  # the name a newcomer expects: afresh.open
         ledger,
         method,
         answers=answers,
+        rounds=rounds,
         analyst=analyst,
         must_exist=must_exist,
         allow_wide=allow_wide,
@@ -124,6 +128,7 @@ def check_opening(
     method: str | None = None,
     *,
     answers: int | None = None,
+    rounds: int | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -132,7 +137,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    wanted = check_wishes(questions, confidence, method, answers, MECHANISMS)
+    wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS)
     who = _check_analyst(analyst)
     if new_rows is not None:
         checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
@@ -262,6 +267,7 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         confidence if wanted.confidence is None else wanted.confidence,
         answers=wanted.answers,
         method=wanted.method,
+        rounds=wanted.rounds,
     )
 
 

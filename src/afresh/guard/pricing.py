@@ -7,6 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
+from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
 from afresh.results.answer import Interval, answers_in_words
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
 def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0) -> Price:
     """Of a question that was checked."""
+    asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
     charge = sum(each.charge for each in new)
     width = _expected_half_width(desk, asked, mean, share)
-    over = "" if len(asked.queries) == 1 else f", over {show.percent(share)} of the rows"
+    grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
+    over = "" if not grouped else f", over {show.percent(share)} of the rows"
     expected = f" Expect about ±{show.width(width)} at a mean of {mean:g}{over}." if new else ""
     return Price(
         question=asked.text,
@@ -84,7 +87,8 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float) ->
 
     unit = (mean - low) / (high - low)
     if len(asked.queries) == 1:
-        return mechanism.present_half_width(unit, released) * (high - low)
+        rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths go like the root of the rows
+        return min(mechanism.present_half_width(unit, released) / math.sqrt(rows), 0.5) * (high - low)
     return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
 
 

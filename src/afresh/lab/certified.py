@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from afresh.lab.session import Answers, Floats, Releasing, Session, Values, chernoff, means, moments
+from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
-from afresh.mechanisms.split import Split
+from afresh.mechanisms.rounds import Rounds
 from afresh.theory.guess_and_check import History, Record, released_value
 
 _NODES_PER_WIDTH = 400
@@ -60,8 +60,8 @@ class Certified:
 
     def start(self, rng: np.random.Generator) -> Session:
         """A conversation about a new sample."""
-        if isinstance(self.mechanism, Split):
-            return _Blocks(self.mechanism)
+        if isinstance(self.mechanism, Rounds):
+            return _InRounds(self.mechanism)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
@@ -83,18 +83,27 @@ class _Noisy:
         return _table(self._constants.mechanism)(released)
 
 
-class _Blocks:
-    """Sample splitting: the j-th question gets the j-th block of rows, which nothing else ever sees."""
+class _InRounds:
+    """Fresh rows: for each question, or, where a plan has fewer rounds, for all that are asked at once."""
 
-    def __init__(self, split: Split) -> None:
-        self._split, self._asked = split, 0
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds, self._opened = rounds, 0
 
     def answer(self, values: Values) -> Answers:
-        size = self._split.block
-        starts = [(self._asked + i) * size for i in range(len(values))]
-        self._asked += len(values)
-        own = np.stack([row[start : start + size] for row, start in zip(values, starts, strict=True)])
-        return chernoff(means(own), math.log(2 * self._split.questions / self._split.failure) / size)
+        if self._rounds.rounds == self._rounds.questions:  # whoever asks many at once could ask them one by one
+            own = np.stack([values[i, self._next()] for i in range(len(values))])
+        else:
+            own = values[:, self._next()]
+        levels = 2 if values.dtype == np.uint8 else None
+        found = []
+        for each in moments(own):
+            released = self._rounds.release(each, 0.0)
+            found.append((self._rounds.value(released), *self._rounds.interval(released, levels=levels)))
+        return Answers(*np.array(found).T)
+
+    def _next(self) -> slice:
+        start, self._opened = self._opened, self._opened + self._rounds.batch
+        return slice(start, self._opened)
 
 
 @dataclass

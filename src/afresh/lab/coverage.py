@@ -76,7 +76,7 @@ def trials(
     failure: float = 0.05,
     seed: int = 2018,
 ) -> list[Trial]:
-    """All combinations that make sense: splitting needs a row a question, reconstructing fewer rows than questions.
+    """All combinations that make sense: rounds of one need a row a question, reconstructing fewer rows than questions.
 
     An analyst who brings a population of its own makes the same of several of ours, and meets each once.
 
@@ -96,7 +96,7 @@ def trials(
     possible = (
         Trial(mechanism, analyst, population, n, k, failure, seed)
         for mechanism in mechanisms
-        if mechanism != "split" or n >= k
+        if mechanism != "rounds" or n >= k
         for analyst in analysts
         if analyst != "reconstructing" or n < k
         for population in populations

@@ -12,7 +12,7 @@ from typing import Any
 from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.guess_and_check import make_guess_and_check
-from afresh.mechanisms.split import plan_split
+from afresh.mechanisms.rounds import plan_rounds
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error, rogers_half_width
 
@@ -21,13 +21,13 @@ QUESTIONS = (1, 2, 4, 6, 8, 10, 15, 30, 100, 300, 1000, 3000, 10_000)
 MEANS = (0.5, 0.1, 0.01)
 FAILURES = (0.05, 0.01)
 OURS = ("stabilized", "fixed-gaussian", "calibrated")
-CERTIFIED = (*OURS, "split")
+CERTIFIED = (*OURS, "rounds")
 
 _COLOURS = {
     "stabilized": "#2a78c4",
     "fixed-gaussian": "#45a37b",
     "calibrated": "#8a5fbf",
-    "split": "#d98c21",
+    "rounds": "#d98c21",
     "guess-and-check, if nothing fails": "#2a78c4",
     "Jung et al. 2020": "#c8452f",
     "Rogers et al. 2020": "#b06a8c",
@@ -78,7 +78,7 @@ def _methods(n: int, k: int, failure: float) -> dict[str, Callable[[float], floa
         "stabilized": plan_stabilized(n, k, failure),
         "fixed-gaussian": plan_fixed_gaussian(n, k, failure),
         "calibrated": plan_calibrated(n, k, failure),
-        "split": plan_split(n, k, failure),
+        "rounds": plan_rounds(n, k, failure),
         "guess-and-check, if nothing fails": make_guess_and_check(n, k, failure),
     }
     jung, rogers = jung_error(n, k, failure), rogers_half_width(n, k, failure)

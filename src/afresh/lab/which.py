@@ -15,7 +15,7 @@ QUESTIONS = (1, 2, 3, 5, 6, 7, 8, 9, 12, 20, 40, 100, 300, 1000, 3000)
 ATTACKED = (30, 100, 300, 1000)
 _POPULATIONS = {0.5: "fair", 0.01: "p=0.01"}
 _PROMISED = {
-    "split": ("#d98c21", "split: promised"),
+    "rounds": ("#d98c21", "rounds of one question: promised"),
     "calibrated": ("#8a5fbf", "calibrated: promised"),
     "stabilized": ("#2a78c4", "stabilized: promised"),
     "guess-and-check, if nothing fails": ("#45a37b", "guess-and-check: if nothing fails, not promised"),
@@ -66,10 +66,10 @@ def _panel(axes: Any, mean: float, attacked: list[float]) -> None:
         axes.loglog(QUESTIONS, widths, ":" if "guess" in name else "-", color=colour, label=label, linewidth=2)
     axes.loglog(ATTACKED, attacked, "s", color="#45a37b", label="guess-and-check: measured under attack")
     # The planner's switch from fresh rows for each question to noise.
-    last_split = max((p.k for p in points if p.narrowest == "split"), default=None)
-    if last_split is not None:
-        axes.axvspan(QUESTIONS[0], last_split, color="#d98c21", alpha=0.12)
-        axes.text(1.1, 0.02, "split", transform=axes.get_xaxis_transform(), color="#a86509", fontsize=11)
+    last_round = max((p.k for p in points if p.narrowest == "rounds"), default=None)
+    if last_round is not None:
+        axes.axvspan(QUESTIONS[0], last_round, color="#d98c21", alpha=0.12)
+        axes.text(1.1, 0.02, "rounds", transform=axes.get_xaxis_transform(), color="#a86509", fontsize=11)
     axes.text(30, 0.02, "stabilized", transform=axes.get_xaxis_transform(), color="#2a78c4", fontsize=11)
     axes.set_title(f"n = {N:,} rows, an answer near {mean:g}", fontsize=12)
     axes.set_xlabel("questions k", fontsize=11)

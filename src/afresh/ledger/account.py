@@ -37,6 +37,7 @@ from afresh.ledger.records import (
     START,
     Answered,
     Charged,
+    Closed,
     Divided,
     Opened,
     Planned,
@@ -67,6 +68,8 @@ class _Sum:
     answers: int = 0
     charge: int = 0
     row_charge: int = 0
+    rows: int = 0
+    """That were opened for batches."""
 
     @classmethod
     def of(cls, answers: int, charge: float, row_charge: float) -> _Sum:
@@ -76,9 +79,11 @@ class _Sum:
         self.answers += other.answers
         self.charge += other.charge
         self.row_charge += other.row_charge
+        self.rows += other.rows
 
     def minus(self, other: _Sum) -> _Sum:
-        return _Sum(self.answers - other.answers, self.charge - other.charge, self.row_charge - other.row_charge)
+        charge, row_charge = self.charge - other.charge, self.row_charge - other.row_charge
+        return _Sum(self.answers - other.answers, charge, row_charge, self.rows - other.rows)
 
     @property
     def nats(self) -> float:
@@ -92,6 +97,8 @@ class _Caps:
     answers: int
     nats: Fraction
     row_share: Fraction | None
+    rows: int
+    """The most rows that may be opened for batches."""
 
     @cached_property
     def charge(self) -> int:
@@ -173,6 +180,10 @@ class Account:
     """How many of the shuffled rows were opened for batches, from the first on."""
     batch: tuple[int, int] | None = None
     """Those that were opened last, while nothing was answered since."""
+    closed: bool = False
+    """Whether nothing more may be asked, but for final looks."""
+    looked: dict[int, int] = field(default_factory=dict)
+    """The numbers of final looks, by that of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
     divided: bool = False
@@ -229,6 +240,9 @@ class Account:
             case Planned():
                 self.check_replan()
                 self._plan(limits_of(record))
+            case Closed():
+                self.check_closing()
+                self.closed = True
             case Stated():
                 self._state(record)
             case Charged():
@@ -243,7 +257,8 @@ class Account:
 
     def _plan(self, limits: Limits) -> None:
         row_share = None if limits.row_share is None else Fraction(limits.row_share)
-        self.limits, self.whole = limits, _Caps(limits.answers, Fraction(limits.information), row_share)
+        self.limits = limits
+        self.whole = _Caps(limits.answers, Fraction(limits.information), row_share, self._opened.rows)
         self.entries.ends = limits.ends
 
     @property
@@ -263,38 +278,65 @@ class Account:
         if known is not None and paid[known - 1].coarseness <= record.coarseness:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
-        if record.span is not None:
-            self._open_rows(record.span)
-        asked = _Sum(1, _exact(record.charge), _exact(record.row_charge))
-        if self.shares or not _fits(self.total, self._whole, asked):
-            self.check_budget([record], record.analyst)
+        if record.again is not None:
+            self._look_again(record)
+            self.looked[record.again] = record.number
+        else:
+            rows = 0 if record.span is None else self._open_rows(record.span)
+            asked = _Sum(1, _exact(record.charge), _exact(record.row_charge), rows)
+            if self.closed or self.shares or not _fits(self.total, self._whole, asked):
+                self.check_budget([record], record.analyst, rows)
+            self.total.add(asked)
+            self.by_analyst[record.analyst].add(asked)
         paid.append(record)
         self.entries.answered.append(None)
         self.finest[record.digest] = record.number
-        self.total.add(asked)
-        self.by_analyst[record.analyst].add(asked)
 
-    def _open_rows(self, span: tuple[int, int]) -> None:
-        """Rows are opened once, in order, for the questions of one batch, which end with its first answer."""
+    def _look_again(self, record: Reserved) -> None:
+        """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""
+        paid = self.entries.reserved
+        first = paid[record.again - 1] if record.again and 1 <= record.again <= len(paid) else None
+        if first is None or first.span is None or first.again is not None or record.again in self.looked:
+            raise BrokenChain(f"record {self.length + 1} looks again at what it cannot look at")
+        same = (first.text, first.bounds, first.levels) == (record.text, record.bounds, record.levels)
+        named = record.digest == digest_again(first.digest) and record.charge == record.row_charge == 0
+        if not (self.closed and same and named and record.span == (first.span[0], self._opened.rows)):
+            raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
+
+    def _open_rows(self, span: tuple[int, int]) -> int:
+        """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
         start, stop = span
         if span == self.batch:
-            return
+            return 0
         if not (start == self.opened_rows < stop <= self._opened.rows):
             raise BrokenChain(f"record {self.length + 1} opens the rows {start} to {stop}, which are not the next")
         self.batch, self.opened_rows = span, stop
+        return stop - start
 
-    def next_span(self, rows: int) -> tuple[int, int]:
-        """So many rows that no question has seen, or `BudgetExhausted`."""
-        start, all_rows = self.opened_rows, self._opened.rows
-        if start + rows > all_rows:
+    def check_closing(self) -> None:
+        """Raise `InvalidArgument` unless there are rounds to close."""
+        if self.closed or not any(each.span is not None for each in self.entries.reserved):
+            raise InvalidArgument("there are no open rounds to close")
+
+    def check_open(self) -> None:
+        """Raise `BudgetExhausted` once closed."""
+        if self.closed:
             raise BudgetExhausted(
                 asked=0,
-                spent=len(self.entries),
-                questions=len(self.entries),
-                message=f"a round of {rows:,} rows was asked for, but only {all_rows - start:,} of {all_rows:,} rows "
-                "are left that no question has seen. Nothing was charged; repeats are free.",
+                spent=self.total.answers,
+                questions=self.total.answers,
+                message="the rounds of these data were closed by a final look, after which nothing new can be asked of "
+                "them. Nothing was charged; repeats are free.",
             )
-        return start, start + rows
+
+    def next_span(self, rows: int) -> tuple[int, int]:
+        """So many rows that no question has seen; whether they are there, `check_budget` says."""
+        return self.opened_rows, self.opened_rows + rows
+
+    def rows_left(self, analyst: str) -> int:
+        """How many rows this analyst may still open."""
+        used, caps = self._pot(analyst, self.shares)
+        return max(min(caps.rows - used.rows, self._opened.rows - self.opened_rows), 0)
 
     def _answer(self, record: Answered) -> None:
         check_released(record)
@@ -372,9 +414,13 @@ class Account:
             None if row_cap is None else float(row_cap * SLACK - Fraction(self.total.row_charge, _UNIT)),
         )
 
-    def check_budget(self, new: Sequence[Question | Reserved], analyst: str) -> None:
-        """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share."""
-        asked = _Sum()
+    def check_budget(self, new: Sequence[Question | Reserved], analyst: str, rows: int = 0) -> None:
+        """Raise `BudgetExhausted` unless the questions fit what is left, of the whole and of the analyst's share.
+
+        `rows` are those that would be opened for them.
+        """
+        self.check_open()
+        asked = _Sum(rows=rows)
         for question in new:
             asked.add(_Sum.of(1, question.charge, question.row_charge))
         if not _fits(self.total, self._whole, asked):
@@ -447,18 +493,21 @@ class Account:
             used = used.minus(self.by_analyst[name])
         # No share has a limit of its own on what one row may matter, so the whole's holds for all of them together.
         used.row_charge = self.total.row_charge
-        return used, _Caps(whole.answers - parts.answers, whole.nats - parts.nats, whole.row_share)
+        rows = whole.rows - parts.rows
+        return used, _Caps(whole.answers - parts.answers, whole.nats - parts.nats, whole.row_share, rows)
 
     def _part(self, shares: Iterable[int]) -> _Caps:
         """The caps of shares: that part of the whole, in answers and in nats."""
         limits, whole = self._limits, max(self._limits.questions, 1)
         answers = sum(share * limits.answers // whole for share in shares)
-        return _Caps(answers, self._whole.nats * sum(shares) / whole, None)
+        rows = sum(share * self._opened.rows // whole for share in shares)
+        return _Caps(answers, self._whole.nats * sum(shares) / whole, None, rows)
 
 
 def _fits(used: _Sum, caps: _Caps, asked: _Sum) -> bool:
     return (
         used.answers + asked.answers <= caps.answers
+        and used.rows + asked.rows <= caps.rows
         and used.charge + asked.charge <= caps.charge
         and used.row_charge + asked.row_charge <= caps.row_charge
     )
@@ -467,6 +516,8 @@ def _fits(used: _Sum, caps: _Caps, asked: _Sum) -> bool:
 def _refusal(
     used: _Sum, caps: _Caps, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
 ) -> BudgetExhausted:
+    if used.answers + asked.answers <= caps.answers and used.rows + asked.rows > caps.rows:
+        return _too_few_rows(caps.rows - used.rows, asked.rows, used.answers, whose)
     affordable = caps.answers - used.answers
     # The caller reads "n more are affordable", which must hold at the price it asked for.
     if dearest := _exact(max(question.charge for question in new)):
@@ -481,6 +532,23 @@ def _refusal(
         f"{used.nats:.6g} of {float(caps.nats):.6g} nats spent, {asked.nats:.6g} asked"
     )
     return error
+
+
+def _too_few_rows(left: int, asked: int, answers: int, whose: str | None) -> BudgetExhausted:
+    beside = "" if whose is None else f" for {whose}"
+    return BudgetExhausted(
+        asked=0,
+        spent=answers,
+        questions=answers,
+        message=f"this round takes {asked:,} rows that no question has seen, and {max(left, 0):,} are left{beside}. "
+        "Nothing was charged; repeats are free.",
+        analyst=whose,
+    )
+
+
+def digest_again(digest: str) -> str:
+    """The digest of a final look at a question."""
+    return hashlib.sha256(f"{digest} final look".encode()).hexdigest()
 
 
 def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
@@ -500,6 +568,7 @@ def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
         own=record.own,
         guess=record.guess,
         span=record.span,
+        again=record.again,
     )
 
 

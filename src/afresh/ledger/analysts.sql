@@ -47,6 +47,7 @@ DECLARE
     body jsonb; kind text; keys text; plan jsonb; shares jsonb; mine jsonb; latest timestamptz;
     used_answers numeric; used_nats numeric; used_rows numeric; cap_answers numeric; cap_nats numeric;
     part_answers numeric; part_nats numeric; asked_nats numeric; opened bigint; all_rows bigint;
+    asked_rows numeric := 0; part_rows numeric; opened_rows numeric;
     slack numeric := 1.0000000005;  -- less than afresh's own 1e-9: decimals are not quite floats
 BEGIN
     IF record !~ '^[\x20-\x7e]*$' THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote'); END IF;
@@ -58,7 +59,7 @@ BEGIN
     END;
     -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
     IF body -> 'version' IS DISTINCT FROM '2'::jsonb OR NOT coalesce(keys = CASE kind
-        WHEN 'reserved' THEN 'analyst at bounds charge coarseness digest guess kind levels number own row_charge span text version'
+        WHEN 'reserved' THEN 'again analyst at bounds charge coarseness digest guess kind levels number own row_charge span text version'
         WHEN 'answered' THEN 'at high kind low number released value version'
         WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'
         END, false) THEN
@@ -82,8 +83,12 @@ BEGIN
             AND jsonb_typeof(body -> 'own') = 'boolean' AND afresh_number(body -> 'coarseness', 1, 1e300)
             AND afresh_number(body -> 'charge', 0, 1e300) AND afresh_number(body -> 'row_charge', 0, 1e300)
             AND jsonb_typeof(body -> 'number') = 'number'
+            AND jsonb_typeof(body -> 'again') = 'null'
             AND (jsonb_typeof(body -> 'guess') = 'null' OR afresh_pair(body -> 'guess'))) IS NOT TRUE THEN
             PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+        IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'closed') THEN
+            PERFORM afresh_refuse_because('the rounds of these data were closed by a final look');
         END IF;
         -- Rows are opened once, in order, for the questions of one batch, which are written one after the other.
         IF (body -> 'span') <> 'null'::jsonb AND (body -> 'span') IS DISTINCT FROM (
@@ -97,6 +102,7 @@ BEGIN
                 AND (body -> 'span' ->> 1)::numeric % 1 = 0 ELSE false END) IS NOT TRUE THEN
                 PERFORM afresh_refuse_because('a question asks rows that are not the next');
             END IF;
+            asked_rows := (body -> 'span' ->> 1)::numeric - opened;
         END IF;
         IF (body ->> 'number') IS DISTINCT FROM (1 + (SELECT count(*) FROM afresh_records r
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'reserved'))::text THEN
@@ -124,8 +130,9 @@ BEGIN
         END IF;
         -- Of the analyst's share, or of what no share takes.
         SELECT coalesce(sum(floor(value::numeric * cap_answers / greatest((plan ->> 'questions')::numeric, 1))), 0),
-               coalesce(sum(cap_nats * value::numeric / greatest((plan ->> 'questions')::numeric, 1)), 0)
-            INTO part_answers, part_nats FROM jsonb_each_text(shares)
+               coalesce(sum(cap_nats * value::numeric / greatest((plan ->> 'questions')::numeric, 1)), 0),
+               coalesce(sum(floor(all_rows * value::numeric / greatest((plan ->> 'questions')::numeric, 1))), 0)
+            INTO part_answers, part_nats, part_rows FROM jsonb_each_text(shares)
             WHERE NOT shares ? session_user::text OR key = session_user::text;
         IF shares ? session_user::text THEN
             cap_answers := part_answers; cap_nats := part_nats;
@@ -141,6 +148,17 @@ BEGIN
         END IF;
         IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack THEN
             PERFORM afresh_refuse_because('the question would cost more than is left of the share');
+        END IF;
+        IF asked_rows > 0 THEN
+            SELECT coalesce(sum((span ->> 1)::numeric - (span ->> 0)::numeric), 0) INTO opened_rows FROM (
+                SELECT DISTINCT r.record::jsonb -> 'span' AS span FROM afresh_records r
+                WHERE r.guard = wanted AND jsonb_typeof(r.record::jsonb -> 'span') = 'array'
+                AND CASE WHEN shares ? session_user::text THEN r.record::jsonb ->> 'analyst' = session_user::text
+                    ELSE NOT shares ? (r.record::jsonb ->> 'analyst') END) AS spans;
+            IF opened_rows + asked_rows >
+                (CASE WHEN shares ? session_user::text THEN part_rows ELSE all_rows - part_rows END) THEN
+                PERFORM afresh_refuse_because('the round would open more rows than are left of the share');
+            END IF;
         END IF;
     ELSIF kind = 'answered' THEN
         SELECT r.record::jsonb INTO mine FROM afresh_records r

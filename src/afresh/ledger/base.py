@@ -89,6 +89,7 @@ class Entry:
     own: bool = True
     guess: tuple[float, float] | None = None
     span: tuple[int, int] | None = None
+    again: int | None = None
     new: bool = field(default=False, compare=False)
     """Whether the call that returned this paid for it; never stored."""
 

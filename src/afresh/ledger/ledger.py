@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from typing import Any
 
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import BrokenChain, LedgerError, PlanMismatch, SameRows
-from afresh.ledger.account import Account, entry_of, statement_of
+from afresh.ledger.account import Account, digest_again, entry_of, statement_of
 from afresh.ledger.base import (
     Entry,
     Limits,
@@ -37,6 +37,7 @@ from afresh.ledger.records import (
     START,
     Answered,
     Charged,
+    Closed,
     Divided,
     Opened,
     Planned,
@@ -174,9 +175,9 @@ class Ledger:
                 else:
                     found[question.digest] = stored
             if new:
-                account.check_budget(
-                    [*new.values(), *[max(new.values(), key=lambda each: each.charge)] * later], analyst
-                )
+                dearest = max(new.values(), key=lambda each: each.charge)
+                rows = (batch or 0) * (2 if later else 1)  # the later ones are a batch of their own
+                account.check_budget([*new.values(), *[dearest] * later], analyst, rows)
                 span = None if batch is None else account.next_span(batch)
                 now = self._now(account)
                 reserved = [
@@ -194,6 +195,7 @@ class Ledger:
                         row_charge=float(question.row_charge),
                         guess=question.guess,
                         span=span,
+                        again=None,
                     )
                     for number, question in enumerate(new.values(), len(account.entries) + 1)
                 ]
@@ -201,6 +203,34 @@ class Ledger:
                 found.update((record.digest, replace(entry_of(record), new=True)) for record in reserved)
             spent = account.spent(analyst)
         return Entries((found[question.digest] for question in questions), spent)
+
+    def look_again(self, terms: Terms, wanted: Collection[str], analyst: str = "") -> Entries:
+        """Close the rounds, for good, and reserve final looks at the answered questions with these digests.
+
+        Entries of final looks that were reserved before are returned as well, in the order of the questions.
+        """
+        check_text("analyst", analyst)
+        with self._writing(terms, analyst) as (account, write):
+            now = self._now(account)
+            closing: list[Record] = []
+            if not account.closed:
+                account.check_closing()
+                closing = [Closed(now, analyst)]
+            asked = [each for each in account.entries if each.digest in wanted and each.again is None]
+            found = [each for each in asked if each.span is not None and each.outcome is not None]
+            new = [each for each in found if each.number not in account.looked]
+            first = len(account.entries) + 1
+            reserved = [_looking(each, now, analyst, terms.rows, n) for n, each in enumerate(new, first)]
+            write([*closing, *reserved])
+            looks = {again: account.entries[number - 1] for again, number in account.looked.items()}
+            looks |= {each.again: entry_of(each) for each in reserved if each.again is not None}
+            spent = account.spent(analyst)
+        return Entries((looks[each.number] for each in found), spent)
+
+    def rows_left(self, terms: Terms, analyst: str) -> int:
+        """How many rows that no question has seen this analyst may still open; none once closed."""
+        with self._books.reading(terms) as account:
+            return 0 if account.closed else account.rows_left(analyst)
 
     @contextmanager
     def _writing(self, terms: Terms, analyst: str) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
@@ -433,6 +463,27 @@ def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:
         row_share=None if limits.row_share is None else float(limits.row_share),
         grid=None if limits.grid is None else float(limits.grid),
         ends=float(limits.ends),
+    )
+
+
+def _looking(entry: Entry, now: datetime, analyst: str, rows: int, number: int) -> Reserved:
+    """The final look at a question: on all rows that were opened with it or later."""
+    assert entry.span is not None
+    return Reserved(
+        at=now,
+        analyst=analyst,
+        number=number,
+        digest=digest_again(entry.digest),
+        text=entry.text,
+        bounds=entry.bounds,
+        levels=entry.levels,
+        own=entry.own,
+        coarseness=1.0,
+        charge=0.0,
+        row_charge=0.0,
+        guess=None,
+        span=(entry.span[0], rows),
+        again=entry.number,
     )
 
 

@@ -12,7 +12,7 @@ lack it; it removes none, renames none and changes the meaning of none, because 
 cover. A record of a version that this code does not know is refused, never skipped.
 
 Version 2 says of a question how many values it has, where version 1 said whether it has two (`binary`), and which rows
-were opened for its batch, where version 1 opened none.
+were opened for its batch, where version 1 opened none; it can be closed, and then looked at again.
 """
 
 from __future__ import annotations
@@ -98,6 +98,15 @@ class Reserved(NamedTuple):
     """A guess of the analyst's own, on [0, 1]: a value and a half-width."""
     span: tuple[int, int] | None
     """The rows that were opened for its batch, by their places after the shuffle; None where the method opens none."""
+    again: int | None
+    """The number of the answer that this looks at again, on all rows opened with it or later: a final look."""
+
+
+class Closed(NamedTuple):
+    """No more questions: from here on, only final looks at those that were asked."""
+
+    at: datetime
+    analyst: str
 
 
 class Answered(NamedTuple):
@@ -153,11 +162,12 @@ class Divided(NamedTuple):
     shares: Mapping[str, int]
 
 
-Record = Opened | Planned | Reserved | Answered | Stated | Charged | Divided
+Record = Opened | Planned | Reserved | Closed | Answered | Stated | Charged | Divided
 KINDS: dict[str, type[Record]] = {
     "opened": Opened,
     "planned": Planned,
     "reserved": Reserved,
+    "closed": Closed,
     "answered": Answered,
     "stated": Stated,
     "charged": Charged,
@@ -188,7 +198,7 @@ _TEXT, _WHOLE = r"[ !#-\[\]-~]*", r"(?:0|[1-9][0-9]*)"
 _FLOAT = rf"-?{_WHOLE}(?:\.[0-9]+(?:e[-+][0-9]+)?|e[-+][0-9]+)"
 _REST = r"[^\"]*"  # values without texts
 _RESERVED = re.compile(
-    rf'{{("analyst":"{_TEXT}"),"at":"({_TEXT})",("bounds":{_REST}"charge":{_REST}"coarseness":{_REST})'
+    rf'{{("again":{_REST}"analyst":"{_TEXT}"),"at":"({_TEXT})",("bounds":{_REST}"charge":{_REST}"coarseness":{_REST})'
     rf'"digest":"({_TEXT})",("guess":{_REST}"kind":"reserved","levels":{_REST})"number":({_WHOLE}),'
     rf'("own":{_REST}"row_charge":{_REST}"span":{_REST})"text":"({_TEXT})","version":{VERSION}}}'
 ).fullmatch
@@ -239,7 +249,7 @@ def _decode(text: str) -> Record:
         )
     body["at"] = _time(body["at"])
     if version == 1 and kind == "reserved":
-        body["levels"], body["span"] = 2 if body.pop("binary") else None, None
+        body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
     for name in _TUPLES:
         if isinstance(body.get(name), list):
             body[name] = tuple(body[name])

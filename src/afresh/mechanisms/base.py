@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from afresh.moments import Span
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
+
+
+Pairs = Literal["parts", "squares", "shifted"]
 
 
 class Charges(NamedTuple):
@@ -27,7 +30,7 @@ class Charges(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """One released answer of a pair from which a difference is read; value and ends on [0, 1]."""
+    """One released answer from which a difference is read; value and ends on [0, 1]."""
 
     mechanism: Any  # of its coarseness, and of the plan's kind
     number: int  # its place in the order of answers
@@ -56,8 +59,10 @@ class Mechanism(Protocol):
     """Whether widths are promised in advance."""
     checks_guesses: ClassVar[bool]
     """Whether an analyst may pass a guess of their own."""
-    squares: ClassVar[bool]
-    """Whether a difference d of two models is asked as d^2 and (d + 1)/2; else as max(d, 0) and max(-d, 0)."""
+    pairs: ClassVar[Pairs]
+    """How a difference d of two models is asked: as max(d, 0) and max(-d, 0), as d^2 and (d + 1)/2, or the latter."""
+    exact_moments: ClassVar[bool]
+    """Whether exact moments of rows are released, so that one answer gives the mean within a group."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
@@ -146,8 +151,8 @@ class Mechanism(Protocol):
         """What to release about a query with these moments, given one standard normal number."""
         ...
 
-    def admits(self, released: Any, *, levels: int | None = None) -> bool:
-        """Whether this could have been released: a number on the public grid, or whatever the mechanism releases."""
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Whether this could have been released, from rows opened for it: a number on the grid, or whatever it is."""
         ...
 
     def value(self, released: Any) -> float:
@@ -192,12 +197,12 @@ class Mechanism(Protocol):
         """
         ...
 
-    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
         """The mean of d in [-1, 1], the loss of one model minus that of another, with the ends of its interval."""
         ...
 
-    def disagreement(self, first: float, second: float) -> float:
-        """About the mean of |d|, from the values of the two answers."""
+    def disagreement(self, *parts: Heard) -> float:
+        """About the mean of |d|, from the same answers."""
         ...
 
     def difference_width(self, disagreement: float) -> float:

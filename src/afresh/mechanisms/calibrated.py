@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, Heard, geometric_mean, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import Charges, Heard, Pairs, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.moments import Moments
 from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
@@ -51,7 +51,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     unavailable: ClassVar[str] = "not available"
     promised: ClassVar[bool] = True
     checks_guesses: ClassVar[bool] = False
-    squares: ClassVar[bool] = True
+    pairs: ClassVar[Pairs] = "squares"
+    exact_moments: ClassVar[bool] = False
 
     rows: int
     questions: int
@@ -174,19 +175,20 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         stability = fixed_gaussian_charge(value, rows) if kind == "noise_sd" else _STABILITIES[kind](value)
         return Charges(count * self.rows * on_some_rows(stability, rows, self.rows))
 
-    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
         """Of phi = d^2 and psi = (d + 1)/2, by the second-moment certificate if phi was released before psi.
 
         Otherwise the first miss could be psi's, and phi's bound not be known to hold.
         """
+        first, second = parts
         low, high = 2 * second.low - 1, 2 * second.high - 1
         if first.number < second.number:
             low, high = _by_second_moment(first.mechanism, first.released, second.mechanism, second.released)
         return min(max(2 * second.value - 1, low), high), (low, high)
 
-    def disagreement(self, first: float, second: float) -> float:
+    def disagreement(self, *parts: Heard) -> float:
         """The mean of d^2 itself."""
-        return first
+        return parts[0].value
 
     def difference_width(self, disagreement: float) -> float:
         """By the second-moment certificate."""

@@ -154,7 +154,7 @@ class GuessAndCheck(NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
             history = before.after(record)
         return history
 
-    def admits(self, released: Any, *, levels: int | None = None) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """A claim with its bins, and the past that its level follows from."""
         try:
             _, history = unpack(released)

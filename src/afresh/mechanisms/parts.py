@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, Heard
+from afresh.mechanisms.base import Charges, Heard, Pairs
 from afresh.moments import Span
 
 
@@ -123,15 +124,17 @@ class NoInformation:
 class DifferenceOfParts:
     """A difference d is read from d+ = max(d, 0) and d- = max(-d, 0), both small where models seldom disagree."""
 
-    squares: ClassVar[bool] = False
+    pairs: ClassVar[Pairs] = "parts"
+    exact_moments: ClassVar[bool] = False
 
-    def difference(self, first: Heard, second: Heard) -> tuple[float, tuple[float, float]]:
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
         """d+ minus d-; all intervals hold at once, so this one does."""
+        first, second = parts
         return first.value - second.value, (first.low - second.high, first.high - second.low)
 
-    def disagreement(self, first: float, second: float) -> float:
+    def disagreement(self, *parts: Heard) -> float:
         """The two shares together."""
-        return min(first + second, 1.0)
+        return min(math.fsum(part.value for part in parts), 1.0)
 
     def difference_width(self: _HasHalfWidth, disagreement: float) -> float:
         """That of two answers which read half of it each."""
@@ -165,7 +168,7 @@ class ReleasesMean(ABC):
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """Each mechanism's own."""
 
-    def admits(self: _HasGrid, released: Any, *, levels: int | None = None) -> bool:
+    def admits(self: _HasGrid, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """Within [0, 1] and on the grid."""
         number = isinstance(released, float | int) and 0 <= released <= 1
         return number and (self.grid is None or float(released / self.grid).is_integer())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
 from afresh.mechanisms.guess_and_check import GuessAndCheck, plan_guess_and_check
-from afresh.mechanisms.split import Split, plan_split
+from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
+from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 
 
@@ -23,12 +25,23 @@ class Planner(Protocol):
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
     (Calibrated, plan_calibrated),
-    (Split, plan_split),
+    (Rounds, plan_rounds),
     (GuessAndCheck, plan_guess_and_check),
 )
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind, _ in _OFFERED}
+# No new plan is made for these; ledgers and receipts that have one go on with it.
+_RETIRED: tuple[type[Mechanism], ...] = (Split,)
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_RETIRED)}
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
-PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name, kind in MECHANISMS.items() if kind.promised}
+PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
+# The one whose questions are asked in so many rounds.
+IN_ROUNDS = Rounds.method
+
+
+def planner_for(rounds: int) -> Planner:
+    """The planner of so many rounds."""
+    return partial(make_rounds, rounds=rounds)
+
+
 # Those that check a guess of the analyst's own.
-GUESSING: tuple[str, ...] = tuple(name for name, kind in MECHANISMS.items() if kind.checks_guesses)
+GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)

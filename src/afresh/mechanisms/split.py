@@ -1,4 +1,4 @@
-"""Sample splitting: each question is answered from rows of its own. Best for few questions."""
+"""Sample splitting: each question is answered from rows of its own. `rounds` has replaced it; plans by it stand."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
         """None: the mean of a question's own rows is released as it is."""
         return
 
-    def admits(self, released: Any, *, levels: int | None = None) -> bool:
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """A mean; of a 0/1 question, a number of rows over all of them."""
         if not super().admits(released):
             return False
@@ -98,8 +98,3 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
     def problems(self) -> list[str]:
         """Every question needs a row."""
         return [] if self.block >= 1 else ["there are fewer rows than questions"]
-
-
-def plan_split(rows: int, questions: int, failure: float, answers: int | None = None) -> Split | None:
-    """The split, if every question gets a row at all, and no more answers than questions are wanted."""
-    return Split(rows, questions, failure) if rows >= questions and answers in (None, questions) else None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
-from afresh.moments import Moments
+from afresh.moments import Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
 from afresh.theory.search import minimize_between
@@ -116,7 +116,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
         return noisy_transform(self._transform, moments, noise, self.s, self.grid)
 
-    def admits(self, released: object, *, levels: int | None = None) -> bool:
+    def admits(self, released: object, *, levels: int | None = None, span: Span | None = None) -> bool:
         """On the grid, or at the end to which it was clipped."""
         if not isinstance(released, float | int) or not 0 <= released <= self._transform.top * (1 + 1e-12):
             return False

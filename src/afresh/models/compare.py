@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.models.paired import smallest_difference
-from afresh.models.score import score
+from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
 from afresh.queries.asked import Asked
@@ -89,6 +91,9 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
         raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
     if len(predicted) < 2:
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
+    if rows.desk.plan.mechanism.batch is not None:
+        with suppress(BudgetExhausted):  # then in two rounds, of fewer questions
+            return _best_in_one_round(rows, predicted, loss, analyst)
     scores = score(rows, predicted, loss, analyst)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
     same = [_identical(rows, each, predicted[leader]) for each in predicted]
@@ -104,6 +109,30 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
         pass  # the scores, which are paid for, give an order of their own, with more ties
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
     return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated)
+
+
+def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
+    """The same where questions that are asked together share fresh rows: all pairs, as nobody knows who will lead."""
+    pairs = [
+        (i, j)
+        for i, j in itertools.combinations(range(len(predicted)), 2)
+        if not _identical(rows, predicted[i], predicted[j])
+    ]
+    asked = [_asked(rows, predicted[i], predicted[j], loss, None) for i, j in pairs]
+    replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst)
+    scores = [rows.desk.tell(reply) for reply in replies[: len(predicted)]]
+    ends = {pair: reply.number for pair, reply in zip(pairs, replies[len(predicted) :], strict=True)}
+    leader = min(range(len(scores)), key=lambda place: scores[place].value)
+    to_leader: list[Interval | None] = [None] * len(predicted)
+    for (i, j), (_, low, high) in ends.items():
+        if leader == j:
+            to_leader[i] = Interval(low, high)
+        elif leader == i:
+            to_leader[j] = Interval(-high, -low)
+    same = [_identical(rows, each, predicted[leader]) for each in predicted]
+    ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
+    charged = sum(len(reply.charged) for reply in replies)
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, replies[-1].left, rows.desk.terms.simulated)
 
 
 class _Difference(NamedTuple):
@@ -124,7 +153,7 @@ def _differences(
     analyst: str,
     precision: float | None = None,
 ) -> list[_Difference]:
-    """Of every pair, the first minus the second; 2 answers each."""
+    """Of every pair, the first minus the second; one or two answers each."""
     plan, scale = rows.desk.plan, loss.bounds[1] - loss.bounds[0]
     replies = rows.desk.answer([_asked(rows, a, b, loss, precision) for a, b in pairs], analyst)
     return [
@@ -140,15 +169,20 @@ def _differences(
 
 
 def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision: float | None) -> Asked:
-    """The question of a pair; which two row functions answer it, the mechanism says."""
+    """The question of a pair; which row functions answer it, the mechanism says."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
-    if rows.desk.plan.mechanism.squares:
-        if a.digest > b.digest:  # one question for a pair, whichever comes first
-            a, b, sign = b, a, -1
-        queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
-    else:
-        queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
+    pairs = rows.desk.plan.mechanism.pairs
+    if pairs != "parts" and a.digest > b.digest:  # one question for a pair, whichever comes first
+        a, b, sign = b, a, -1
+    queries: tuple[VectorQuery, ...]
+    match pairs:
+        case "parts":
+            queries = _excess(rows, a, b, loss), _excess(rows, b, a, loss)
+        case "squares":
+            queries = _square(rows, a, b, loss), _shifted(rows, a, b, loss)
+        case "shifted":
+            queries = (_shifted(rows, a, b, loss),)
     return Asked(
         queries=queries,
         question=text,
@@ -190,7 +224,8 @@ def _shifted(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> Vect
     def function(x: Values, y: Values) -> Values:
         return (np.subtract(x, y, dtype=np.float64) + 1) / 2
 
-    return _of_both(rows, a, b, loss, "difference", words, function, bounds=(low - high, high - low))
+    levels = 3 if loss.binary else None
+    return _of_both(rows, a, b, loss, "difference", words, function, levels=levels, bounds=(low - high, high - low))
 
 
 def _of_both(

@@ -34,6 +34,7 @@ def holdout(
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
     answers: int | None = None,
+    rounds: int | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -67,6 +68,7 @@ def holdout(
         ledger: As in `afresh.open`.
         method: As in `afresh.open`.
         answers: As in `afresh.open`.
+        rounds: As in `afresh.open`.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -96,6 +98,7 @@ def holdout(
         "confidence": confidence,
         "method": method,
         "answers": answers,
+        "rounds": rounds,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

@@ -1,8 +1,8 @@
-"""From two released answers to the difference of two models: functions of released numbers and public constants alone.
+"""From released answers to the difference of two models: functions of released numbers and public constants alone.
 
-d in [-1, 1] is the loss of A minus the loss of B on one row. Which two answers it is read from, and how, every
-mechanism says itself: `calibrated` by the second-moment certificate (section 7), the others from its two parts
-(section 10).
+d in [-1, 1] is the loss of A minus the loss of B on one row. Which one or two answers it is read from, and how, every
+mechanism says itself: `calibrated` by the second-moment certificate (section 7), exact moments by that of d alone
+(section 13), the others from its two parts (section 10).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from afresh.results.reading import Reading
 
 
-def read_difference(plan: Plan, first: Reading, second: Reading) -> tuple[float, Interval]:
+def read_difference(plan: Plan, *parts: Reading) -> tuple[float, Interval]:
     """Value and interval of the mean of d, on [-1, 1]."""
-    value, ends = plan.mechanism.difference(_heard(plan, first), _heard(plan, second))
+    value, ends = plan.mechanism.difference(*(_heard(plan, part) for part in parts))
     return value, Interval(*ends)
 
 
@@ -30,10 +30,10 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
     return Heard(plan.at(entry.coarseness), entry.number, released, reading.value, interval.low, interval.high)
 
 
-def smallest_difference(plan: Plan, first: Reading, second: Reading) -> float:
+def smallest_difference(plan: Plan, *parts: Reading) -> float:
     """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
-    disagreement = plan.mechanism.disagreement(first.value, second.value)
-    return resolution(plan, disagreement, max(first.entry.coarseness, second.entry.coarseness))
+    disagreement = plan.mechanism.disagreement(*(_heard(plan, part) for part in parts))
+    return resolution(plan, disagreement, max(part.entry.coarseness for part in parts))
 
 
 def resolution(plan: Plan, disagreement: float, coarseness: float = 1.0) -> float:

@@ -20,11 +20,19 @@ def score(
     rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str, precision: float | None = None
 ) -> list[Answer]:
     """The mean losses of predictions, 1 answer each. All are charged, or none."""
+    asked = asked_scores(rows, predicted, loss, precision)
+    return [rows.desk.tell(reply) for reply in rows.desk.answer(asked, analyst)]
+
+
+def asked_scores(
+    rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
+) -> list[Asked]:
+    """The questions of their mean losses."""
     low, high = loss.bounds
     enough = None if precision is None else checks.precision(precision) / (high - low)
     which = "without a label or a valid prediction" if rows.visibility == "hidden" else "whose label is missing"
     queries = [loss_question(rows, each, loss) for each in predicted]
-    asked = [
+    return [
         Asked(
             queries=(query,),
             question=query.text,
@@ -35,7 +43,6 @@ def score(
         )
         for query in queries
     ]
-    return [rows.desk.tell(reply) for reply in rows.desk.answer(asked, analyst)]
 
 
 def loss_question(rows: LabelledRows, predicted: Predicted, loss: Loss) -> VectorQuery:

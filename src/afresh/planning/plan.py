@@ -11,9 +11,9 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
-from afresh.mechanisms.registry import MECHANISMS, PLANNERS, PROMISING, Planner
+from afresh.mechanisms.registry import IN_ROUNDS, MECHANISMS, PLANNERS, PROMISING, Planner, planner_for
 from afresh.planning.request import complement
-from afresh.planning.solve import fewest_rows, most_questions
+from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
 
@@ -59,9 +59,16 @@ class Plan(show.Shown):
         return complement(self.mechanism.failure)
 
     @property
+    def rounds(self) -> int | None:
+        """How many rounds of questions have rows of their own; None for methods without rounds."""
+        batch = self.mechanism.batch
+        return None if batch is None else int(self.parameters["rounds"])
+
+    @property
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
-        return f"{self.questions:,} questions at {show.percent(self.confidence)}, by {self.method}"
+        rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
+        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -75,7 +82,7 @@ class Plan(show.Shown):
 
     @property
     def information(self) -> float | None:
-        """The information budget in nats, a hard limit, reached after `questions` answers; None for `split`."""
+        """The information budget in nats, a hard limit, reached after `questions` answers; None without one."""
         return self.mechanism.information
 
     @property
@@ -217,11 +224,13 @@ def plan(
     width: float | None = None,
     mean: float = 0.5,
     method: str | None = None,
+    rounds: int | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
     Without a width, the method is the one with the smallest geometric mean of guaranteed half-widths at means 0.5,
-    0.1 and 0.01; with one, that which needs the fewest rows or allows the most questions.
+    0.1 and 0.01; with one, that which needs the fewest rows or allows the most questions. With rows, questions and a
+    width it is a plan for as many rounds of questions as keep it.
 
     Args:
         rows: How many rows the data have, at least 20.
@@ -231,6 +240,8 @@ def plan(
         width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
         mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
         method: The name of a method, to force it.
+        rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
+            one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -240,7 +251,7 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    planners = PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
+    planners = _planners(method, rounds)
     if rows is not None:
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
@@ -255,12 +266,24 @@ def plan(
         return Plan(_narrowest(planners, rows, questions, failure, answers))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
+    if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
+        return Plan(most_rounds(rows, questions, width, mean, failure))
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give exactly one of rows and questions.")
     if rows is not None:
         return Plan(most_questions(planners, rows, width, mean, failure))
     assert questions is not None
     return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
+
+
+def _planners(method: str | None, rounds: int | None) -> Mapping[str, Planner]:
+    """Those to choose from: the one that is named or that has rounds, or all that promise their widths."""
+    if rounds is None:
+        return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
+    rounds = checks.whole("rounds", rounds, 1)
+    if method not in (None, IN_ROUNDS):
+        raise InvalidArgument(f"rounds == {rounds}, but method={method!r} has no rounds; leave one of them out.")
+    return {IN_ROUNDS: planner_for(rounds)}
 
 
 def _narrowest(

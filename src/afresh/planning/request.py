@@ -26,11 +26,14 @@ class Wishes:
     confidence: float | None
     method: str | None
     answers: int | None
+    rounds: int | None = None
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        return any(wish is not None for wish in (self.questions, self.confidence, self.method, self.answers))
+        return any(
+            wish is not None for wish in (self.questions, self.confidence, self.method, self.answers, self.rounds)
+        )
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -40,6 +43,7 @@ class Wishes:
             ("confidence", self.confidence, failure, plan.mechanism.failure),
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
+            ("rounds", self.rounds, self.rounds, plan.rounds),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
         if not said:
@@ -47,6 +51,8 @@ class Wishes:
         kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
         if plan.answers != plan.questions:
             kept += f", answers={plan.answers}"
+        if plan.rounds is not None:
+            kept += f", rounds={plan.rounds}"
         return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
 
 
@@ -55,6 +61,7 @@ def check_wishes(
     confidence: float | None,
     method: str | None,
     answers: int | None,
+    rounds: int | None,
     methods: Collection[str],
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
@@ -64,4 +71,5 @@ def check_wishes(
         None if confidence is None else checks.confidence(confidence),
         None if method is None else checks.one_of("method", method, methods),
         None if answers is None else checks.whole("answers", answers, questions or 1),
+        None if rounds is None else checks.whole("rounds", rounds, 1),
     )

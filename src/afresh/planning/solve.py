@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from afresh.checks import MOST
 from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.registry import Planner
+from afresh.mechanisms.registry import Planner, planner_for
 from afresh.results import show
 
 
@@ -50,6 +50,23 @@ def fewest_rows(
             "ask for a larger width or fewer questions."
         )
     return min(best, key=lambda m: m.rows)
+
+
+def most_rounds(rows: int, questions: int, width: float, mean: float, failure: float) -> Mechanism:
+    """The plan with the most rounds whose half-width is at most `width`."""
+
+    def planner(rounds: int) -> Mechanism | None:
+        return planner_for(rounds)(rows, questions, failure, None)
+
+    found = _search(planner, width, mean, 1, 2.0)
+    if found is None:
+        one = planner(1)
+        assert one is not None
+        raise ImpossibleWidth(
+            f"width == {width}: {rows:,} rows cannot promise it for {questions:,} questions even if all are asked "
+            f"in one round; the narrowest is ±{show.width(one.half_width(mean))}."
+        )
+    return found
 
 
 def _search(

@@ -11,13 +11,16 @@ import numpy as np
 
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.guard.outside import convert
+from afresh.ledger.account import Paid
 from afresh.ledger.collector import paused
 from afresh.ledger.records import START, Answered, seal
 from afresh.mechanisms.base import Mechanism, ReadsMany
+from afresh.moments import Span
+from afresh.planning.plan import Plan
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
 from afresh.results.reading import read
-from afresh.results.rules import derive, scale_of
+from afresh.results.rules import derive, met, scale_of
 
 # Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
 # last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
@@ -213,27 +216,34 @@ def _answers(facts: Facts) -> str:
     for place in sorted(entries.order):
         answer = entries.answer(place)
         assert answer is not None
-        groups.setdefault(entries.reserved[place].coarseness, []).append(answer)
+        if entries.reserved[place].again is None:
+            groups.setdefault(entries.reserved[place].coarseness, []).append(answer)
+        else:
+            _check_answer(plan, entries, answer)
     for coarseness, answers in groups.items():
-        mechanism = plan.at(coarseness)
-        for answer in _unsettled(mechanism, answers, plan.ends):
-            _check_answer(mechanism, answer, entries.reserved[answer.number - 1].levels, plan.ends)
+        for answer in _unsettled(plan.at(coarseness), answers, plan.ends):
+            _check_answer(plan, entries, answer)
     plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
     return f"{len(entries.order):,} values and intervals recomputed"
 
 
-def _check_answer(mechanism: Mechanism, answer: Answered, levels: int | None, ends: float) -> None:
-    if not mechanism.admits(answer.released, levels=levels):
+def _check_answer(plan: Plan, entries: Paid, answer: Answered) -> None:
+    asked = entries.reserved[answer.number - 1]
+    mechanism, span = plan.at(asked.coarseness), None if asked.span is None else Span(*asked.span)
+    if not mechanism.admits(answer.released, levels=asked.levels, span=span):
         raise InvalidArgument(
             f"what was released for question {answer.number} is not on the plan's public grid, whose step is "
             f"{mechanism.grid!r}"
         )
-    value, (low, high) = mechanism.value(answer.released), mechanism.interval(answer.released, levels=levels)
+    value, (low, high) = mechanism.value(answer.released), mechanism.interval(answer.released, levels=asked.levels)
+    if asked.again is not None and (first := entries.answer(asked.again - 1)) is not None:
+        low, high = met(low, high, first.low, first.high)
+        value = min(max(value, low), high)
     # Ends were rounded outward, by less than a step.
     for what, said, least, most in (
         ("value", answer.value, value, value),
-        ("lower end", answer.low, low - ends, low),
-        ("upper end", answer.high, high, high + ends),
+        ("lower end", answer.low, low - plan.ends, low),
+        ("upper end", answer.high, high, high + plan.ends),
     ):
         if not max(least, 0.0) - TOLERANCE <= said <= min(most, 1.0) + TOLERANCE:
             raise InvalidArgument(

@@ -42,6 +42,10 @@ class Budget(show.Shown):
     """What each further answer is worth: half-widths of a share of rows, by its mean."""
     proviso: str
     """What these widths depend on; empty if they are promised."""
+    rounds: int | None = None
+    """For how many rounds of questions the plan is made; None for methods without rounds."""
+    rows_left: int | None = None
+    """How many rows are left that no question has seen, for this analyst's rounds."""
     coarser: tuple[Coarser, ...] = ()
     """What coarser answers are worth, where the plan allows more answers than questions."""
     analyst: str | None = None
@@ -63,6 +67,8 @@ class Budget(show.Shown):
             "method": self.method,
             "half_width": {f"{mean:g}": width for mean, width in self.half_width.items()},
             "proviso": self.proviso,
+            "rounds": self.rounds,
+            "rows_left": self.rows_left,
             "coarser": [asdict(each) for each in self.coarser],
             "analyst": self.analyst,
             "shares": self.shares,
@@ -81,6 +87,8 @@ class Budget(show.Shown):
         for each in self.coarser:
             width = show.width(each.half_width)
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
+        if self.rows_left is not None:
+            facts["fresh rows"] = f"{self.rows_left:,} left for rounds of questions, planned for {self.rounds:,} rounds"
         facts["repeats"] = "free, whatever is left"
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())

@@ -48,7 +48,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
         case "within":
             return parts[0].entry.bounds
         case "difference":
-            scale = parts[1].entry.bounds[1]
+            scale = parts[-1].entry.bounds[1]
             _agree(parameters["scale"], scale)
             return -scale, scale
         case "quantile":
@@ -80,12 +80,12 @@ def _agree(said: object, found: object) -> None:
 
 
 def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
-    """Whether a number that a rule made says anything, by its interval alone.
+    """Whether a number says anything, by its interval alone.
 
     Not if this is (nearly) all that was possible: then there may be no rows at all in the group it is about, and a
     value would only mislead. Differences of models are read by their sign, and are not of a group.
     """
-    return rule in (None, "difference") or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
+    return rule == "difference" or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
 
 
 def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
@@ -104,6 +104,15 @@ def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | N
     return Number(rescaled(value, entry.bounds, interval), interval.low, interval.high)
 
 
+def met(low: float, high: float, first_low: float, first_high: float) -> tuple[float, float]:
+    """What a final look's interval has in common with the first one's; its own if they do not meet.
+
+    Each has a share of its own of the failure probability, so both hold at once.
+    """
+    both = max(low, first_low), min(high, first_high)
+    return both if both[0] <= both[1] else (low, high)
+
+
 def within_ends(n1: Interval, n0: Interval) -> Interval:
     """The interval of E[A | B], on [0, 1]."""
     low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0
@@ -112,7 +121,7 @@ def within_ends(n1: Interval, n0: Interval) -> Interval:
 
 
 def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """The mean of a difference in [-1, 1] from two answers (see `afresh.models.paired`), in units of the loss."""
+    """The mean of a difference in [-1, 1] from its answers (see `afresh.models.paired`), in units of the loss."""
     from afresh.models.paired import read_difference
 
     value, interval = read_difference(plan, *parts)

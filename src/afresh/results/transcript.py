@@ -40,6 +40,8 @@ class Record:
     rule: str | None = None
     """The name of the rule by which it follows from its parts."""
     parts: tuple[Record, ...] = ()
+    round: str | None = None
+    """In which round it was asked, or "final" for a final look; None for methods without rounds."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -94,6 +96,10 @@ class Transcript(show.Shown):
             rows.append(_row(record, record.numbers, record.question))
             if parts:
                 rows += [_row(part, f"{part.number}", f"  · {part.question}") for part in record.parts]
+        header = list(_HEADER)
+        if not any(record.round for record in self.records):
+            header.remove("round")
+            rows = [[*row[:1], *row[2:]] for row in rows]
         return [
             *simulation_mark(self.simulated),
             show.Title(
@@ -101,13 +107,18 @@ class Transcript(show.Shown):
                 f"question{'' if len(self.records) == 1 else 's'}, all intervals hold at once at "
                 f"{show.percent(self.confidence)}"
             ),
-            show.Drawn(_pictures(self.records), show.Table(_HEADER, rows, code=["question"])),
+            show.Drawn(_pictures(self.records), show.Table(header, rows, code=["question"])),
         ]
 
 
 def transcribed(entries: Sequence[Entry], stated: Sequence[Stated]) -> tuple[Record, ...]:
     """The questions that analysts asked, from what was paid for and what follows from it."""
-    single = {entry.number: _single(entry) for entry in entries}
+    spans = dict.fromkeys(entry.span for entry in entries if entry.span is not None and entry.again is None)
+    rounds = {span: f"{place}" for place, span in enumerate(spans, 1)}
+    single = {
+        entry.number: _single(entry, "final" if entry.again is not None else rounds.get(entry.span or (0, 0)))
+        for entry in entries
+    }
     derived = [_derived(each, tuple(single[part] for part in each.parts)) for each in stated]
     covered = {part.number for record in derived for part in record.parts}
     # A part of something that was never stated, because the search for it broke off, is shown by itself.
@@ -115,7 +126,7 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated]) -> tuple[Rec
     return tuple(sorted([*alone, *derived], key=lambda record: record.number))
 
 
-def _single(entry: Entry) -> Record:
+def _single(entry: Entry, round: str | None) -> Record:
     value, low, high = (None, None, None) if entry.outcome is None else read(entry).own
     return Record(
         number=entry.number,
@@ -130,6 +141,7 @@ def _single(entry: Entry) -> Record:
         asked_at=entry.reserved_at.isoformat(),
         answered_at=None if entry.answered_at is None else entry.answered_at.isoformat(),
         digest=entry.digest,
+        round=round,
     )
 
 
@@ -149,10 +161,11 @@ def _derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
         digest=None,
         rule=stated.rule,
         parts=parts,
+        round=parts[-1].round,
     )
 
 
-_HEADER = ("#", "value", "low", "high", "asked at (UTC)", "analyst", "question")
+_HEADER = ("#", "round", "value", "low", "high", "asked at (UTC)", "analyst", "question")
 _MOST_DRAWN = 60  # more would be a wall, not a picture
 
 
@@ -161,7 +174,7 @@ def _row(record: Record, numbers: str, question: str) -> list[str]:
     if record.value is not None and record.low is not None and record.high is not None:
         told = tells(record.rule, record.low, record.high, record.bounds)
         cells = shown_numbers(record.value, record.low, record.high, told=told)
-    return [numbers, *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]
+    return [numbers, record.round or "", *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]
 
 
 def shown_numbers(value: float, low: float, high: float, *, told: bool) -> list[str]:

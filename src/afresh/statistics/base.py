@@ -110,11 +110,6 @@ class Sample:
         return " AND ".join(f"({condition})" for condition in conditions) or None
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """What a rule must know to read the parts."""
-        return {} if self.group is None else {"grouped": True}
-
-    @property
     def about_missing(self) -> str:
         """What was done with rows that have no value."""
         said = dict.fromkeys(each.about_missing for each in self.variables)
@@ -185,6 +180,10 @@ class Asker:
         """The columns."""
         return self.desk.engine.schema
 
+    def parameters(self, sample: Sample) -> dict[str, Any]:
+        """What a rule must know to read the parts: whether two of them make a mean."""
+        return {} if sample.group is None or self.desk.means_within_groups else {"grouped": True}
+
     def ask(
         self,
         questions: Sequence[dict[str, Any]],
@@ -201,7 +200,7 @@ class Asker:
             for each in later
         ]
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return self.ask_parts(asked, sum(len(one.queries) for one in after))
+        return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after))
 
     def ask_parts(self, asked: Sequence[Asked], later: int = 0) -> list[Number]:
         """Means of questions that were checked, as parts of what will be stated."""

@@ -148,7 +148,7 @@ class Histogram(OfRows):
             stated_as(
                 f"share of rows with {words} in {name}{of}",
                 "bin",
-                {"bin": i, **sample.parameters},
+                {"bin": i, **asker.parameters(sample)},
                 (0.0, 1.0),
                 _IN_NO_BIN,
             )

@@ -77,5 +77,10 @@ class Quantile(OfRows):
                 break
             points.append(point)
             search.note(point, share)
-        parameters = {"level": float(self.level), "bounds": list(x.bounds), "points": points, **sample.parameters}
+        parameters = {
+            "level": float(self.level),
+            "bounds": list(x.bounds),
+            "points": points,
+            **asker.parameters(sample),
+        }
         return asker.answer(text, "quantile", parameters, x.bounds, sample.about_missing)

@@ -115,7 +115,7 @@ class Variance(OfRows):
         sample, text = self._sample(asker.schema), self.text(asker.schema)
         _ask_around_means(asker, sample, lambda columns: [column.square for column in columns])
         low, high = sample.variables[0].bounds
-        parameters = {"bounds": [low, high], **sample.parameters}
+        parameters = {"bounds": [low, high], **asker.parameters(sample)}
         return asker.answer(text, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
 
 
@@ -192,7 +192,7 @@ class Covariance(OfRows):
         _ask_around_means(asker, sample, self._around)
         x, y = (each.bounds for each in sample.variables)
         most = self._most(x[1] - x[0], y[1] - y[0])
-        parameters = {"x": list(x), "y": list(y), **sample.parameters}
+        parameters = {"x": list(x), "y": list(y), **asker.parameters(sample)}
         return asker.answer(text, self._name, parameters, (-most, most), sample.about_missing)
 
 

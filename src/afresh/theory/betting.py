@@ -20,6 +20,7 @@ The upper limit is that of 1 - x.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -162,6 +163,9 @@ def _lower_limit(
     n, mean, nats, hint = flat
     counts = [np.broadcast_to(x, shape).ravel() for x in counts]
     values = [np.broadcast_to(x, shape).ravel() for x in values]
+    if mean.size == 1:  # arrays have a price of their own: ten times as much
+        points = [(float(count[0]), float(value[0])) for count, value in zip(counts, values, strict=True)]
+        return np.full(shape, _limit_of_one(float(n[0]), float(mean[0]), float(nats[0]), float(hint[0]), points))
 
     def above(m: Floats, at: NDArray[np.intp]) -> Floats:
         stake = log_stake(m, n[at], nats[at], hint[at], [x[at] for x in counts], [x[at] for x in values])
@@ -204,6 +208,49 @@ def _lower_limit(
         last = np.where(up, 1.0, -1.0)
     limit[at] = low  # whatever is left is still on the safe side
     return limit.reshape(shape)
+
+
+def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Sequence[tuple[float, float]]) -> float:
+    """The same search for one limit."""
+    if mean <= 0:
+        return 0.0
+    staked = 1.0 if math.isnan(hint) else 1 - HINTED
+    spreads = [(4.0**-g, staked * share) for g, share in zip(SPREADS, STAKES, strict=True)]
+
+    def above(m: float) -> float:
+        most = m * (1 - m)
+        bets = [(most * part, share) for part, share in spreads]
+        if not math.isnan(hint):
+            bets.append((min(hint, most), HINTED))
+        grown = []
+        for variance, share in bets:
+            a = math.sqrt(2 * (nats + 1) / (n * variance)) if variance > 0 else math.inf
+            lam = min(0.9 / m, 1 / (1 / a + min(2 * m, 1.0) / 3))
+            grown.append(math.log(share) + math.fsum(count * math.log1p(lam * (x - m)) for count, x in points))
+        top = max(grown)
+        return top + math.log(math.fsum(math.exp(each - top) for each in grown)) - nats - _SLACK
+
+    second = math.fsum(count * x * x for count, x in points) / n
+    reach = math.sqrt(2 * (nats + 2) * max(second - mean * mean, 0.0) / n) + (nats + 2) / n
+    low, high = max(mean - 2 * reach, mean * _LEAST), min(mean, 1 - 1e-15)
+    at_low = above(low)
+    if at_low < 0:
+        low, high = mean * _LEAST, low
+        at_low = above(low)
+        if at_low < 0:
+            return 0.0
+    at_high, last = min(above(high), -1e-300), 0
+    for step in range(_STEPS):
+        if high - low <= _NARROW * (mean - low) + 1e-16:
+            break
+        share = at_low / (at_low - at_high) if step % 3 < 2 else 0.5
+        m = low + (high - low) * min(max(share, 1e-8), 1 - 1e-8)
+        value = above(m)
+        if value >= 0:
+            low, at_low, at_high, last = m, value, at_high / 2 if last > 0 else at_high, 1
+        else:
+            high, at_high, at_low, last = m, value, at_low / 2 if last < 0 else at_low, -1
+    return low
 
 
 def _hints(hint: ArrayLike | None, like: Floats) -> Floats:

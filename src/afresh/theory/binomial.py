@@ -24,6 +24,7 @@ _OUTWARD = 1e-13
 # A sum of floats may miss a whole number by its rounding. Bentkus's bound is log-linear between whole numbers, so
 # that taking 3.0000000001 for 3 costs a share of alpha far below 1e-6.
 _WHOLE = 1e-9
+_QUARTER = 0.25
 _LEAST = 1e-290  # a probability below is left to Chernoff's bound
 
 
@@ -44,6 +45,26 @@ def clopper_pearson_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) ->
     inside = h < n
     found = betainccinv(np.where(inside, h, 0.0) + 1, np.where(inside, n - h, n), a * _ALPHA)
     return np.where(inside, np.minimum(found * (1 + _OUTWARD), 1.0), 1.0)
+
+
+def unequal_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
+    """The same for rows that are independent but not alike, whose mean probability it bounds (section 13).
+
+    By Hoeffding (1956) the sum's tail from one above its mean on is largest for equal rows. At alpha <= 1/4 only a
+    single hit can lie nearer to the mean, and of that the tail is at most the sum of all probabilities.
+    """
+    h, n, a = _checked(hits, rows, alpha)
+    exact = clopper_pearson_lower(h, n, a)
+    single = np.where(h <= 1 + _WHOLE, np.minimum(exact, a * _ALPHA / n), exact)
+    return np.where(a <= _QUARTER, single, hoeffding_bentkus_lower(h, n, a))
+
+
+def unequal_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
+    """The same upward: a hit that is missing is a hit of the complement."""
+    h, n, a = _checked(hits, rows, alpha)
+    exact = clopper_pearson_upper(h, n, a)
+    single = np.where(n - h <= 1 + _WHOLE, np.maximum(exact, 1 - a * _ALPHA / n), exact)
+    return np.where(a <= _QUARTER, single, hoeffding_bentkus_upper(h, n, a))
 
 
 def chernoff_lower(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:

@@ -2,7 +2,7 @@
 
 The rule is fixed before the rows are looked at, by what the question's values can be:
 
-- two-valued: Clopper and Pearson's exact binomial; Hoeffding and Bentkus's bound where rows are unequal;
+- two-valued: Clopper and Pearson's exact binomial, with another limit for a single hit where rows are unequal;
 - three-valued (differences of 0/1 losses): bets settled exactly;
 - number: two-point betting, which follows the standard deviation;
 - nearly two-valued number (most values at the ends): Hoeffding and Bentkus's bound, up to a quarter narrower there.
@@ -27,12 +27,15 @@ from afresh.theory.binomial import (
     clopper_pearson_upper,
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
+    unequal_lower,
+    unequal_upper,
 )
 
 Floats = NDArray[np.float64]
 Values = Literal["two-valued", "three-valued", "number", "nearly two-valued"]
 # From here on (alpha below 1e-130) the exact binomial gains less than a hundredth on Chernoff, and floats end.
 _FAR = 300.0
+Limit = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 VALUES: tuple[Values, ...] = ("two-valued", "three-valued", "number", "nearly two-valued")
 
 
@@ -57,7 +60,9 @@ def lower_limit(
         return three_valued_lower(rows, better, worse, nats, hint)
     if values == "number":
         return betting_lower(rows, total, squares, nats, hint)
-    near = clopper_pearson_lower if values == "two-valued" and not unequal else hoeffding_bentkus_lower
+    near: Limit = hoeffding_bentkus_lower
+    if values == "two-valued":
+        near = unequal_lower if unequal else clopper_pearson_lower
     return _near_or_far(near, chernoff_lower, total, rows, nats)
 
 
@@ -78,7 +83,9 @@ def upper_limit(
         return -three_valued_lower(rows, worse, better, nats, hint)
     if values == "number":
         return betting_upper(rows, total, squares, nats, hint)
-    near = clopper_pearson_upper if values == "two-valued" and not unequal else hoeffding_bentkus_upper
+    near: Limit = hoeffding_bentkus_upper
+    if values == "two-valued":
+        near = unequal_upper if unequal else clopper_pearson_upper
     return _near_or_far(near, chernoff_upper, total, rows, nats)
 
 
@@ -133,9 +140,7 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
     return np.where(empty, one[0], low), np.where(empty, one[1], high)
 
 
-def _near_or_far(
-    near: Callable[..., Floats], far: Callable[..., Floats], total: ArrayLike, rows: ArrayLike, nats: ArrayLike
-) -> Floats:
+def _near_or_far(near: Limit, far: Limit, total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:
     """A limit at e^-nats while that is a number to calculate with, Chernoff's beyond."""
     level = np.asarray(nats, dtype=np.float64)
     if not (level > 0).all():

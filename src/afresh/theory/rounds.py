@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from afresh.errors import InvalidArgument
 
-FINAL_LOOK = 0.5
+FINAL_LOOK = 0.1
 """The share of a question's share that is kept for the final look, if there is to be one."""
 
 

@@ -17,13 +17,14 @@ from afresh.ledger.conformance.dividing import DividingTests
 from afresh.ledger.conformance.model import ModelTests
 from afresh.ledger.conformance.paying import PayingTests
 from afresh.ledger.conformance.recording import RecordingTests
+from afresh.ledger.conformance.rounds import RoundTests
 from afresh.ledger.conformance.storage import Connect, Storage
 from afresh.ledger.conformance.terms import TermsTests
 
 __all__ = ["Conformance", "Connect", "DurableConformance", "Storage"]
 
 
-class Conformance(TermsTests, PayingTests, RecordingTests, DividingTests, ChainTests, ModelTests):
+class Conformance(TermsTests, PayingTests, RecordingTests, DividingTests, RoundTests, ChainTests, ModelTests):
     """For any backend."""
 
 

@@ -1,0 +1,172 @@
+"""Rounds: questions that are asked together are answered from rows of their own, without noise (section 14)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import Heard, Pairs
+from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, Promised
+from afresh.moments import Moments, Span
+from afresh.theory import exact
+from afresh.theory.rounds import FINAL_LOOK, capped_share, equal_rounds, looks
+
+_ROUNDING = 1e-9  # of a sum, as a part of the number of rows: whole numbers are exact, others are sums of floats
+_NAMES = ("rows", "total", "squares", "look")
+
+
+@dataclass(frozen=True)
+class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
+    """Exact moments of fresh rows, with intervals that follow the variance (section 13), Bonferroni over all questions.
+
+    A round's answers may tell much about its rows, and nothing about those of later rounds. `rounds` says how many rows
+    a round gets unless it is asked for others; `final` is the part of every question's share of the failure
+    probability that is kept for a final look at it.
+    """
+
+    method: ClassVar[str] = "rounds"
+    about: ClassVar[str] = "exact means from fresh rows for each round of questions"
+    unavailable: ClassVar[str] = "fewer rows than rounds, or more answers than questions"
+    promised: ClassVar[bool] = True
+    checks_guesses: ClassVar[bool] = False
+    pairs: ClassVar[Pairs] = "shifted"
+    exact_moments: ClassVar[bool] = True
+
+    rows: int
+    questions: int
+    failure: float
+    rounds: int
+    final: float
+
+    @property
+    def accounted(self) -> str:
+        """Nothing: no answer says anything about the rows of a later round."""
+        return f"not accounted for: each of {self.rounds:,} rounds has {self.batch:,} rows of its own"
+
+    @property
+    def advice(self) -> str:
+        """The promise, and when it is a narrow one."""
+        if self.rounds == self.questions:
+            how = "Every question has rows of its own, which suits a few questions; ask in fewer rounds if you can."
+        else:
+            how = f"Questions asked together share a round's {self.batch:,} rows; there are {self.rounds:,} rounds."
+        return f"{super().advice} {how}"
+
+    @property
+    def batch(self) -> int:
+        """How many rows a round gets."""
+        return self.rows // self.rounds
+
+    @property
+    def shuffles(self) -> bool:
+        """True: a file may be sorted."""
+        return True
+
+    def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
+        """Those of its round."""
+        assert own is not None
+        return (own,)
+
+    @property
+    def grid(self) -> None:
+        """None: moments of a round's own rows are released as they are."""
+        return
+
+    @property
+    def _shares(self) -> tuple[float, float]:
+        """Of the failure probability: a question's, and that of its final look."""
+        return looks(capped_share(self.failure, self.questions), self.final)
+
+    @property
+    def failure_use(self) -> dict[str, float]:
+        """Every side of every interval has the same share."""
+        now, again = self._shares
+        return {"each side of each interval": now / 2, "each side of each final look": again / 2}
+
+    def release(self, moments: Moments, noise: float, *, again: bool = False) -> dict[str, float]:
+        """Count, sum and sum of squares over the round's own rows; no noise is needed."""
+        n = moments.n
+        total = min(max(float(moments.total), 0.0), float(n))
+        squares = min(max(float(moments.squares), total * total / max(n, 1)), total)  # as values in [0, 1] have them
+        return {"rows": float(n), "total": total, "squares": squares, "look": 2.0 if again else 1.0}
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Moments of at most as many rows as were opened; of a question with few values, in steps of those."""
+        if not isinstance(released, Mapping) or set(released) != set(_NAMES) or released["look"] not in (1.0, 2.0):
+            return False
+        rows, total, squares, _ = (released[name] for name in _NAMES)
+        most = self.rows if span is None else span.rows
+        room = _ROUNDING * max(rows, 1.0)
+        if not (0 <= rows <= most and rows == math.floor(rows) and 0 <= total <= rows):
+            return False
+        if not total * total <= (squares + room) * max(rows, 1.0) or not squares <= total + room:
+            return False
+        step = None if levels is None else 1 / (levels - 1)
+        return step is None or all(_whole(x) for x in (total / step, squares / step**2))
+
+    def value(self, released: Mapping[str, float]) -> float:
+        """The mean; the middle if no row counted."""
+        return released["total"] / released["rows"] if released["rows"] else 0.5
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
+        """By what the values can be, for rows that need not be alike: features may be public."""
+        n, total, squares, look = (released[name] for name in _NAMES)
+        if not n:
+            return 0.0, 1.0
+        share = self._shares[1 if look == 2 else 0]
+        if not share:
+            return 0.0, 1.0
+        if levels == 3:  # psi = (d + 1)/2 of d = -1, 0 or 1
+            low, high = exact.interval("three-valued", n, 2 * total - n, 4 * (squares - total) + n, share)
+            return max((float(low) + 1) / 2, 0.0), min((float(high) + 1) / 2, 1.0)
+        values: exact.Values = "two-valued" if levels == 2 else "number"
+        low, high = exact.interval(values, n, total, squares, share, unequal=True)
+        return max(float(low), 0.0), min(float(high), 1.0)
+
+    def half_width(self, mean: float) -> float:
+        """Of the share of rows that satisfy a condition, in a round of the planned size."""
+        return float(exact.half_width("two-valued", self.batch, self._shares[0], mean, unequal=True))
+
+    def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
+        """Of psi = (d + 1)/2, whose interval follows its variance."""
+        (psi,) = parts
+        return 2 * psi.value - 1, (2 * psi.low - 1, 2 * psi.high - 1)
+
+    def disagreement(self, *parts: Heard) -> float:
+        """The mean of d^2, which is released with psi."""
+        n, total, squares, _ = (parts[0].released[name] for name in _NAMES)
+        return float(min(max(4 * (squares - total) / n + 1, 0.0), 1.0)) if n else 1.0
+
+    def difference_width(self, disagreement: float) -> float:
+        """In a round of the planned size."""
+        return float(exact.half_width("three-valued", self.batch, self._shares[0], 0.0, math.sqrt(disagreement)))
+
+    def problems(self) -> list[str]:
+        """Every round needs a row, and every question a share."""
+        if not 1 <= self.rounds <= self.rows:
+            return [f"there are {self.rounds} rounds for {self.rows} rows"]
+        return [] if 0 <= self.final < 1 else [f"the part of a share for the final look is {self.final!r}"]
+
+
+def _whole(x: float) -> bool:
+    return abs(x - round(x)) <= 1e-6
+
+
+def plan_rounds(rows: int, questions: int, failure: float, answers: int | None = None) -> Rounds | None:
+    """Rows of its own for every question, as whoever chooses each after the last answer needs it."""
+    return make_rounds(rows, questions, failure, answers, questions)
+
+
+def make_rounds(rows: int, questions: int, failure: float, answers: int | None, rounds: int) -> Rounds | None:
+    """So many rounds of one size; None if one has no row, or more answers than questions are wanted."""
+    if answers not in (None, questions):
+        return None
+    try:
+        equal_rounds(rows, rounds)
+    except InvalidArgument:
+        return None
+    # Where every question has rows of its own, a final look would seldom be worth its share.
+    return Rounds(rows, questions, failure, rounds, FINAL_LOOK if rounds < questions else 0.0)
