@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-ALL = ("import_time", "planning", "small", "questions", "many", "identity", "memory", "scoring")
+ALL = ("import_time", "planning", "small", "questions", "many", "identity", "memory", "scoring", "chains", "processes")
 
 for name in sys.argv[1:] or ALL:
     module = importlib.import_module(f"benchmarks.{name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import identity, many, memory, questions, scoring, small
+from benchmarks import chains, identity, many, memory, processes, questions, scoring, small
 from benchmarks.table import written
 
 
@@ -13,6 +13,8 @@ def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     many.main(rows=2000, count=8)
     identity.main(rows=2000, rounds=1)
     scoring.main(rows=2000, rounds=1)
+    chains.main(lengths=(300,))
+    processes.main(asks=3, counts=(2,), patience=1.0)
     printed = capsys.readouterr().out
     assert printed.count("in memory") == 4
     assert "email LIKE" in printed

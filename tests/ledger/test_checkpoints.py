@@ -271,7 +271,7 @@ def test_a_step_of_time_after_a_checkpoint_is_measured_from_its_last_record(path
 def test_a_broken_answer_is_a_broken_chain_and_no_other_error() -> None:
     paid = accounts.Paid()
     record: Any = decode(
-        '{"analyst":"a","at":"2030-01-01T00:00:00+00:00","bounds":[0.0,1.0],"charge":1.0,"coarseness":1.0,"digest":"d",'
+        '{"again":null,"analyst":"a","at":"2030-01-01T00:00:00+00:00","bounds":[0.0,1.0],"charge":1.0,"coarseness":1.0,"digest":"d",'
         '"guess":null,"kind":"reserved","levels":null,"number":1,"own":true,"row_charge":0.0,"span":null,"text":"t",'
         '"version":2}'
     )

@@ -353,6 +353,11 @@ class Ledger:
             if dict(shares) != account.shares:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
+    def unpaid(self, terms: Terms, questions: Sequence[Question]) -> list[Question]:
+        """Those questions that are not in the ledger, at their noise or less."""
+        with self._books.reading(terms) as account:
+            return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
+
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
         with self._books.reading(terms) as account:
