@@ -77,7 +77,10 @@ class Ledger:
         self._journal, self._books, self._clock = journal, Books(journal), clock
 
     def find(self, identity: Identity) -> Terms | None:
-        """The terms of the guard of these rows, if they ever had one. The whole chain is verified."""
+        """The terms of the guard of these rows, if they ever had one. The whole chain is verified.
+
+        Answers that a checkpoint covers are hashed with the rest, and their numbers checked when they are asked for.
+        """
         with self._journal.transaction(write=False) as transaction:
             chain, _ = _search(transaction, identity)
             return None if chain is None else self._terms(transaction, chain)
