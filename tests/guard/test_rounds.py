@@ -211,7 +211,16 @@ def test_public_features_ask_of_groups_in_two_answers(tmp_path: Path) -> None:
     """Which rows are in a group is then no draw: the mean over them is another truth in every round."""
     y = RNG.integers(0, 2, N)
     with afresh.holdout(FRAME[["x"]].to_numpy(), y, questions=50, rounds=5, ledger=tmp_path / "l.sqlite") as holdout:
-        assert holdout.guard.ask("label = 1", where="x0 < 1").charged == 2
+        first = holdout.guard.ask("label = 1", where="x0 < 1")
+        assert first.charged == 2
+        (final,) = holdout.guard.close_rounds()  # of other rows' features: not within the first one
+        entries = holdout.guard.desk.ledger.entries(holdout.guard.desk.terms)
+        for entry in entries[2:]:
+            assert entry.outcome is not None
+            low, high = holdout.guard.plan.mechanism.interval(entry.outcome.released, levels=entry.levels)
+            assert (entry.outcome.low, entry.outcome.high) == pytest.approx((low, high), abs=1e-7)
+        assert final.covers == first.covers
+        assert verify(holdout.guard.receipt()).passed
     with afresh.holdout(
         FRAME[["x"]].to_numpy(), y[::-1], questions=50, rounds=5, features="hidden", ledger=":memory:"
     ) as holdout:

@@ -239,8 +239,8 @@ class Desk:
             mechanism = self.plan.at(entry.coarseness)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
             before = None if entry.again is None else first[entry.again].outcome
-            if before is not None:
-                options["again"] = True
+            if before is not None:  # with public features, other rows have another truth
+                options["look"] = 2 if self.scope.features == "public" else 3
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released, before)
@@ -397,7 +397,7 @@ def _settle(
     made = released(earlier) if callable(released) else released
     with np.errstate(all="ignore"):  # whatever a process asked of numpy
         low, high = mechanism.interval(made, levels=levels)
-        if before is not None:
+        if before is not None and mechanism.meets_first(made):
             low, high = met(low, high, before.low, before.high)
         return outcome(made, mechanism.value(made), low, high, ends=ends)
 

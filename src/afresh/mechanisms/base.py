@@ -155,6 +155,10 @@ class Mechanism(Protocol):
         """Whether this could have been released, from rows opened for it: a number on the grid, or whatever it is."""
         ...
 
+    def meets_first(self, released: Any) -> bool:
+        """Whether it is a final look at the truth of the first, whose interval then holds too."""
+        ...
+
     def value(self, released: Any) -> float:
         """What was released on the scale of the mean, in [0, 1]."""
         ...

@@ -49,6 +49,10 @@ class NoBatches:
         """None: no rows are opened for them."""
         return
 
+    def meets_first(self, released: Any) -> bool:
+        """False: there are no final looks."""
+        return False
+
 
 class NoMemory:
     """What was released before changes nothing for later answers."""

@@ -86,16 +86,20 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         now, again = self._shares
         return {"each side of each interval": now / 2, "each side of each final look": again / 2}
 
-    def release(self, moments: Moments, noise: float, *, again: bool = False) -> dict[str, float]:
-        """Count, sum and sum of squares over the round's own rows; no noise is needed."""
+    def release(self, moments: Moments, noise: float, *, look: int = 1) -> dict[str, float]:
+        """Count, sum and sum of squares over the round's own rows; no noise is needed.
+
+        `look` is 1, 2 for a final look, and 3 for one whose truth is that of the first look, so that both intervals
+        hold for it.
+        """
         n = moments.n
         total = min(max(float(moments.total), 0.0), float(n))
         squares = min(max(float(moments.squares), total * total / max(n, 1)), total)  # as values in [0, 1] have them
-        return {"rows": float(n), "total": total, "squares": squares, "look": 2.0 if again else 1.0}
+        return {"rows": float(n), "total": total, "squares": squares, "look": float(look)}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """Moments of at most as many rows as were opened; of a question with few values, in steps of those."""
-        if not isinstance(released, Mapping) or set(released) != set(_NAMES) or released["look"] not in (1.0, 2.0):
+        if not isinstance(released, Mapping) or set(released) != set(_NAMES) or released["look"] not in (1.0, 2.0, 3.0):
             return False
         rows, total, squares, _ = (released[name] for name in _NAMES)
         most = self.rows if span is None else span.rows
@@ -116,7 +120,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         n, total, squares, look = (released[name] for name in _NAMES)
         if not n:
             return 0.0, 1.0
-        share = self._shares[1 if look == 2 else 0]
+        share = self._shares[0 if look == 1 else 1]
         if not share:
             return 0.0, 1.0
         if levels == 3:  # psi = (d + 1)/2 of d = -1, 0 or 1
@@ -125,6 +129,10 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         values: exact.Values = "two-valued" if levels == 2 else "number"
         low, high = exact.interval(values, n, total, squares, share, unequal=True)
         return max(float(low), 0.0), min(float(high), 1.0)
+
+    def meets_first(self, released: Mapping[str, float]) -> bool:
+        """Whether it is a final look with the truth of the first."""
+        return released["look"] == 3
 
     def half_width(self, mean: float) -> float:
         """Of the share of rows that satisfy a condition, in a round of the planned size."""

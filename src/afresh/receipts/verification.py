@@ -236,7 +236,8 @@ def _check_answer(plan: Plan, entries: Paid, answer: Answered) -> None:
             f"{mechanism.grid!r}"
         )
     value, (low, high) = mechanism.value(answer.released), mechanism.interval(answer.released, levels=asked.levels)
-    if asked.again is not None and (first := entries.answer(asked.again - 1)) is not None:
+    first = None if asked.again is None else entries.answer(asked.again - 1)
+    if first is not None and mechanism.meets_first(answer.released):
         low, high = met(low, high, first.low, first.high)
         value = min(max(value, low), high)
     # Ends were rounded outward, by less than a step.
