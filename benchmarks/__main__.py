@@ -3,7 +3,10 @@
 import importlib
 import sys
 
-ALL = ("import_time", "planning", "small", "questions", "many", "identity", "opening", "postgres", "memory", "scoring")
+ALL = (
+    *("import_time", "planning", "small", "questions", "many", "identity", "opening", "postgres", "memory", "scoring"),
+    *("chains", "processes"),
+)
 
 for name in sys.argv[1:] or ALL:
     module = importlib.import_module(f"benchmarks.{name}")

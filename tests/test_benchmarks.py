@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import identity, many, memory, opening, questions, scoring, small
+from benchmarks import chains, identity, many, memory, opening, processes, questions, scoring, small
 from benchmarks.table import written
 
 
@@ -14,6 +14,8 @@ def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     identity.main(rows=2000, rounds=1)
     opening.main(rows=20_000, rounds=1)
     scoring.main(rows=2000, rounds=1)
+    chains.main(lengths=(300,))
+    processes.main(asks=3, counts=(2,), patience=1.0)
     printed = capsys.readouterr().out
     assert printed.count("in memory") == 5
     assert "email LIKE" in printed

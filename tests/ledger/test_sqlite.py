@@ -75,7 +75,7 @@ class TestFile:
             "journal_mode": "wal",
             "synchronous": 2,
             "foreign_keys": 1,
-            "user_version": 1,
+            "user_version": 2,
             "busy_timeout": 30000,
         }
 
@@ -128,7 +128,7 @@ class TestFile:
         linked.close()
         ledger.close()
 
-    @pytest.mark.parametrize("version", [0, 2])
+    @pytest.mark.parametrize("version", [0, 1, 3])
     def test_is_not_rewritten_when_it_has_another_layout(self, path: Path, version: int) -> None:
         open_ledger(path).close()
         with closing(sqlite3.connect(path)) as other:

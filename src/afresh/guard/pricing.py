@@ -63,10 +63,7 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
 
 def _new_questions(desk: Desk, asked: Asked) -> list[Question]:
     """Those of its queries that were not answered before, at least as precisely."""
-    paid: dict[str, float] = {}
-    for entry in desk.ledger.entries(desk.terms):
-        paid[entry.digest] = min(entry.coarseness, paid.get(entry.digest, math.inf))
-    return [each for each in desk.questions([asked]) if each.coarseness < paid.get(each.digest, math.inf)]
+    return desk.ledger.unpaid(desk.terms, desk.questions([asked]))
 
 
 def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> float:

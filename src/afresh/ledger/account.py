@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from typing import Any, overload
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
 from afresh.ledger.base import (
@@ -28,6 +30,7 @@ from afresh.ledger.base import (
     Terms,
     check_count,
     check_question,
+    check_released,
     check_text,
 )
 from afresh.ledger.records import (
@@ -42,31 +45,119 @@ from afresh.ledger.records import (
     Released,
     Reserved,
     Stated,
+    answers,
     decode,
-    seal,
+    kind_of,
 )
+
+_UNIT = 2**1074
+"""Sums are whole numbers of 1/_UNIT, of which every finite float is a multiple: exact, whatever the order."""
+
+
+@lru_cache(maxsize=4096)
+def _exact(amount: float) -> int:
+    """A float in units; most charges of a chain are the same few."""
+    over, under = amount.as_integer_ratio()
+    return over * (_UNIT // under)
 
 
 @dataclass(slots=True)
 class _Sum:
-    """Answers and charges. The sums are exact (a float is a fraction), whatever the order of the charges."""
+    """Answers and charges, in units."""
 
     answers: int = 0
-    charge: Fraction = Fraction(0)
-    row_charge: Fraction | None = Fraction(0)  # None: unlimited
+    charge: int = 0
+    row_charge: int = 0
     rows: int = 0
     """That were opened for batches."""
 
-    def add(self, answers: int, charge: float, row_charge: float, rows: int = 0) -> None:
-        self.answers += answers
-        self.rows += rows
-        self.charge += Fraction(charge)
-        self.row_charge = _row(self) + Fraction(row_charge)
+    @classmethod
+    def of(cls, answers: int, charge: float, row_charge: float) -> _Sum:
+        return cls(answers, _exact(charge), _exact(row_charge))
 
-    def subtract(self, other: _Sum) -> None:
-        self.answers -= other.answers
-        self.charge -= other.charge
-        self.rows -= other.rows
+    def add(self, other: _Sum) -> None:
+        self.answers += other.answers
+        self.charge += other.charge
+        self.row_charge += other.row_charge
+        self.rows += other.rows
+
+    def minus(self, other: _Sum) -> _Sum:
+        charge, row_charge = self.charge - other.charge, self.row_charge - other.row_charge
+        return _Sum(self.answers - other.answers, charge, row_charge, self.rows - other.rows)
+
+    @property
+    def nats(self) -> float:
+        return self.charge / _UNIT
+
+
+@dataclass(frozen=True)
+class _Caps:
+    """The most answers and nats, and the most that they may depend on one row; None: no limit."""
+
+    answers: int
+    nats: Fraction
+    row_share: Fraction | None
+    rows: int
+    """The most rows that may be opened for batches."""
+
+    @cached_property
+    def charge(self) -> int:
+        """The largest sum of charges that fits."""
+        return math.floor(self.nats * SLACK * _UNIT)
+
+    @cached_property
+    def row_charge(self) -> float:
+        return math.inf if self.row_share is None else math.floor(self.row_share * SLACK * _UNIT)
+
+
+class Paid(Sequence[Entry]):
+    """The entries of an account, in order; each is made when it is looked at, for a long chain has very many."""
+
+    def __init__(self) -> None:
+        """Nothing was paid for yet."""
+        self.reserved: list[Reserved] = []
+        self.answered: list[Answered | str | None] = []
+        """By place; a text is an answer that nobody has looked at yet (see `Account.read`)."""
+        self.order: list[int] = []
+        """The places of the answers, in the order of their records."""
+        self.ends = 1.0
+
+    def __len__(self) -> int:
+        """How many were paid for."""
+        return len(self.reserved)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+
+    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        """The entry with the number `place + 1`."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        return entry_of(self.reserved[place], self.answer(place))
+
+    def answer(self, place: int) -> Answered | None:
+        """What was released for a question; checked at the latest here, before anybody is told."""
+        found = self.answered[place]
+        if isinstance(found, str):
+            found = self.answered[place] = self._checked(found, range(len(self))[place] + 1)
+        return found
+
+    def _checked(self, text: str, number: int) -> Answered:
+        try:
+            record = decode(text)
+            if not isinstance(record, Answered) or record.number != number:
+                raise BrokenChain
+            check_released(record)
+            check_ends(record, self.ends)
+        except (BrokenChain, InvalidArgument, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise BrokenChain(
+                f"the answer to question {number} is not one that afresh wrote, so it is not told. The ledger was "
+                "changed by something else than afresh; restore the ledger from a copy."
+            ) from None
+        return record
 
 
 @dataclass(slots=True)
@@ -78,11 +169,11 @@ class Account:
     opened: Opened | None = None
     limits: Limits | None = None
     latest: datetime | None = None
-    entries: list[Entry] = field(default_factory=list)
-    released: list[Released] = field(default_factory=list)
-    """What was released, in the order of the records: what a mechanism with a memory goes by."""
-    finest: dict[str, Entry] = field(default_factory=dict)
-    """By digest, the entry with the least noise: it serves every coarser question."""
+    entries: Paid = field(default_factory=Paid)
+    trusted: int = 0
+    """How many of the first records were read on the word of a checkpoint."""
+    finest: dict[str, int] = field(default_factory=dict)
+    """By digest, the number of the entry with the least noise: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
     """What was derived from answers, by what it is about; in order."""
     opened_rows: int = 0
@@ -97,28 +188,50 @@ class Account:
     shares: dict[str, int] = field(default_factory=dict)
     divided: bool = False
     total: _Sum = field(default_factory=_Sum)
+    outside: _Sum = field(default_factory=_Sum)
+    whole: _Caps | None = None
     by_analyst: defaultdict[str, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
+    _released: list[Released] = field(default_factory=list)
 
-    def read(self, text: str, sealed: str) -> None:
-        """Take in the next record, or raise `BrokenChain`."""
-        if seal(self.head, text) != sealed:
-            raise BrokenChain(f"record {self.length + 1} does not follow from the one before it")
-        record = decode(text)
-        if self.latest is not None and record.at < self.latest:
-            raise BrokenChain(f"record {self.length + 1} is older than the one before it")
-        expected = Opened if self.length == 0 else Planned if self.length == 1 else Record
-        if not isinstance(record, expected) or (isinstance(record, Opened) and self.length > 0):
-            raise BrokenChain(f"record {self.length + 1} is of kind {record.kind!r}, out of its place")
-        try:
-            self._take(record)
-        except (BudgetExhausted, InvalidArgument) as error:
-            raise BrokenChain(f"record {self.length + 1} breaks the rules: {error}") from None
-        except (TypeError, ValueError, AttributeError, ArithmeticError):
-            raise BrokenChain(f"record {self.length + 1} is not one that afresh wrote") from None
-        self.length, self.head, self.latest = self.length + 1, sealed, record.at
+    def read(self, records: Iterable[tuple[str, str | None]], trusted: int = 0) -> None:
+        """Take in the next records, texts with the hashes that were stored for them if any were; or `BrokenChain`.
+
+        Those before a broken one stay taken in. Of the first `trusted` records, which somebody says to have verified,
+        the numbers and times of answers are only looked at when they are needed, and checked then: they decide nothing
+        about what was spent. Everything else is checked whatever anybody says.
+        """
+        self.trusted = max(self.trusted, trusted)
+        for text, sealed in records:
+            head = sha256(f"{self.head}\n{text}".encode()).hexdigest()
+            if sealed is not None and head != sealed:
+                raise BrokenChain(f"record {self.length + 1} does not follow from the one before it")
+            if 1 < self.length < trusted - 1 and (number := answers(text)) is not None:
+                self._take_answer(number, text)
+                self.length, self.head = self.length + 1, head
+                continue
+            record = decode(text)
+            if self.latest is not None and record.at < self.latest:
+                raise BrokenChain(f"record {self.length + 1} is older than the one before it")
+            try:
+                if type(record) is Reserved and self.length > 1:  # half of all records
+                    self._reserve(record)
+                else:
+                    self._take(record)
+            except (BudgetExhausted, InvalidArgument) as error:
+                raise BrokenChain(f"record {self.length + 1} breaks the rules: {error}") from None
+            except (TypeError, ValueError, AttributeError, ArithmeticError):
+                raise BrokenChain(f"record {self.length + 1} is not one that afresh wrote") from None
+            self.length, self.head, self.latest = self.length + 1, head, record.at
 
     def _take(self, record: Record) -> None:
-        match record:
+        kind = type(record)
+        if (kind is Opened) != (self.length == 0) or (self.length == 1 and kind is not Planned):
+            raise BrokenChain(f"record {self.length + 1} is of kind {kind_of(record)!r}, out of its place")
+        match record:  # the most frequent first
+            case Reserved():
+                self._reserve(record)
+            case Answered():
+                self._answer(record)
             case Opened():
                 check_count("rows", record.rows)
                 check_text("data", record.data)
@@ -126,23 +239,27 @@ class Account:
                 self.opened = record
             case Planned():
                 self.check_replan()
-                self.limits = limits_of(record)
-            case Reserved():
-                self._reserve(record)
+                self._plan(limits_of(record))
             case Closed():
                 self.check_closing()
                 self.closed = True
-            case Answered():
-                self._answer(record)
             case Stated():
                 self._state(record)
             case Charged():
                 self.check_outside(Outside(record.text, record.basis, record.charge, record.row_charge, record.answers))
                 self.charged.append(record)
-                self.total.add(record.answers, record.charge, record.row_charge)
+                charged = _Sum.of(record.answers, record.charge, record.row_charge)
+                self.total.add(charged)
+                self.outside.add(charged)
             case Divided():
                 self.check_shares(record.shares)
                 self.shares, self.divided = dict(record.shares), True
+
+    def _plan(self, limits: Limits) -> None:
+        row_share = None if limits.row_share is None else Fraction(limits.row_share)
+        self.limits = limits
+        self.whole = _Caps(limits.answers, Fraction(limits.information), row_share, self._opened.rows)
+        self.entries.ends = limits.ends
 
     @property
     def fixed(self) -> bool:
@@ -155,26 +272,30 @@ class Account:
             raise InvalidArgument("the plan was fixed by the first answer, charge or division, and cannot be replaced")
 
     def _reserve(self, record: Reserved) -> None:
-        if record.number != len(self.entries) + 1:
-            raise BrokenChain(f"record {self.length + 1} has number {record.number}, not {len(self.entries) + 1}")
-        if self.stored(record.digest, record.coarseness) is not None:
+        paid, known = self.entries.reserved, self.finest.get(record.digest)
+        if record.number != len(paid) + 1:
+            raise BrokenChain(f"record {self.length + 1} has number {record.number}, not {len(paid) + 1}")
+        if known is not None and paid[known - 1].coarseness <= record.coarseness:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
-        entry = entry_of(record)
         if record.again is not None:
             self._look_again(record)
             self.looked[record.again] = record.number
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
-            self.check_budget([record], record.analyst, rows)
-            for spent in (self.total, self.by_analyst[record.analyst]):
-                spent.add(1, record.charge, record.row_charge, rows)
-        self.entries.append(entry)
-        self.finest[record.digest] = entry
+            asked = _Sum(1, _exact(record.charge), _exact(record.row_charge), rows)
+            if self.closed or self.shares or not _fits(self.total, self._whole, asked):
+                self.check_budget([record], record.analyst, rows)
+            self.total.add(asked)
+            self.by_analyst[record.analyst].add(asked)
+        paid.append(record)
+        self.entries.answered.append(None)
+        self.finest[record.digest] = record.number
 
     def _look_again(self, record: Reserved) -> None:
         """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""
-        first = self.entries[record.again - 1] if record.again and 1 <= record.again <= len(self.entries) else None
+        paid = self.entries.reserved
+        first = paid[record.again - 1] if record.again and 1 <= record.again <= len(paid) else None
         if first is None or first.span is None or first.again is not None or record.again in self.looked:
             raise BrokenChain(f"record {self.length + 1} looks again at what it cannot look at")
         same = (first.text, first.bounds, first.levels) == (record.text, record.bounds, record.levels)
@@ -194,7 +315,7 @@ class Account:
 
     def check_closing(self) -> None:
         """Raise `InvalidArgument` unless there are rounds to close."""
-        if self.closed or not any(entry.span is not None for entry in self.entries):
+        if self.closed or not any(each.span is not None for each in self.entries.reserved):
             raise InvalidArgument("there are no open rounds to close")
 
     def check_open(self) -> None:
@@ -218,23 +339,30 @@ class Account:
         return max(min(caps.rows - used.rows, self._opened.rows - self.opened_rows), 0)
 
     def _answer(self, record: Answered) -> None:
+        check_released(record)
+        check_ends(record, self.entries.ends)
+        self._take_answer(record.number, record)
+
+    def _take_answer(self, number: int, answer: Answered | str) -> None:
+        place, answered = number - 1, self.entries.answered
+        if not 0 <= place < len(answered) or answered[place] is not None:
+            raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
         self.batch = None  # whoever knows an answer asks other rows
-        place = record.number - 1
-        if not 0 <= place < len(self.entries) or self.entries[place].outcome is not None:
-            raise BrokenChain(f"record {self.length + 1} answers question {record.number}, which is not open")
-        outcome = Outcome(record.released, record.value, record.low, record.high)
-        self.check_outcome(outcome)
-        entry = replace(self.entries[place], outcome=outcome, answered_at=record.at)
-        self.entries[place] = entry
-        self.released.append(record.released)
-        if self.finest[entry.digest].number == entry.number:
-            self.finest[entry.digest] = entry
+        answered[place] = answer
+        self.entries.order.append(place)
+
+    @property
+    def released(self) -> Sequence[Released]:
+        """What was released, in the order of the records: what a mechanism with a memory goes by."""
+        for place in self.entries.order[len(self._released) :]:
+            answer = self.entries.answer(place)
+            assert answer is not None
+            self._released.append(answer.released)
+        return self._released
 
     def check_outcome(self, outcome: Outcome) -> None:
         """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
-        ends = self._limits.ends
-        if not ((outcome.low / ends).is_integer() and (outcome.high / ends).is_integer()):
-            raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {ends!r}")
+        check_ends(outcome, self._limits.ends)
 
     def _state(self, record: Stated) -> None:
         statement = statement_of(record)
@@ -245,14 +373,16 @@ class Account:
 
     def check_statement(self, statement: Statement) -> None:
         """Raise `InvalidArgument` unless every part of a derived number was answered."""
-        entries = [self.entries[part - 1] for part in statement.parts if 1 <= part <= len(self.entries)]
-        if not entries or len(entries) < len(statement.parts) or any(entry.outcome is None for entry in entries):
+        answers = [self.entries.answered[part - 1] for part in statement.parts if 1 <= part <= len(self.entries)]
+        if not answers or len(answers) < len(statement.parts) or None in answers:
             raise InvalidArgument(f"{statement.text!r} follows from answers that are not there")
 
     def stored(self, digest: str, coarseness: float) -> Entry | None:
         """The entry that serves this question, if it was paid for at this noise or less."""
-        entry = self.finest.get(digest)
-        return entry if entry is not None and entry.coarseness <= coarseness else None
+        number = self.finest.get(digest)
+        if number is None or self.entries.reserved[number - 1].coarseness > coarseness:
+            return None
+        return self.entries[number - 1]
 
     def terms(self, guard: int, seed: str) -> Terms:
         """The terms in force; `seed` must be the one they were made with."""
@@ -273,17 +403,15 @@ class Account:
 
     def spent(self, analyst: str | None = None) -> Spent:
         """What was paid for, and the caps: of all, or of what one analyst may use."""
-        used, caps = (self.total, self._whole()) if analyst is None else self._pot(analyst, self.shares)
-        shared = analyst in self.shares  # a share is not touched by what was revealed outside
-        outside = sum((Fraction(each.charge) for each in self.charged if not shared), Fraction(0))
-        row_cap = self._limits.row_share
+        used, caps = (self.total, self._whole) if analyst is None else self._pot(analyst, self.shares)
+        row_cap = self._whole.row_share
         return Spent(
             used.answers,
-            float(used.charge),
-            float(outside),
+            used.nats,
+            0.0 if analyst in self.shares else self.outside.nats,  # which does not touch a share
             caps.answers,
-            float(caps.charge),
-            None if row_cap is None else float(Fraction(row_cap) * SLACK - _row(self.total)),
+            float(caps.nats),
+            None if row_cap is None else float(row_cap * SLACK - Fraction(self.total.row_charge, _UNIT)),
         )
 
     def check_budget(self, new: Sequence[Question | Reserved], analyst: str, rows: int = 0) -> None:
@@ -294,17 +422,19 @@ class Account:
         self.check_open()
         asked = _Sum(rows=rows)
         for question in new:
-            asked.add(1, question.charge, question.row_charge)
-        if not _fits(self.total, self._whole(), asked):
-            raise _refusal(self.total, self._whole(), asked, new, None)
+            asked.add(_Sum.of(1, question.charge, question.row_charge))
+        if not _fits(self.total, self._whole, asked):
+            raise _refusal(self.total, self._whole, asked, new, None)
+        if not self.shares:
+            return
         used, caps = self._pot(analyst, self.shares)
         if not _fits(used, caps, asked):
             raise _refusal(used, caps, asked, new, analyst if analyst in self.shares else "those without a share")
 
     def check_outside(self, outside: Outside) -> None:
         """Raise `BudgetExhausted` unless what was revealed outside fits what is left beside the shares."""
-        asked, (used, caps) = _Sum(), self._pot("", self.shares)
-        asked.add(outside.answers, outside.charge, outside.row_charge)
+        asked = _Sum.of(outside.answers, outside.charge, outside.row_charge)
+        used, caps = self._pot("", self.shares)
         if _fits(used, caps, asked):
             return
         count = f" and {outside.answers} answers" if outside.answers else ""
@@ -314,8 +444,8 @@ class Account:
             spent=used.answers,
             questions=used.answers,
             message=f"what was revealed costs {outside.charge:.6g} nats{count}, more than is left{beside}: "
-            f"{max(float(caps.charge - used.charge), 0.0):.6g} nats and {caps.answers - used.answers} answers"
-            f"{'' if caps.row_charge is None else ', and what one row may matter'}. Nothing was recorded, but "
+            f"{max((caps.charge - used.charge) / _UNIT, 0.0):.6g} nats and {caps.answers - used.answers} answers"
+            f"{'' if caps.row_share is None else ', and what one row may matter'}. Nothing was recorded, but "
             "intervals of questions asked after it was known do not hold: ask other data.",
         )
 
@@ -346,59 +476,60 @@ class Account:
             raise BrokenChain("the chain has no plan")
         return self.limits
 
-    def _whole(self) -> _Sum:
-        limits = self._limits
-        row = None if limits.row_share is None else Fraction(limits.row_share)
-        return _Sum(limits.answers, Fraction(limits.information), row, self._opened.rows)
+    @property
+    def _whole(self) -> _Caps:
+        if self.whole is None:
+            raise BrokenChain("the chain has no plan")
+        return self.whole
 
-    def _pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[_Sum, _Sum]:
+    def _pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[_Sum, _Caps]:
         """What was spent from the pot this analyst draws from, and its caps: a share, or what no share takes."""
-        parts = {name: self._part(share) for name, share in shares.items()}
-        if analyst in parts:
-            return self.by_analyst[analyst], parts[analyst]
-        used, caps = replace(self.total), self._whole()
-        for name, part in parts.items():
-            used.subtract(self.by_analyst[name])
-            caps.subtract(part)
-        return used, caps
+        if analyst in shares:
+            return self.by_analyst[analyst], self._part([shares[analyst]])
+        if not shares:
+            return self.total, self._whole
+        used, parts, whole = self.total, self._part(shares.values()), self._whole
+        for name in shares:
+            used = used.minus(self.by_analyst[name])
+        # No share has a limit of its own on what one row may matter, so the whole's holds for all of them together.
+        used.row_charge = self.total.row_charge
+        rows = whole.rows - parts.rows
+        return used, _Caps(whole.answers - parts.answers, whole.nats - parts.nats, whole.row_share, rows)
 
-    def _part(self, share: int) -> _Sum:
-        """The caps of a share: that part of the whole, in answers and in nats."""
+    def _part(self, shares: Iterable[int]) -> _Caps:
+        """The caps of shares: that part of the whole, in answers and in nats."""
         limits, whole = self._limits, max(self._limits.questions, 1)
-        rows = self._opened.rows * share // whole
-        return _Sum(share * limits.answers // whole, Fraction(limits.information) * share / whole, None, rows)
+        answers = sum(share * limits.answers // whole for share in shares)
+        rows = sum(share * self._opened.rows // whole for share in shares)
+        return _Caps(answers, self._whole.nats * sum(shares) / whole, None, rows)
 
 
-def _fits(used: _Sum, caps: _Sum, asked: _Sum) -> bool:
+def _fits(used: _Sum, caps: _Caps, asked: _Sum) -> bool:
     return (
         used.answers + asked.answers <= caps.answers
         and used.rows + asked.rows <= caps.rows
-        and used.charge + asked.charge <= caps.charge * SLACK
-        and (caps.row_charge is None or _row(used) + _row(asked) <= caps.row_charge * SLACK)
+        and used.charge + asked.charge <= caps.charge
+        and used.row_charge + asked.row_charge <= caps.row_charge
     )
 
 
-def _row(amount: _Sum) -> Fraction:
-    return amount.row_charge or Fraction(0)
-
-
 def _refusal(
-    used: _Sum, caps: _Sum, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
+    used: _Sum, caps: _Caps, asked: _Sum, new: Sequence[Question | Reserved], whose: str | None
 ) -> BudgetExhausted:
     if used.answers + asked.answers <= caps.answers and used.rows + asked.rows > caps.rows:
         return _too_few_rows(caps.rows - used.rows, asked.rows, used.answers, whose)
     affordable = caps.answers - used.answers
-    if dearest := Fraction(max(question.charge for question in new)):
-        # The caller reads "n more are affordable", which must hold at the price it asked for.
-        affordable = min(affordable, math.floor((caps.charge * SLACK - used.charge) / dearest))
-    heaviest = Fraction(max(question.row_charge for question in new))
-    if heaviest and caps.row_charge is not None:
-        affordable = min(affordable, math.floor((caps.row_charge * SLACK - _row(used)) / heaviest))
+    # The caller reads "n more are affordable", which must hold at the price it asked for.
+    if dearest := _exact(max(question.charge for question in new)):
+        affordable = min(affordable, (caps.charge - used.charge) // dearest)
+    heaviest = _exact(max(question.row_charge for question in new))
+    if heaviest and caps.row_share is not None:
+        affordable = min(affordable, int(caps.row_charge - used.row_charge) // heaviest)
     affordable = max(affordable, 0)
     error = BudgetExhausted(asked=asked.answers, spent=used.answers, questions=used.answers + affordable, analyst=whose)
     error.add_note(
         f"answers: {used.answers} of {caps.answers} spent, {asked.answers} asked; information: "
-        f"{float(used.charge):.6g} of {float(caps.charge):.6g} nats spent, {float(asked.charge):.6g} asked"
+        f"{used.nats:.6g} of {float(caps.nats):.6g} nats spent, {asked.nats:.6g} asked"
     )
     return error
 
@@ -420,14 +551,16 @@ def digest_again(digest: str) -> str:
     return hashlib.sha256(f"{digest} final look".encode()).hexdigest()
 
 
-def entry_of(record: Reserved) -> Entry:
-    """The entry that a reservation makes."""
+def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
+    """The entry that a reservation makes, and its answer if it has one."""
     return Entry(
         record.number,
         record.digest,
         record.text,
         record.charge,
         record.at,
+        outcome=None if answered is None else outcome_of(answered),
+        answered_at=None if answered is None else answered.at,
         coarseness=record.coarseness,
         analyst=record.analyst,
         bounds=record.bounds,
@@ -437,6 +570,17 @@ def entry_of(record: Reserved) -> Entry:
         span=record.span,
         again=record.again,
     )
+
+
+def check_ends(made: Outcome | Answered, step: float) -> None:
+    """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
+    if not ((made.low / step).is_integer() and (made.high / step).is_integer()):
+        raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {step!r}")
+
+
+def outcome_of(record: Answered) -> Outcome:
+    """What was released."""
+    return Outcome(record.released, record.value, record.low, record.high)
 
 
 def limits_of(record: Planned) -> Limits:

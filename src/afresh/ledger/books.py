@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger.account import Account
 from afresh.ledger.base import Terms
-from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.records import Record, encode, seal
+from afresh.ledger.collector import paused
+from afresh.ledger.journal import Chain, Checkpoint, Journal, Sealed, Transaction
+from afresh.ledger.records import START, Record, encode, seal
+
+WORTHWHILE = 1000
+"""From so many records on a checkpoint saves more than it costs."""
 
 
 class Books:
@@ -19,12 +23,14 @@ class Books:
         """The books of a journal, of which nothing has been read yet."""
         self._journal = journal
         self._accounts: dict[int, Account] = {}  # used within transactions only, so by one thread
+        self._noted: dict[int, int] = {}
 
     @contextmanager
     def reading(self, terms: Terms) -> Iterator[Account]:
         """The account, up to date."""
         with self._journal.transaction(write=False) as transaction:
-            yield self.read(transaction, _find(transaction, terms))
+            _, account = self._follow(transaction, terms)
+            yield account
 
     @contextmanager
     def writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
@@ -33,20 +39,40 @@ class Books:
         The account itself takes in new records when it next reads them back, once they are durable.
         """
         with self._journal.transaction(write=True) as transaction:
-            chain = _find(transaction, terms)
-            account = self.read(transaction, chain)
+            chain, account = self._follow(transaction, terms)
 
             def write(records: Sequence[Record]) -> None:
                 if records:
                     transaction.append(chain, sealed(account.head, records))
+                    self._note(transaction, chain, account)
 
             yield account, write
+
+    def _follow(self, transaction: Transaction, terms: Terms) -> tuple[Chain, Account]:
+        """The chain of these terms and its account, up to date."""
+        account = self._accounts.get(terms.guard) or Account()
+        found, records = transaction.follow(terms.guard, account.length)
+        chain = _checked(found, terms)
+        _fold(self._accounts.setdefault(chain.id, account), records, transaction, chain)
+        return chain, account
+
+    def _note(self, transaction: Transaction, chain: Chain, account: Account) -> None:
+        """Note how far the chain was verified, now and then, in a transaction that writes anyway."""
+        if account.length - self._noted.get(chain.id, 0) >= WORTHWHILE:
+            transaction.note(chain, Checkpoint.of(chain, account.length, account.head))
+            self._noted[chain.id] = account.length
 
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
-            records, _ = self.verify(transaction, _find(transaction, terms))
-            return records
+            chain = _checked(transaction.chain(terms.guard), terms)
+            records, account = self.verify(transaction, chain)
+            if account.trusted:  # what is published is verified in full, whatever was noted
+                with _explained():
+                    account = Account()
+                    account.read(records)
+                self._accounts[chain.id] = account
+            return list(map(Sealed._make, records))
 
     def read(self, transaction: Transaction, chain: Chain) -> Account:
         """The account after every record of the chain; those read earlier are known, and not looked at again.
@@ -55,15 +81,26 @@ class Books:
         noticed a change goes on refusing.
         """
         account = self._accounts.setdefault(chain.id, Account())
-        _fold(account, transaction.since(chain, account.length), chain)
+        _fold(account, transaction.since(chain, account.length), transaction, chain)
         return account
 
-    def verify(self, transaction: Transaction, chain: Chain) -> tuple[list[Sealed], Account]:
-        """All records of the chain, read again from the first, and the account after them."""
-        known = self.read(transaction, chain)
-        records, account = list(transaction.since(chain, 0)), Account()
-        _fold(account, records, chain)
-        assert account.head == known.head  # both were compared with the chain's
+    @paused()
+    def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[tuple[str, str]], Account]:
+        """All records of the chain, read from the first, and the account after them.
+
+        Records that hash to the head of the account are, byte for byte, those it has taken in already: they are not
+        folded a second time.
+        """
+        account = self._accounts.setdefault(chain.id, Account())
+        records = transaction.since(chain, 0)
+        known, head = account.length, START
+        with _explained():
+            for place, (text, hash) in enumerate(records[:known], 1):
+                if (head := seal(head, text)) != hash:
+                    raise BrokenChain(f"record {place} does not follow from the one before it")
+            if head != account.head:
+                raise BrokenChain("its records are not those that were read before")
+        _fold(account, records[known:], transaction, chain)
         return records, account
 
 
@@ -77,23 +114,37 @@ def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
     return found
 
 
-def _find(transaction: Transaction, terms: Terms) -> Chain:
+def _checked(chain: Chain | None, terms: Terms) -> Chain:
     """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
-    chain = transaction.chain(terms.guard)
     if chain is None or chain.seed != terms.seed:
         raise LedgerError("these terms were not opened in this ledger; open the data again")
     return chain
 
 
-def _fold(account: Account, records: Sequence[Sealed], chain: Chain) -> None:
+def _fold(account: Account, records: Sequence[tuple[str, str]], transaction: Transaction, chain: Chain) -> None:
     """Take the records into the account, or raise `BrokenChain`."""
-    try:
+    with _explained():
         if (found := account.length + len(records)) != chain.length:
             raise BrokenChain(f"there are {found} records, but {chain.length} were written")
-        for record in records:
-            account.read(*record)
+        account.read(records, _trusted(account, records, transaction, chain))
         if account.head != chain.head:
             raise BrokenChain("its last record is not the one that was written last")
+
+
+def _trusted(account: Account, records: Sequence[tuple[str, str]], transaction: Transaction, chain: Chain) -> int:
+    """How many records of the chain a checkpoint covers; 0 if there is none, or anything is odd about it."""
+    noted = transaction.checkpoint(chain) if len(records) >= WORTHWHILE else None
+    if noted is None or not isinstance(noted.length, int) or noted != Checkpoint.of(chain, noted.length, noted.head):
+        return 0
+    place = noted.length - account.length
+    return noted.length if 1 <= place <= len(records) and records[place - 1][1] == noted.head else 0
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Say what is wrong with a chain, and what to do."""
+    try:
+        yield
     except BrokenChain as error:
         raise BrokenChain(
             f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "

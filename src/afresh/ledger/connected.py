@@ -61,6 +61,10 @@ class ConnectedJournal(ABC, Generic[Connected]):
     def remedy(self, error: Exception) -> str:
         """What to do about one of the failures, not in its own words: they may quote what was being written."""
 
+    def commit(self, connection: Connected, transaction: Transaction) -> None:
+        """Make a transaction durable."""
+        connection.execute("COMMIT")
+
     def check_place(self) -> None:
         """Refuse a place that is no longer the one that was opened, before the connection to it is used."""
 
@@ -75,7 +79,7 @@ class ConnectedJournal(ABC, Generic[Connected]):
                 connection = self._connected()
                 transaction, begun = self.begin(connection, write=write), True
                 yield transaction
-                connection.execute("COMMIT")
+                self.commit(connection, transaction)
             except self.failures as error:
                 self.drop()
                 _raise_alone(

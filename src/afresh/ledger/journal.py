@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,19 @@ class Chain(NamedTuple):
     head: str
 
 
+class Checkpoint(NamedTuple):
+    """How far a chain was verified, as somebody noted beside it. It has a hash of its own, and nobody's signature."""
+
+    length: int
+    head: str
+    hash: str
+
+    @classmethod
+    def of(cls, chain: Chain, length: int, head: str) -> Checkpoint:
+        """That of a chain; for another one it would not do."""
+        return cls(length, head, hashlib.sha256(f"{chain.seed}\n{length}\n{head}".encode()).hexdigest())
+
+
 class Transaction(Protocol):
     """Reading and appending within one transaction."""
 
@@ -37,6 +51,10 @@ class Transaction(Protocol):
 
     def chain(self, id: int) -> Chain | None:
         """One of them. In a writing transaction nobody else can append to it until this one ends."""
+        ...
+
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        """`chain` and its records `since` a length, at the price of one."""
         ...
 
     def first(self, chain: Chain) -> Sealed | None:
@@ -59,8 +77,16 @@ class Transaction(Protocol):
         """A new, empty chain. Call `alone` first."""
         ...
 
-    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
-        """The records after the first `length`, in order."""
+    def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
+        """The texts and hashes of the records after the first `length`, in order."""
+        ...
+
+    def checkpoint(self, chain: Chain) -> Checkpoint | None:
+        """What was noted last, or whatever became of it."""
+        ...
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        """Note it in place of the last one; a storage that may not, or cannot, need not."""
         ...
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
@@ -122,6 +148,11 @@ class MemoryJournal:
         """See `Transaction`."""
         return self.chains()[id - 1] if 1 <= id <= len(self._seeds) else None
 
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        """See `Transaction`."""
+        chain = self.chain(id)
+        return chain, () if chain is None else self.since(chain, length)
+
     def first(self, chain: Chain) -> Sealed | None:
         """See `Transaction`."""
         return next(iter(self._records[chain.id - 1]), None)
@@ -141,6 +172,12 @@ class MemoryJournal:
     def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
         """See `Transaction`."""
         return self._records[chain.id - 1][length:]
+
+    def checkpoint(self, chain: Chain) -> None:
+        """None: it would end with the process, which knows what it has read."""
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        """See `Transaction`."""
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         """See `Transaction`."""

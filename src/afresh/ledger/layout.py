@@ -6,7 +6,7 @@ import sqlite3
 
 from afresh.errors import LedgerError
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x61667268  # "afrh", in the file's header: tells a ledger from any other SQLite file
 
 _TABLES = [
@@ -23,6 +23,12 @@ _TABLES = [
         hash TEXT NOT NULL,
         PRIMARY KEY (guard, place)
     ) WITHOUT ROWID""",
+    """CREATE TABLE afresh_checkpoints (
+        guard INTEGER PRIMARY KEY,
+        length INTEGER NOT NULL,
+        head TEXT NOT NULL,
+        hash TEXT NOT NULL
+    )""",
 ]
 # The code never tries any of this; the triggers are for whoever opens the file with other tools.
 _APPEND_ONLY = [

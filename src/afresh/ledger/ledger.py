@@ -84,7 +84,10 @@ class Ledger:
         self.memory = memory
 
     def find(self, identity: Identity) -> Terms | None:
-        """The terms of the guard of these rows, if they ever had one. The whole chain is verified."""
+        """The terms of the guard of these rows, if they ever had one. The whole chain is verified.
+
+        Answers that a checkpoint covers are hashed with the rest, and their numbers checked when they are asked for.
+        """
         with self._journal.transaction(write=False) as transaction:
             chain, _ = _search(transaction, identity)
             return None if chain is None else self._terms(transaction, chain)
@@ -273,7 +276,10 @@ class Ledger:
         stored: dict[int, Entry] = {}
         statements: list[Statement] = []
         with self._books.writing(terms) as (account, write):
-            now, earlier = self._now(account), list(account.released)
+            now = self._now(account)
+            # There may be very many, and few mechanisms look at them.
+            remembers = any(callable(outcome) for _, outcome in outcomes)
+            earlier = list(account.released) if remembers else []
             records: list[Record] = []
             for entry, outcome in outcomes:
                 place = entry.number - 1
@@ -364,6 +370,11 @@ class Ledger:
             if not account.fixed:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(account.shares))])
 
+    def unpaid(self, terms: Terms, questions: Sequence[Question]) -> list[Question]:
+        """Those questions that are not in the ledger, at their noise or less."""
+        with self._books.reading(terms) as account:
+            return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
+
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
         with self._books.reading(terms) as account:
@@ -394,7 +405,7 @@ class Ledger:
             for chain in transaction.chains():
                 if _opened(transaction, chain).data == data:
                     records, _ = self._books.verify(transaction, chain)
-                    return [record.text for record in records]
+                    return [text for text, _ in records]
             transaction.check()
         return []
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import Any, LiteralString
 
 from afresh.errors import InvalidArgument, LedgerError, MissingExtra
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
-from afresh.ledger.journal import Chain, Sealed, Transaction
+from afresh.ledger.journal import Chain, Checkpoint, Sealed, Transaction
 
 try:
     import psycopg
@@ -14,13 +16,14 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-LAYOUT = 1  # the same numbers as in SQLite, so that one name means one layout
+LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout
+_LARGEST = 2**63 - 1
 _REFUSED = "AF001"  # what the functions of `analysts.sql` refuse with
 _CREATING = 0x61667268  # the advisory lock of whoever creates tables or guards
 
 _TABLES = """
 CREATE TABLE afresh_layout (version integer NOT NULL);
-INSERT INTO afresh_layout VALUES (1);
+INSERT INTO afresh_layout VALUES (2);
 CREATE TABLE afresh_guards (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     seed text NOT NULL,
@@ -33,6 +36,12 @@ CREATE TABLE afresh_records (
     record text NOT NULL,
     hash text NOT NULL,
     PRIMARY KEY (guard, place)
+);
+CREATE TABLE afresh_checkpoints (
+    guard bigint PRIMARY KEY,
+    length bigint NOT NULL,
+    head text NOT NULL,
+    hash text NOT NULL
 );
 CREATE FUNCTION afresh_refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$;
@@ -58,31 +67,68 @@ class _Statements:
 
     def __init__(self, connection: psycopg.Connection, lock: bool) -> None:
         self._connection, self._lock = connection, lock
+        self._begun = False
+        self._last: tuple[str, Sequence[object]] | None = None
+
+    @property
+    def _begin(self) -> str:
+        """A reader needs one view of head and records; a writer the newest, once it has the guard's lock."""
+        mode = "READ COMMITTED" if self._lock else "REPEATABLE READ, READ ONLY"
+        return f"BEGIN ISOLATION LEVEL {mode}"
+
+    def _execute(self, query: LiteralString, values: Sequence[object] = ()) -> psycopg.Cursor[Any]:
+        if not self._begun:
+            self._connection.execute(self._begin.encode())
+            self._begun = True
+        return self._connection.execute(query, values)
+
+    def commit(self) -> None:
+        """With what is appended, in one round trip."""
+        if self._last is not None:
+            statement, values = self._last
+            psycopg.ClientCursor(self._connection).execute(f"{statement}; COMMIT".encode(), values)
+        elif self._begun:
+            self._connection.execute("COMMIT")
 
     def chains(self) -> Sequence[Chain]:
-        rows = self._connection.execute("SELECT id, seed, length, head FROM afresh_guards ORDER BY id")
+        rows = self._execute("SELECT id, seed, length, head FROM afresh_guards ORDER BY id")
         return [Chain(*row) for row in rows]
 
     def chain(self, id: int) -> Chain | None:
+        return self.follow(id, _LARGEST)[0]
+
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        """In one round trip, together with the beginning of the transaction."""
+        statements = [] if self._begun else [self._begin]
+        statements += [
+            self._found(id),
+            f"SELECT record, hash FROM afresh_records WHERE guard = {id:d} AND place > {length:d} ORDER BY place",
+        ]
+        self._begun = True
+        cursor = self._connection.execute("; ".join(statements).encode(), prepare=False)
+        for _ in statements[2:]:
+            cursor.nextset()
+        row = cursor.fetchone()
+        cursor.nextset()
+        return None if row is None else Chain(*row), cursor.fetchall()
+
+    def _found(self, id: int) -> str:
         # FOR UPDATE waits for whoever is writing to this guard, and then sees what was written.
-        row = self._connection.execute(
-            "SELECT id, seed, length, head FROM afresh_guards WHERE id = %s" + (" FOR UPDATE" if self._lock else ""),
-            (id,),
-        ).fetchone()
-        return None if row is None else Chain(*row)
+        lock = " FOR UPDATE" if self._lock else ""
+        return f"SELECT id, seed, length, head FROM afresh_guards WHERE id = {id:d}{lock}"
 
     def first(self, chain: Chain) -> Sealed | None:
-        row = self._connection.execute(
+        row = self._execute(
             "SELECT record, hash FROM afresh_records WHERE guard = %s AND place = 1", (chain.id,)
         ).fetchone()
         return None if row is None else Sealed(*row)
 
     def alone(self) -> None:
         # Read committed: what others made before they let go of the lock is seen from here on.
-        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
+        self._execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
 
     def check(self) -> None:
-        row = self._connection.execute(
+        row = self._execute(
             "SELECT EXISTS (SELECT FROM afresh_guards g WHERE NOT EXISTS (SELECT FROM afresh_records r WHERE "
             "r.guard = g.id AND r.place = g.length)) OR EXISTS (SELECT FROM afresh_records r WHERE NOT EXISTS "
             "(SELECT FROM afresh_guards g WHERE g.id = r.guard AND r.place BETWEEN 1 AND g.length))"
@@ -94,43 +140,54 @@ class _Statements:
             )
 
     def create(self, seed: str) -> Chain:
-        row = self._connection.execute(
+        row = self._execute(
             "INSERT INTO afresh_guards (seed, length, head) VALUES (%s, 0, '') RETURNING id", (seed,)
         ).fetchone()
         assert row is not None
         return Chain(row[0], seed, 0, "")
 
-    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
-        rows = self._connection.execute(
+    def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
+        rows = self._execute(
             "SELECT record, hash FROM afresh_records WHERE guard = %s AND place > %s ORDER BY place",
             (chain.id, length),
         )
-        return [Sealed(*row) for row in rows]
+        return rows.fetchall()
+
+    def checkpoint(self, chain: Chain) -> Checkpoint | None:
+        row = self._execute(
+            "SELECT length, head, hash FROM afresh_checkpoints WHERE guard = %s", (chain.id,)
+        ).fetchone()
+        return None if row is None else Checkpoint(*row)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        self._execute(
+            "INSERT INTO afresh_checkpoints VALUES (%s, %s, %s, %s) ON CONFLICT (guard) DO UPDATE SET "
+            "length = excluded.length, head = excluded.head, hash = excluded.hash",
+            (chain.id, *checkpoint),
+        )
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO afresh_records (guard, place, record, hash) VALUES (%s, %s, %s, %s)",
-                [(chain.id, place, *sealed) for place, sealed in enumerate(records, chain.length + 1)],
-            )
-            cursor.execute(
-                "UPDATE afresh_guards SET length = %s, head = %s WHERE id = %s",
-                (chain.length + len(records), records[-1].hash, chain.id),
-            )
+        rows = [(chain.id, place, *sealed) for place, sealed in enumerate(records, chain.length + 1)]
+        values = ", ".join(["(%s, %s, %s, %s)"] * len(rows))
+        self._last = (
+            f"INSERT INTO afresh_records (guard, place, record, hash) VALUES {values}; "
+            "UPDATE afresh_guards SET length = %s, head = %s WHERE id = %s",
+            [*itertools.chain.from_iterable(rows), chain.length + len(records), records[-1].hash, chain.id],
+        )
 
 
 class _Analyst(_Statements):
     """Those of a role that may append through the functions of `analysts.sql` only."""
 
-    def chain(self, id: int) -> Chain | None:
-        if not self._lock:
-            return super().chain(id)
-        row = self._connection.execute("SELECT id, seed, length, head FROM afresh_lock(%s)", (id,)).fetchone()
-        return None if row is None else Chain(*row)
+    def _found(self, id: int) -> str:
+        return f"SELECT id, seed, length, head FROM afresh_lock({id:d})" if self._lock else super()._found(id)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        """Analysts may not: it is for the owner to say what was verified."""
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         texts, hashes = [record.text for record in records], [record.hash for record in records]
-        self._connection.execute(
+        self._last = (
             "SELECT afresh_append(%s::bigint, %s::bigint, %s::text[], %s::text[])",
             (chain.id, chain.length, texts, hashes),
         )
@@ -153,11 +210,13 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         super().__init__(_name(address), busy_seconds)
 
     def begin(self, connection: psycopg.Connection, *, write: bool) -> Transaction:
-        """A reader needs one view of head and records; a writer the newest, once it has the guard's lock."""
-        connection.execute(
-            "BEGIN ISOLATION LEVEL READ COMMITTED" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-        )
+        """It begins with its first statement, and a question's two transactions take two round trips each."""
         return (_Analyst if self._limited else _Statements)(connection, lock=write)
+
+    def commit(self, connection: psycopg.Connection, transaction: Transaction) -> None:
+        """See `_Statements.commit`."""
+        assert isinstance(transaction, _Statements)
+        transaction.commit()
 
     def connect(self) -> psycopg.Connection:
         """Log in, and make the tables unless they are there."""

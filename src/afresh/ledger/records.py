@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 from afresh.errors import BrokenChain
 
@@ -33,17 +33,15 @@ VERSION = 2
 START = ""  # the hash before the first record
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """The first record: whose rows they are. Everything that follows from the rows themselves is keyed."""
 
-    kind: ClassVar[str] = "opened"
     at: datetime
     analyst: str
     data: str
     """A keyed hash of the rows' fingerprint. The key, the guard's seed, stays in the ledger: a plain hash of few
     possible tables would tell which one it is."""
-    columns: Sequence[Mapping[str, str | None]] = field(hash=False)
+    columns: Sequence[Mapping[str, str | None]]
     """Keyed hashes of single columns, by which rows are known again when a table was edited."""
     new_rows: str | None
     """Why rows that look like others in this ledger are not theirs, in the words of whoever opened them."""
@@ -53,14 +51,12 @@ class Opened:
     """SHA-256 of the seed that deals rows and keys hashes; the seed itself stays with the guard."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """The plan. A later one replaces it until the first answer, outside charge or division, which fixes it for good."""
 
-    kind: ClassVar[str] = "planned"
     at: datetime
     analyst: str
-    plan: Mapping[str, Any] = field(hash=False)
+    plan: Mapping[str, Any]
     """The method and its public constants."""
     questions: int
     """How many answers at full price the caps are made for; shares are counted in these."""
@@ -76,11 +72,9 @@ class Planned:
     """The step of the public grid of [0, 1] to which ends of intervals are rounded outward, a power of two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(NamedTuple):
     """A question, paid for."""
 
-    kind: ClassVar[str] = "reserved"
     at: datetime
     analyst: str
     number: int
@@ -108,41 +102,35 @@ class Reserved:
     """The number of the answer that this looks at again, on all rows opened with it or later: a final look."""
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """No more questions: from here on, only final looks at those that were asked."""
 
-    kind: ClassVar[str] = "closed"
     at: datetime
     analyst: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """What was released for a question: with what is `Stated`, all in a chain that depends on the rows."""
 
-    kind: ClassVar[str] = "answered"
     at: datetime
     number: int
-    released: Released = field(hash=False)
+    released: Released
     value: float
     """What was released, on [0, 1]; both ends lie on the plan's grid of `ends`."""
     low: float
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(NamedTuple):
     """A number that an analyst was told, derived from answers: a mean within a group, a difference, a quantile."""
 
-    kind: ClassVar[str] = "stated"
     at: datetime
     analyst: str
     text: str
     """What it is, readable."""
     rule: str
     """The name of the rule by which it follows from its parts."""
-    parameters: Mapping[str, Any] = field(hash=False)
+    parameters: Mapping[str, Any]
     parts: tuple[int, ...]
     """The numbers of the answers it follows from, in the rule's order."""
     bounds: tuple[float, float]
@@ -151,16 +139,14 @@ class Stated:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
+class Charged(NamedTuple):
     """What was revealed outside of the guard, as far as its certificate admits it."""
 
-    kind: ClassVar[str] = "charged"
     at: datetime
     analyst: str
     text: str
     """What was revealed, in the words of whoever recorded it."""
-    basis: Mapping[str, float] = field(hash=False)
+    basis: Mapping[str, float]
     """What the charge was computed from."""
     answers: int
     """How many noisy answers it counts for."""
@@ -168,21 +154,32 @@ class Charged:
     row_charge: float
 
 
-@dataclass(frozen=True, slots=True)
-class Divided:
+class Divided(NamedTuple):
     """How many full-price answers each named analyst may have in all; whoever is not named shares the rest."""
 
-    kind: ClassVar[str] = "divided"
     at: datetime
     analyst: str
-    shares: Mapping[str, int] = field(hash=False)
+    shares: Mapping[str, int]
 
 
 Record = Opened | Planned | Reserved | Closed | Answered | Stated | Charged | Divided
-_KINDS: dict[str, type[Record]] = {
-    kind.kind: kind for kind in (Opened, Planned, Reserved, Closed, Answered, Stated, Charged, Divided)
+KINDS: dict[str, type[Record]] = {
+    "opened": Opened,
+    "planned": Planned,
+    "reserved": Reserved,
+    "closed": Closed,
+    "answered": Answered,
+    "stated": Stated,
+    "charged": Charged,
+    "divided": Divided,
 }
+_NAMES = {kind: name for name, kind in KINDS.items()}
 _TUPLES = ("bounds", "guess", "parts", "span")  # JSON has lists only
+
+
+def kind_of(record: Record) -> str:
+    """What its text calls it."""
+    return _NAMES[type(record)]
 
 
 def encode(record: Record) -> str:
@@ -190,35 +187,91 @@ def encode(record: Record) -> str:
 
     ASCII, so that it is the same in a database of any encoding, and survives whatever a receipt goes through.
     """
-    body: dict[str, Any] = {"kind": record.kind, "version": VERSION}
-    for each in fields(record):
-        value = getattr(record, each.name)
-        body[each.name] = value.isoformat() if isinstance(value, datetime) else value
+    body: dict[str, Any] = {"kind": kind_of(record), "version": VERSION, **record._asdict()}
+    body["at"] = record.at.isoformat()
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+# Nearly all records of a long chain are questions and answers. Those that look as `encode` writes them, with nothing
+# escaped in their texts and floats for numbers, take a short cut; whatever looks otherwise is read as JSON.
+_TEXT, _WHOLE = r"[ !#-\[\]-~]*", r"(?:0|[1-9][0-9]*)"
+_FLOAT = rf"-?{_WHOLE}(?:\.[0-9]+(?:e[-+][0-9]+)?|e[-+][0-9]+)"
+_REST = r"[^\"]*"  # values without texts
+_RESERVED = re.compile(
+    rf'{{("again":{_REST}"analyst":"{_TEXT}"),"at":"({_TEXT})",("bounds":{_REST}"charge":{_REST}"coarseness":{_REST})'
+    rf'"digest":"({_TEXT})",("guess":{_REST}"kind":"reserved","levels":{_REST})"number":({_WHOLE}),'
+    rf'("own":{_REST}"row_charge":{_REST}"span":{_REST})"text":"({_TEXT})","version":{VERSION}}}'
+).fullmatch
+_ANSWERED = re.compile(
+    rf'{{"at":"({_TEXT})","high":({_FLOAT}),"kind":"answered","low":({_FLOAT}),"number":({_WHOLE}),'
+    rf'"released":({_FLOAT}),"value":({_FLOAT}),"version":{VERSION}}}'
+).fullmatch
+_ALIKE: dict[tuple[str, ...], Reserved] = {}
+_MOST_ALIKE = 1024
+_make = tuple.__new__  # what `Reserved(...)` does, without a call in between
 
 
 def decode(text: str) -> Record:
     """The record of a text; `BrokenChain` if it is none that this version knows."""
     try:
-        body = json.loads(text)
-        version, kind = body.pop("version"), body.pop("kind")
-        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise BrokenChain(f"a record has version {version!r}, which no afresh ever wrote")
-        if version > VERSION or kind not in _KINDS:
-            raise BrokenChain(
-                f"a record has version {version} and kind {kind!r}, which this afresh does not know; upgrade afresh"
-            )
-        body["at"] = datetime.fromisoformat(body["at"])
-        if body["at"].utcoffset() != timedelta(0):
-            raise BrokenChain("a record's time is not in UTC")
-        if version == 1 and kind == Reserved.kind:
-            body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
-        for name in _TUPLES:
-            if isinstance(body.get(name), list):
-                body[name] = tuple(body[name])
-        return _KINDS[kind](**body)
+        if (found := _ANSWERED(text)) is not None:
+            at, high, low, number, released, value = found.groups()
+            return _make(Answered, (_time(at), int(number), float(released), float(value), float(low), float(high)))
+        if (found := _RESERVED(text)) is not None:
+            return _reserved(text, found)
+        return _decode(text)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise BrokenChain("a record is not one that afresh wrote") from None
+
+
+def _reserved(text: str, found: re.Match[str]) -> Record:
+    """A question, from one that differs in time, number, digest and words only: JSON gives the same for the rest."""
+    who, at, scale, digest, guess, number, own, words = found.groups()
+    alike = _ALIKE.get(rest := (who, scale, guess, own))
+    if alike is None:
+        record = _decode(text)
+        if isinstance(record, Reserved):
+            if len(_ALIKE) >= _MOST_ALIKE:
+                _ALIKE.clear()
+            _ALIKE[rest] = record
+        return record
+    return _make(Reserved, (_time(at), alike[1], int(number), digest, words, *alike[5:]))
+
+
+def _decode(text: str) -> Record:
+    body = json.loads(text)
+    version, kind = body.pop("version"), body.pop("kind")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise BrokenChain(f"a record has version {version!r}, which no afresh ever wrote")
+    if version > VERSION or kind not in KINDS:
+        raise BrokenChain(
+            f"a record has version {version} and kind {kind!r}, which this afresh does not know; upgrade afresh"
+        )
+    body["at"] = _time(body["at"])
+    if version == 1 and kind == "reserved":
+        body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
+    for name in _TUPLES:
+        if isinstance(body.get(name), list):
+            body[name] = tuple(body[name])
+    return KINDS[kind](**body)
+
+
+_ANSWERS = re.compile(
+    rf'{{"at":"{_TEXT}","high":{_REST}"kind":"answered","low":{_REST}"number":({_WHOLE}),"released":'
+).match
+
+
+def answers(text: str) -> int | None:
+    """The number of the question that a record answers, from a glance at it; None where that does not tell."""
+    found = _ANSWERS(text)
+    return None if found is None else int(found[1])
+
+
+def _time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is not UTC and time.utcoffset() != timedelta(0):
+        raise BrokenChain("a record's time is not in UTC")
+    return time
 
 
 def seal(previous: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import sqlite3
@@ -15,7 +16,7 @@ from pathlib import Path
 from afresh.errors import BrokenChain, LedgerError
 from afresh.ledger import layout
 from afresh.ledger.connected import BUSY_SECONDS, ConnectedJournal
-from afresh.ledger.journal import Chain, Sealed, Transaction
+from afresh.ledger.journal import Chain, Checkpoint, Sealed, Transaction
 
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another process has kept it locked for {seconds:g} s; end that one or try again",
@@ -45,6 +46,10 @@ class _Statements:
         ).fetchone()
         return None if row is None else _chain(row)
 
+    def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
+        chain = self.chain(id)
+        return chain, () if chain is None else self.since(chain, length)
+
     def first(self, chain: Chain) -> Sealed | None:
         row = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place = 1", (chain.id,)
@@ -62,11 +67,24 @@ class _Statements:
         assert made.lastrowid is not None
         return Chain(made.lastrowid, seed, 0, "")
 
-    def since(self, chain: Chain, length: int) -> Sequence[Sealed]:
+    def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
         rows = self._connection.execute(
             "SELECT record, hash FROM afresh_records WHERE guard = ? AND place > ? ORDER BY place", (chain.id, length)
+        ).fetchall()
+        if set(map(type, itertools.chain.from_iterable(rows))) - {str}:
+            raise _not_text()
+        return rows
+
+    def checkpoint(self, chain: Chain) -> Checkpoint | None:
+        row = self._connection.execute(
+            "SELECT length, head, hash FROM afresh_checkpoints WHERE guard = ?", (chain.id,)
+        ).fetchone()
+        return None if row is None else Checkpoint(*row)
+
+    def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO afresh_checkpoints VALUES (?, ?, ?, ?)", (chain.id, *checkpoint)
         )
-        return [_sealed(row) for row in rows]
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         self._connection.executemany(
@@ -100,7 +118,10 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
 
     def begin(self, connection: sqlite3.Connection, *, write: bool) -> Transaction:
         """A writing one has the file for itself from the start, so what it reads stays true."""
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        if write:
+            self._patiently(connection, "BEGIN IMMEDIATE")
+        else:
+            connection.execute("BEGIN")
         return _Statements(connection)
 
     def check_place(self) -> None:
@@ -166,15 +187,26 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             connection.execute(f"PRAGMA {pragma}")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> object:
-        # The one statement for which SQLite does not wait when another process is at it too.
+        return self._patiently(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
+
+    def _patiently(self, connection: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
+        """Run a statement when no other process is writing.
+
+        SQLite itself does not wait at all for some, and for others ever longer the longer it has waited, up to a tenth
+        of a second, while newcomers look sooner and go first. Here all who wait look equally often.
+        """
         deadline = time.monotonic() + self.busy_seconds
-        while True:
-            try:
-                return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.Error as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    return connection.execute(statement)
+                except sqlite3.Error as error:
+                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                        raise
+                    time.sleep(_PAUSE)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_seconds)}")
 
 
 def _create(path: Path) -> None:
@@ -208,8 +240,12 @@ def _chain(row: tuple[object, ...]) -> Chain:
 def _sealed(row: tuple[object, ...]) -> Sealed:
     text, hash = row
     if not (isinstance(text, str) and isinstance(hash, str)):
-        raise BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
+        raise _not_text()
     return Sealed(text, hash)
+
+
+def _not_text() -> BrokenChain:
+    return BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
 
 
 def _code(error: Exception) -> int:
@@ -232,4 +268,5 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+_PAUSE = 0.0005  # seconds; a commit takes about as long
 _CREATING = threading.Lock()  # only ever taken under a journal's lock, so free while forking

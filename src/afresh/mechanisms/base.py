@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from afresh.errors import InvalidArgument
 from afresh.moments import Span
 
@@ -228,6 +231,18 @@ class FollowsDisagreement(Protocol):
 
     def noise_following(self, disagreement: float) -> float:
         """The part of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
+        ...
+
+
+@runtime_checkable
+class ReadsMany(Protocol):
+    """A mechanism that can say at once what many released numbers mean, for whoever checks a long chain."""
+
+    def read_each(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """`value` and both ends of `interval` of numbers that it admits, for whatever levels, to within 1e-10.
+
+        NaN where it cannot tell, or does not admit the number.
+        """
         ...
 
 

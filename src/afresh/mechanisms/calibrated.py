@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, Heard, Pairs, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.moments import Moments
-from afresh.theory.bernoulli import kl_lower, kl_upper
+from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
 from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
@@ -20,6 +23,7 @@ from afresh.theory.search import minimize_simplex
 from afresh.theory.second_moment import SecondMoment, sample_mean_range, truth_range
 from afresh.theory.stability import calibrated_charge, fixed_gaussian_charge
 
+Floats = NDArray[np.float64]
 _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcdp": from_zcdp, "pure_dp": from_pure_dp}
 
 
@@ -123,6 +127,21 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         low, high = self.sample_mean_range(released)
         bound = self.L / self.rows
         return kl_lower(low, bound), kl_upper(high, bound)
+
+    def read_each(self, released: Floats) -> tuple[Floats, ...]:
+        """Value, low and high of many released numbers on the grid, for checking."""
+        known = (released >= 0) & (released <= 1) & (released % self.grid == 0)
+        v = np.where(known, released, 0.0)
+        c, flat, bound = self.z**2 / self.t, self.z / math.sqrt(self.T), self.L / self.rows
+
+        def end(side: int) -> Floats:
+            moved = np.clip(v + side * self.grid / 2, 0.0, 1.0)
+            root = np.sqrt(c * c + 4 * c * moved * (1 - moved))
+            out = moved + side * np.maximum(flat, side * ((2 * moved + c + side * root) / (2 * (1 + c)) - moved))
+            return np.asarray(np.clip(out, 0.0, 1.0))
+
+        ends = kl_lower_each(end(-1), bound), kl_upper_each(end(+1), bound)
+        return tuple(np.where(known, each, np.nan) for each in (v, *ends))
 
     def coarser(self, coarseness: float) -> Self:
         """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3).

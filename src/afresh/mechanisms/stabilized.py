@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import (
@@ -27,6 +28,8 @@ from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
 from afresh.theory.transform import Transform
+
+Floats = NDArray[np.float64]
 
 # The variance floors a plan chooses from; the narrowest at the typical means wins.
 FLOORS = (
@@ -138,6 +141,14 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         low = self._tilted.lower_inverse(released - reach)
         high = 1 - self._tilted.lower_inverse(self._transform.top - (released + reach))
         return low, high
+
+    def read_each(self, released: Floats) -> tuple[Floats, ...]:
+        """Value, low and high of many released numbers on the grid, for checking."""
+        top, reach = self._transform.top, self.H + self.grid / 2
+        y = np.where((released >= 0) & (released <= top) & (released % self.grid == 0), released, np.nan)
+        low = self._tilted.lower_inverse_each(y - reach)
+        high = 1 - self._tilted.lower_inverse_each(top - (y + reach))
+        return self._transform.inverse(y), low, high
 
     def half_width(self, mean: float) -> float:
         """Half the interval's length around an answer that reads `mean`."""

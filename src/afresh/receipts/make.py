@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from afresh.ledger.collector import paused
 from afresh.receipts.format import FORMATS, NAME, read_chain, texts
 from afresh.version import __version__
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from afresh.ledger.journal import Sealed
 
 
+@paused()
 def make_receipt(chain: Sequence[Sealed]) -> dict[str, Any]:
     """The receipt of a guard with this chain, in the newest format.
 

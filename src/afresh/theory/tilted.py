@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from scipy.special import gammaln
 from afresh.theory.transform import Transform
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 _REACH = 9.0  # deviations kept on either side; what lies beyond is bounded, not dropped
 
@@ -129,6 +131,121 @@ class TiltedMean:
             if high - low < 1e-12:
                 break
         return math.sin(low) ** 2
+
+    def lower_inverse_each(self, targets: Floats) -> Floats:
+        """`lower_inverse` of many targets, to within about 1e-11: good for checking, not for releasing.
+
+        The same steps, with sums over the cells around the mode alone; NaN where it cannot tell.
+        """
+        found = np.where(targets <= 0.0, 0.0, np.where(targets >= self.transform.top, 1.0, np.nan))
+        inside = np.flatnonzero(np.isnan(found) & ~np.isnan(targets))
+        windows = _Windows.of(self, _NEAR * self.cells_per_deviation)
+        for some in np.array_split(inside, max(inside.size // _AT_ONCE, 1)):
+            if windows is not None and some.size:
+                found[some] = self._lower_inverse_each(targets[some], windows)
+        return found
+
+    def _lower_inverse_each(self, targets: Floats, windows: _Windows) -> Floats:
+        low = np.zeros(targets.size)
+        high = np.arcsin(np.sqrt(self.transform.inverse(targets)))
+        guess = np.maximum(high - self.tilt / (8 * self.n), 0.7 * high)
+        shortfall, going = 1e-3 / self.tilt, np.arange(targets.size)
+        for _ in range(60):
+            at = guess[going]
+            value, slope = windows.upper_and_slope(np.sin(at) ** 2)
+            fits = value <= targets[going]
+            low[going[fits]], high[going[~fits]] = at[fits], at[~fits]
+            landed = fits & (value > targets[going] - 3 * shortfall)
+            below, above = low[going], high[going]
+            aimed = np.where(slope > 0, at + (targets[going] - shortfall - value) / slope, below)
+            guess[going] = np.where((below < aimed) & (aimed < above), aimed, (below + above) / 2)
+            going = going[~(landed | (above - below < 1e-12))]
+            if not going.size:
+                break
+        return np.where(np.isnan(guess), np.nan, np.sin(low) ** 2)
+
+
+_AT_ONCE = 512
+_NEAR, _FAR = 7, 21  # deviations on either side of the mode: nearly always enough, and always
+_LOST = 1e-9  # the share of the sum that a cell at the end of a run may have
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The cells of a `TiltedMean` by the places at which a run of them begins, for sums over many runs at once."""
+
+    tilted: TiltedMean
+    half: int
+    log_weight: Floats
+    log_ratio: Floats
+    left: Floats
+    size: Floats
+
+    @classmethod
+    def of(cls, tilted: TiltedMean, half: int) -> _Windows | None:
+        """None where the sum may have more than one mode."""
+        log_ratio, edges = tilted._log_ratio, tilted._edges
+        if not np.all(np.diff(log_ratio) <= 0):
+            return None
+
+        def runs(values: Floats, beyond: float) -> Floats:
+            padded = np.concatenate([np.full(half, beyond), values, np.full(half, beyond)])
+            return np.lib.stride_tricks.sliding_window_view(padded, 2 * half)
+
+        beyond = -1e300  # exp of it is 0, and nothing is infinite less infinite
+        return cls(
+            tilted,
+            half,
+            runs(tilted._log_weight, beyond),
+            runs(np.maximum(log_ratio, -700.0), -1.0),
+            runs(edges[:-1], 0.0),
+            runs(np.diff(edges), 1.0),
+        )
+
+    @cached_property
+    def wide(self) -> _Windows | None:
+        """The same with longer runs, unless these are the longest."""
+        half = _FAR * self.tilted.cells_per_deviation
+        return _Windows.of(self.tilted, half) if half > self.half else None
+
+    def upper_and_slope(self, p: Floats) -> tuple[Floats, Floats]:
+        """`TiltedMean._upper_and_slope` of each, to within rounding; NaN where a run is too short."""
+        n, tilt = self.tilted.n, self.tilted.tilt
+        log_odds = np.log(p) - np.log1p(-p)
+        # Terms grow up to the cell where the ratio of neighbours falls below 1.
+        mode = np.minimum(np.searchsorted(-self.tilted._log_ratio, log_odds), self.tilted._log_ratio.size - 1)
+        peak = self.tilted._log_weight[mode] + self.tilted._edges[mode] * log_odds
+        left, size = self.left[mode], self.size[mode]
+        ratio = self.log_ratio[mode] + log_odds[:, None]
+        ratio[np.abs(ratio) < 1e-9] = 1e-9
+        weights = np.exp(self.log_weight[mode] + left * log_odds[:, None] - peak[:, None])
+        weights *= (np.exp(ratio * size) - 1) / (np.exp(ratio) - 1)  # as `_log_geometric`, in fewer digits
+        weights *= 1 + 1e-9 * size
+        tail = self._bound_tail(p, log_odds, peak, mode, weights)
+        inside = weights.sum(axis=1)
+        total = inside + tail
+        cut = np.maximum(weights[:, 0], weights[:, -1]) > _LOST * total
+        value = (peak + np.log(total) + n * np.log1p(-p) + self.tilted._rounding) / tilt
+        mean = np.einsum("ij,ij->i", weights, left + (size - 1) / 2) / inside
+        slope = 2 * (mean - n * p) / np.sqrt(p * (1 - p)) / tilt
+        if cut.any():
+            longer = (np.nan, np.nan) if self.wide is None else self.wide.upper_and_slope(p[cut])
+            value[cut], slope[cut] = longer
+        return value, slope
+
+    def _bound_tail(self, p: Floats, log_odds: Floats, peak: Floats, mode: Places, weights: Floats) -> Floats:
+        """What the plain way adds for the last cells, which it bounds and does not sum; their weights become 0."""
+        tilted, cells = self.tilted, self.tilted._log_weight.size
+        angle = np.arcsin(np.sqrt(p)) + _REACH * 0.5 / math.sqrt(tilted.n) + tilted.tilt / (4 * tilted.n)
+        stop = tilted.n * np.sin(np.minimum(angle, math.pi / 2)) ** 2
+        last = np.minimum(tilted._edges.searchsorted(stop) + 1, cells)
+        beyond = np.minimum(last, cells - 1)
+        later = tilted._largest_later_ratio[beyond] + log_odds
+        log_next = tilted._log_weight[beyond] + tilted._edges[beyond] * log_odds
+        bounded = (last < cells) & (later <= -1e-6)
+        near = np.flatnonzero(bounded & (last < mode + self.half))
+        weights[near] *= np.arange(-self.half, self.half) + mode[near, None] < last[near, None]
+        return np.where(bounded, np.exp(log_next - peak) / -np.expm1(np.minimum(later, -1e-6)), 0.0)
 
 
 def _log_geometric(log_ratio: Floats, size: Floats) -> Floats:

@@ -1,0 +1,86 @@
+"""A question's two durable steps by 1 to 8 processes on one ledger: the slowest hundredth to that of one (limit 40)."""
+
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from afresh.ledger import Limits, Question, open_ledger, outcome
+from afresh.ledger.known import plain
+
+ROWS = plain("rows", 1000)
+LIMITS = Limits({"k": 1}, 10**6, 10**6, 1e6)
+LIMIT = 40.0
+
+
+def _ask(place: str, name: int, asks: int, begin: float, taken: "multiprocessing.Queue[list[float]]") -> None:
+    """Reserve and record, one question after the other."""
+    with closing(open_ledger(place)) as ledger:
+        terms = ledger.open(ROWS, LIMITS)
+        time.sleep(max(begin - time.time(), 0.0))
+        seconds = []
+        for i in range(asks):
+            start = time.perf_counter()
+            (entry,) = ledger.reserve(terms, [Question(f"{name} {i}", "a question", 0.5)], f"{name}")
+            ledger.record(terms, entry, outcome(0.5, 0.5, 0.25, 0.75, ends=LIMITS.ends))
+            seconds.append(time.perf_counter() - start)
+    taken.put(seconds)
+
+
+def times(place: str, processes: int, asks: int, patience: float) -> list[float]:
+    """Seconds of every ask of all processes."""
+    context = multiprocessing.get_context("spawn")
+    taken: multiprocessing.Queue[list[float]] = context.Queue()
+    with closing(open_ledger(place)) as ledger:
+        ledger.open(ROWS, LIMITS)
+    begin = time.time() + patience  # by then all have started
+    workers = [context.Process(target=_ask, args=(place, number, asks, begin, taken)) for number in range(processes)]
+    for worker in workers:
+        worker.start()
+    found = [seconds for _ in workers for seconds in taken.get()]
+    for worker in workers:
+        worker.join()
+    return found
+
+
+@contextmanager
+def places() -> Iterator[dict[str, list[str]]]:
+    """New ledgers of every kind that can be had here: PostgreSQL where the tests' server is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {"SQLite": [str(Path(folder) / f"{i}.sqlite") for i in range(4)]}
+        try:
+            sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+            from ledger.servers import running
+        except ImportError:
+            yield found
+            return
+        with running(durable=True) as server:
+            yield {**found, "PostgreSQL": [server.empty() for _ in range(4)]}
+
+
+def main(asks: int = 400, counts: tuple[int, ...] = (1, 2, 4, 8), patience: float = 5.0) -> bool:
+    print("                  asks, 1/s   median, ms   p99, ms   p99 to that of one")
+    fits = True
+    with places() as kinds:
+        for kind, ledgers in kinds.items():
+            one = None
+            for processes, place in zip(counts, ledgers, strict=False):
+                seconds = np.array(times(place, processes, asks, patience))
+                p99 = float(np.quantile(seconds, 0.99))
+                one = one or p99
+                fits &= p99 <= LIMIT * one
+                rate = processes / seconds.mean()
+                print(
+                    f"  {kind:<11}{processes:>3}{rate:>12.0f}{1000 * np.median(seconds):>13.2f}"
+                    f"{1000 * p99:>10.1f}{p99 / one:>12.1f}"
+                )
+    return fits
+
+
+if __name__ == "__main__":
+    main()
