@@ -104,8 +104,9 @@ def test_sums_are_exact() -> None:
 @pytest.mark.parametrize("method", ["stabilized", "calibrated"])
 @pytest.mark.parametrize(("rows", "questions"), [(1_000, 10), (10_000, 100), (10_000, 3_000), (1_000_000, 100_000)])
 def test_many_intervals_at_once_are_those_one_by_one(method: str, rows: int, questions: int) -> None:
-    mechanism: Any = plan(rows, questions, 0.95, method=method).mechanism
-    assert isinstance(mechanism, ReadsMany)
+    made = plan(rows, questions, 0.95, method=method).mechanism
+    assert isinstance(made, ReadsMany)
+    mechanism: Any = made
     assert mechanism.grid is not None
     top = mechanism._transform.top if method == "stabilized" else 1.0
     shares = np.concatenate([np.random.default_rng(1).random(60), np.geomspace(1e-6, 0.1, 20), [0.0, 0.5, 0.96, 0.99]])
