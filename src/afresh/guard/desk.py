@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from afresh.errors import GuardClosed, InvalidArgument
+from afresh.guard.evaluate import moments_of
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
 from afresh.mechanisms.base import coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span
-from afresh.queries.group import GroupMean, within
+from afresh.queries.group import GroupMean
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from afresh.ledger.ledger import Settle
     from afresh.ledger.records import Released
     from afresh.mechanisms.base import Mechanism
-    from afresh.moments import Moments
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
@@ -390,23 +390,6 @@ class Desk:
     def _others(self) -> bool:
         """Whether another thread is being answered."""
         return any(thread != get_ident() for thread in list(self._working.values()))
-
-
-def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
-    """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
-    if any(isinstance(query, GroupMean) for query in queries):  # their halves share the scan of the others
-        halved = [query.halves if isinstance(query, GroupMean) else (query,) for query in queries]
-        own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]
-        rest = iter(moments_of(engine, [part for parts in halved for part in parts], own))
-        return [next(rest) if len(parts) == 1 else within(next(rest), next(rest)) for parts in halved]
-    kinds: dict[type, list[int]] = {}
-    for place, query in enumerate(queries):
-        kinds.setdefault(type(query), []).append(place)
-    found: dict[int, Moments] = {}
-    for places in kinds.values():
-        alike, own = [queries[place] for place in places], None if spans is None else [spans[i] for i in places]
-        found |= zip(places, alike[0].moments_of(engine, alike, own), strict=True)
-    return [found[place] for place in range(len(queries))]
 
 
 def _settle(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from afresh.guard.evaluate import moments_of
+
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.mechanisms.tasks import Task
@@ -41,8 +43,6 @@ class Tasked:
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None) -> list[Any]:
         """Those of all its row functions: a list, or the only one."""
-        from afresh.guard.desk import moments_of
-
         inner = [query for each in questions for query in each.inner]
         own = None if spans is None else [s for each, s in zip(questions, spans, strict=True) for _ in each.inner]
         found = iter(moments_of(engine, inner, own))

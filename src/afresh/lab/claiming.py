@@ -21,7 +21,7 @@ from afresh.theory.exact import lower_limit
 DIFFER = 0.05  # of rows, on which a challenger differs from the incumbent
 
 
-class Talk:
+class _Talk:
     """One conversation: everything that was released, in order."""
 
     def __init__(self, mechanism: Checked) -> None:
@@ -36,12 +36,12 @@ class Talk:
         return released
 
 
-def learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
+def _learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Learns from passes and failures on which side of 1/2 every fair column lies, and claims that their vote is right.
 
     Half of its claims fail, on purpose. The truth of the vote of an odd number of fair columns is 1/2.
     """
-    talk, n = Talk(mechanism), mechanism.guarded
+    talk, n = _Talk(mechanism), mechanism.guarded
     columns = (mechanism.questions - 5) // 2 * 2 + 1
     votes, wrong = np.zeros(n), False
     for _ in range(columns):
@@ -57,9 +57,9 @@ def learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
     return wrong
 
 
-def failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
+def _failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Makes every other claim fail, and in between claims what is false by a hair."""
-    talk, n = Talk(mechanism), mechanism.guarded
+    talk, n = _Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) + 2 <= mechanism.questions:
         talk.ask(_moments(n, float(rng.binomial(n, 0.5))), Claim(0.9, 1.0), levels=2)
@@ -71,9 +71,9 @@ def failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
     return wrong
 
 
-def near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
+def _near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Games the gate with challengers that are exactly as good as the incumbent: any that is accepted is a miss."""
-    talk, n = Talk(mechanism), mechanism.guarded
+    talk, n = _Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) < mechanism.questions:
         better, worse, _ = rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])
@@ -82,9 +82,9 @@ def near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
     return wrong
 
 
-def tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
+def _tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
-    talk, n = Talk(mechanism), mechanism.guarded
+    talk, n = _Talk(mechanism), mechanism.guarded
     wrong, many = False, 10
     while len(talk.records) < mechanism.questions:
         incumbent = float(len(talk.records) % 2)
@@ -98,10 +98,10 @@ def tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 
 ANALYSTS: dict[str, Callable[[Checked, np.random.Generator], bool]] = {
-    "learning-signs": learning_signs,
-    "failing-on-purpose": failing_on_purpose,
-    "near-ties": near_ties,
-    "tied-contests": tied_contests,
+    "learning-signs": _learning_signs,
+    "failing-on-purpose": _failing_on_purpose,
+    "near-ties": _near_ties,
+    "tied-contests": _tied_contests,
 }
 
 
@@ -128,7 +128,14 @@ HEADER = ("analyst", "n", "k", "confidence", "conversations", "with a miss", "co
 
 
 def table(cells: Sequence[tuple[int, int, float, int]]) -> str:
-    """Every analyst at every (rows, questions, failure, repeats), as Markdown."""
+    """Every analyst at every size, as Markdown.
+
+    Args:
+        cells: Rows, questions, failure probability and repeats of each.
+
+    Returns:
+        A table with a line for each analyst and size.
+    """
     lines = []
     for name in ANALYSTS:
         for rows, questions, failure, repeats in cells:

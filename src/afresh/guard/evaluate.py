@@ -1,0 +1,30 @@
+"""Moments of questions of every kind, those of one kind together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from afresh.queries.group import GroupMean, within
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+    from afresh.moments import Moments, Span
+    from afresh.queries.base import RowQuestion
+
+
+def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
+    """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
+    if any(isinstance(query, GroupMean) for query in queries):  # their halves share the scan of the others
+        halved = [query.halves if isinstance(query, GroupMean) else (query,) for query in queries]
+        own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]
+        rest = iter(moments_of(engine, [part for parts in halved for part in parts], own))
+        return [next(rest) if len(parts) == 1 else within(next(rest), next(rest)) for parts in halved]
+    kinds: dict[type, list[int]] = {}
+    for place, query in enumerate(queries):
+        kinds.setdefault(type(query), []).append(place)
+    found: dict[int, Moments] = {}
+    for places in kinds.values():
+        alike, own = [queries[place] for place in places], None if spans is None else [spans[i] for i in places]
+        found |= zip(places, alike[0].moments_of(engine, alike, own), strict=True)
+    return [found[place] for place in range(len(queries))]
