@@ -16,6 +16,7 @@ from afresh.guard.desk import Desk
 from afresh.guard.guard import Guard
 from afresh.guard.opened import kind_of
 from afresh.ledger.known import plain
+from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.plan import FEWEST_ROWS, Plan, plan
 from afresh.planning.request import Wishes, check_wishes
@@ -267,7 +268,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     if terms is None or (wanted.given and not terms.fixed):
         made = _plan(engine.rows, wanted, stored)
         if not (opening.allow_wide or simulated):
-            _refuse_wide(made, wanted.method)
+            _refuse_wide(made, wanted.method, wanted.typical or TYPICAL_MEANS)
         terms = book.open(
             identity, made.limits, new_rows=opening.new_rows, simulated=simulated, analyst=opening.analyst
         )
@@ -312,16 +313,16 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
     )
 
 
-def _refuse_wide(made: Plan, method: str | None) -> None:
+def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> None:
     """Refuse a plan of which nothing can be learnt, and say what would work."""
     if (width := made.half_width(0.5)) <= WIDEST:
         return
     instead = []
     with suppress(ImpossibleWidth):
-        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method)
+        fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
     with suppress(ImpossibleWidth):
-        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method)
+        more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
         f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "
