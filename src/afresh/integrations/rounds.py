@@ -33,6 +33,9 @@ def advising(holdout: Holdout, words: str) -> Iterator[None]:
         holdout: Which is asked in the body.
         words: What to do; what was refused is said before them.
 
+    Returns:
+        A context for the questions.
+
     Raises:
         BudgetExhausted: As the body did, with more words.
     """

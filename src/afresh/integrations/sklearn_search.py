@@ -178,12 +178,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             if place == 0 and len(rungs) > 1:
                 _check_affordable(holdout, asked_scores(holdout.labelled, predicted, loss), rungs)
             answers = score(holdout.labelled, predicted, loss, holdout.guard.analyst)
-            scored = [_Tried(place, *each) for each in zip(candidates, models, answers, strict=True)]
-            if place + 1 < len(rungs):
-                best = sorted(range(len(scored)), key=lambda i: answers[i].value)[: rungs[place + 1].candidates]
+            last = place + 1 == len(rungs)  # only its models are kept
+            tried += [
+                _Tried(place, params, model if last else None, answer)
+                for params, model, answer in zip(candidates, models, answers, strict=True)
+            ]
+            if not last:
+                best = sorted(range(len(answers)), key=lambda i: answers[i].value)[: rungs[place + 1].candidates]
                 candidates = [candidates[i] for i in sorted(best)]
-                scored = [each._replace(model=None) for each in scored]  # only those of the last rung are of use
-            tried += scored
         return tried
 
     def _keep(self, tried: list[_Tried], rungs: Sequence[_Rung], loss: Loss) -> Self:
