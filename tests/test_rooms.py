@@ -55,6 +55,8 @@ def private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
     own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if node.attr in ("_make", "_asdict", "_replace", "_fields"):  # public, of every named tuple
+                continue
             mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             if not mine and node.attr not in own and ast.unparse(node) not in NOT_OURS:
                 yield node.lineno, node.attr

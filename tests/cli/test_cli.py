@@ -44,7 +44,9 @@ def test_plan() -> None:
     assert told["method"] == "stabilized"
     assert set(told["half_width"]) == {"0.5", "0.1", "0.01"}
     assert told["half_width"]["0.01"] < 0.0126
-    usual = json.loads(afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--json").stdout)
+    usual = json.loads(
+        afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--promise", "--json").stdout
+    )
     assert usual["method"] == "symmetrized"
     assert usual["half_width"]["0.5"] == pytest.approx(0.0416, abs=1e-3)
     assert 10 < told["information"] < 30

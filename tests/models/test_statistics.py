@@ -113,8 +113,9 @@ def test_tables(method: str) -> None:
         assert "low" in means._repr_html_()
         assert json.loads(means.to_json())["answers"]["b"]["charged"] == (1 if method == "rounds" else 2)
         assert len(means) == 3
-        with pytest.raises(BudgetExhausted):
-            guard.measure(s.Variance("u", bounds=(0, 10)))
+        if method != "rounds":  # which have three answers left
+            with pytest.raises(BudgetExhausted):
+                guard.measure(s.Variance("u", bounds=(0, 10)))
 
 
 def test_a_short_budget_ends_a_search_early() -> None:
