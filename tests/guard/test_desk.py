@@ -21,6 +21,7 @@ from afresh.guard.scope import Scope
 from afresh.ledger import open_ledger
 from afresh.ledger.journal import MemoryJournal, Transaction
 from afresh.ledger.ledger import Ledger
+from afresh.mechanisms.registry import PLANNERS
 from afresh.models.vectors import VectorQuery
 from afresh.queries.asked import Asked, ask
 from afresh.queries.query import Query
@@ -31,7 +32,7 @@ FRAME = pd.DataFrame({"x": RNG.random(4000), "label": RNG.integers(0, 2, 4000)})
 NAMES = [f"analyst {i}" for i in range(8)]
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "checked", "rounds"])
+@pytest.mark.parametrize("method", PLANNERS)
 @pytest.mark.parametrize("where", ["frame", "file"])
 def test_eight_threads_with_eight_names_use_one_desk_at_once(tmp_path: Path, method: str, where: str) -> None:
     data: Any = FRAME

@@ -17,6 +17,7 @@ import pytest
 import afresh
 from afresh.errors import InvalidArgument, LedgerError, PlanMismatch
 from afresh.ledger import Ledger, open_ledger
+from afresh.mechanisms.registry import PLANNERS
 from afresh.receipts import verify
 from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
 
@@ -62,7 +63,7 @@ def test_a_question_that_is_wrong_fixes_nothing(frame: pd.DataFrame) -> None:
         assert guard.plan.questions == 20
 
 
-@pytest.mark.parametrize("method", [None, "stabilized", "calibrated", "rounds", "checked"])
+@pytest.mark.parametrize("method", [None, *PLANNERS])
 def test_a_useless_plan_is_refused_with_what_would_work(frame: pd.DataFrame, method: str | None) -> None:
     few = frame[:300]
     with pytest.raises(InvalidArgument, match=r"200 questions to 300 rows .* allow_wide=True") as refusal:
@@ -116,7 +117,7 @@ def told(answer: Any) -> tuple[float, float, float]:
     return answer.value, answer.low, answer.high
 
 
-@pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "checked"])
+@pytest.mark.parametrize("method", PLANNERS)
 def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, method: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     told_to: dict[str, list[Any]] = {}

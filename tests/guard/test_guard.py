@@ -33,14 +33,10 @@ from afresh.errors import (
     SameRows,
 )
 from afresh.ledger import open_ledger
+from afresh.mechanisms.registry import PLANNERS
 from afresh.results.answer import Interval
 
-METHODS = [
-    "stabilized",
-    "calibrated",
-    "rounds",
-    "checked",
-]
+METHODS = list(PLANNERS)
 each_method = pytest.mark.parametrize("method", METHODS)
 
 

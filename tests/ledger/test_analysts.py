@@ -21,6 +21,7 @@ from afresh.ledger.analysts import recipe
 from afresh.ledger.books import sealed
 from afresh.ledger.known import plain
 from afresh.ledger.records import VERSION, Answered, Record, Reserved, Stated, encode, seal
+from afresh.mechanisms.registry import PLANNERS
 from ledger.asking import DATA, question, released, result
 from ledger.servers import Server
 
@@ -80,7 +81,7 @@ class TestAsking:
             assert released(answered(bob, "c", "bob")) == 0.5
             assert [entry.analyst for entry in bob.entries(terms(bob))] == ["ada", "ada", "bob"]
 
-    @pytest.mark.parametrize("method", ["stabilized", "calibrated", "rounds", "checked"])
+    @pytest.mark.parametrize("method", PLANNERS)
     def test_a_guard_answers_with_whatever_value(self, server: Server, guarded: str, method: str) -> None:
         rows = pl.DataFrame({"a": np.random.default_rng(1).random(5000)})
         with afresh.open(rows, questions=20, ledger=guarded, analyst="steward", method=method) as steward:

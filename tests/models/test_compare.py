@@ -16,6 +16,7 @@ from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry, outcome
 from afresh.losses import Squared
 from afresh.mechanisms import registry
+from afresh.mechanisms.registry import PLANNERS
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.models.paired import read_difference, resolution
 from afresh.models.verdicts import Comparison, Identical, rank
@@ -49,7 +50,7 @@ def answers_of_a_pair(method: str) -> int:
     return 1 if registry.MECHANISMS[method].pairs == "shifted" else 2
 
 
-METHODS = ["stabilized", "calibrated", "rounds", "checked"]
+METHODS = list(PLANNERS)
 
 
 def test_targets() -> None:

@@ -17,6 +17,7 @@ from afresh import statistics as s
 from afresh.errors import AfreshError, InvalidArgument
 from afresh.integrations.sklearn import GuardedSearchCV, scorer, with_holdout
 from afresh.losses import Custom, Squared
+from afresh.mechanisms.registry import PLANNERS
 from afresh.models.verdicts import Comparison, Identical
 
 N = 3000
@@ -24,7 +25,7 @@ RNG = np.random.default_rng(6)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 FITTED = LogisticRegression().fit(X, Y)
-METHODS = ["stabilized", "calibrated", "rounds", "checked"]
+METHODS = list(PLANNERS)
 COST = {method: 1 if method in ("rounds", "checked") else 2 for method in METHODS}  # of a comparison
 
 

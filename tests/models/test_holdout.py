@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import afresh
 from afresh.errors import BudgetExhausted, DataChanged, DataError, GuardClosed, InvalidArgument
 from afresh.losses import Custom, Squared
+from afresh.mechanisms.registry import PLANNERS
 from afresh.models.verdicts import Comparison
 from afresh.receipts import verify
 
@@ -25,7 +26,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 GUESS = (X[:, 0] > 0).astype(int)
-METHODS = ["stabilized", "calibrated", "rounds", "checked"]
+METHODS = list(PLANNERS)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -16,6 +16,7 @@ import afresh
 from afresh import statistics as s
 from afresh.errors import AfreshError, BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
+from afresh.mechanisms.registry import PLANNERS
 from afresh.planning.plan import plan
 from afresh.receipts import verify
 from afresh.results.answer import Answer, Interval
@@ -31,7 +32,7 @@ FRAME = pd.DataFrame(
 )
 FRAME["z"] = FRAME.u.where(RNG.random(N) < 0.5)
 PLAN, ENTRY = plan(1000, 10), Entry(1, "", "", 0.0, datetime(2025, 1, 1))
-METHODS = ["stabilized", "calibrated", "rounds", "checked"]
+METHODS = list(PLANNERS)
 # the truth in the population, in closed form
 VAR_U, VAR_W, COV = 100 / 12, 16 * (0.36 + 0.16) / 12, 40 * 0.6 / 12
 TRUTH: list[tuple[Any, float]] = [
