@@ -31,7 +31,7 @@ from afresh.queries.group import GroupMean
 from afresh.results import show
 from afresh.results.answer import Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
-from afresh.results.rules import derive, met, tells
+from afresh.results.rules import derive, met, noise_of, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -307,6 +307,7 @@ class Desk:
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
+            noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
             confirmed=self._confirmed(reply.parts),
             widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,

@@ -166,6 +166,10 @@ class Mechanism(Protocol):
         """Whether it is a final look at the truth of the first, whose interval then holds too."""
         ...
 
+    def noise_in(self, released: Any) -> float:
+        """About the standard deviation of the noise in `value`, at most; 0 if it is exact or a part of the range."""
+        ...
+
     def value(self, released: Any) -> float:
         """What was released on the scale of the mean, in [0, 1]."""
         ...

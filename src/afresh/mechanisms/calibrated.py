@@ -165,6 +165,10 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
             found.append("L is smaller than the information of all answers makes it")
         return found
 
+    def noise_in(self, released: float) -> float:
+        """That of a 0/1 question with this mean; of a number with less variance it is less."""
+        return math.sqrt(max(released * (1 - released) / self.t, 1 / self.T))
+
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """The KL stability of every answer is charged (section 2), and so is that of anything else that has one.
 

@@ -288,6 +288,13 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
                 return 1 - (released["bin"] + 0.5) / released["bins"]
         return 0.5
 
+    def noise_in(self, released: Mapping[str, float]) -> float:
+        """That of a guess that passed, if the rows it came from are not open."""
+        if self.opened or not self.confirmed(released):
+            return 0.0
+        guess = released["guess"]
+        return math.sqrt(max(guess * (1 - guess) * self.noise, self._least_variance))
+
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or what is certified of a failure's cell or a winner's bin; else all of [0, 1]."""
         trail = path_before(released)

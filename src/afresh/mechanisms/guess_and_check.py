@@ -166,6 +166,11 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         """The guess, or the middle of the bin."""
         return released_value(unpack(released)[0])
 
+    def noise_in(self, released: Mapping[str, float]) -> float:
+        """That of a guess that passed."""
+        value = self.value(released)
+        return self.s * 2 * math.sqrt(max(value * (1 - value), self.v0)) if self.confirmed(released) else 0.0
+
     def check(self, mean: float, guess: float, claim: tuple[float, float, int], history: History) -> Record:
         """What to release, from the check part's mean."""
         low, high, bins = claim

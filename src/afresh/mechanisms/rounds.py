@@ -111,6 +111,10 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         step = None if levels is None else 1 / (levels - 1)
         return step is None or all(_whole(x) for x in (total / step, squares / step**2))
 
+    def noise_in(self, released: Mapping[str, float]) -> float:
+        """0: means are exact."""
+        return 0.0
+
     def value(self, released: Mapping[str, float]) -> float:
         """The mean; the middle if no row counted."""
         return released["total"] / released["rows"] if released["rows"] else 0.5

@@ -79,6 +79,10 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
         """Every side of every interval has the same share."""
         return {"each side of each interval": self.failure / (2 * self.questions)}
 
+    def noise_in(self, released: float) -> float:
+        """0: means are exact."""
+        return 0.0
+
     def release(self, moments: Moments, noise: float) -> float:
         """The mean of the question's own rows; no noise is needed."""
         return min(max(moments.mean, 0.0), 1.0)

@@ -131,6 +131,11 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         at_end = math.isclose(released, self._transform.top, rel_tol=1e-12)
         return at_end or float(released / self.grid).is_integer()
 
+    def noise_in(self, released: float) -> float:
+        """Noise s on the scale of Theta, as it moves the mean."""
+        low, high = (min(max(released + end, 0.0), self._transform.top) for end in (-self.s, self.s))
+        return (self._transform.inverse_at(high) - self._transform.inverse_at(low)) / 2
+
     def value(self, released: float) -> float:
         """v = Theta^{-1}(y)."""
         return self._transform.inverse_at(released)

@@ -129,6 +129,10 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         noisy = moments.mean + self.s * self.coarseness * noise
         return min(max(round_to_grid(noisy, self.grid), 0.0), 1.0)
 
+    def noise_in(self, released: float) -> float:
+        """Fixed."""
+        return self.s * self.coarseness
+
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         """All truths whose half-width reaches y, the same for every kind of query; rounding costs half a step."""
         return self._intervals.ends(released, self.grid / 2)

@@ -23,6 +23,7 @@ from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
 from afresh.queries.asked import Asked
 from afresh.results.answer import Interval
+from afresh.results.rules import noise_of
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
@@ -52,6 +53,7 @@ def compare(
         value=found.value,
         interval=found.interval,
         smallest_difference=found.smallest,
+        noise=found.noise,
         bounds=(-scale, scale),
         confidence=plan.confidence,
         rows=desk.engine.rows,
@@ -146,6 +148,7 @@ class _Difference(NamedTuple):
     interval: Interval
     smallest: float
     """That would show."""
+    noise: float
     charged: int
     left: int
 
@@ -165,6 +168,7 @@ def _differences(
             reply.number.value,
             Interval(reply.number.low, reply.number.high),
             smallest_difference(plan, *reply.parts) * scale,
+            noise_of("difference", reply.parts, scale, plan),
             len(reply.charged),
             reply.left,
         )

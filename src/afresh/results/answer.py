@@ -74,6 +74,8 @@ class Released(show.Told):
     """Whether the noise came from a seed; such an answer promises nothing."""
     told: bool = True
     """Whether it says anything; if not, its group has too few rows, and `value` means nothing."""
+    noise: float = 0.0
+    """About how far noise moves the value, 95 times of 100; 0 if none was added. The interval allows for it."""
 
     @property
     def low(self) -> float:
@@ -99,6 +101,7 @@ class Released(show.Told):
             "left": self.left,
             "simulated": self.simulated,
             "told": self.told,
+            "noise": self.noise,
         }
 
     def shown(self) -> tuple[str, str, str]:
@@ -115,13 +118,17 @@ class Released(show.Told):
         mark = ", simulated" if self.simulated else ""
         return f"{type(self).__name__}({said}{value}, [{low}, {high}] at {show.percent(self.confidence)}{mark})"
 
+    def _noise(self) -> str:
+        """Beside the value, which may look far more precise than it is."""
+        return f" (noise ±{show.width(self.noise)})" if self.noise and self.told else ""
+
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
         value, low, high = self.shown()
         bar = [show.Bar(self.value, self.low, self.high, self.bounds)] if self.told else []
         return [
             *simulation_mark(self.simulated),
             show.Title(title),
-            show.Title(f"  {value}   [{low}, {high}]   {show.percent(self.confidence)}"),
+            show.Title(f"  {value}{self._noise()}   guaranteed {low} to {high}   {show.percent(self.confidence)}"),
             *bar,
             *between,
             cost_line(self.charged, self.left),

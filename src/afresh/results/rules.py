@@ -27,6 +27,7 @@ Rule = Callable[[Sequence[Reading], Parameters, "Plan"], Number]
 OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
 _SQUARES = 1e-14  # and of a dozen
 _NEARLY_ALL = 0.95  # of the bounds
+_IN_95 = 1.96  # standard deviations, of 95 numbers in 100
 
 
 def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: Bounds, plan: Plan) -> Number:
@@ -312,6 +313,28 @@ def _area(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Numbe
     steps = itertools.pairwise([1.0, *(rate.value for rate in false), 0.0])
     value = sum((f - g) * (r + s) / 2 for (f, g), (r, s) in zip(steps, itertools.pairwise(rates), strict=True))
     return Number(value, low - OUTWARD, high + OUTWARD)
+
+
+def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Plan) -> float:
+    """About how far noise moves a number, 95 times of 100, on its own scale; 0 where no rule tells.
+
+    Noises are independent. A mean within a group is a/(a + b), a difference a - b or one answer about (d + 1)/2.
+    """
+    mechanisms = [(plan.at(part.entry.coarseness), part.entry.outcome) for part in parts]
+    noises = [m.noise_in(found.released) for m, found in mechanisms if found is not None]
+    match rule, noises:
+        case None, [own]:
+            found = own
+        case "within", [a, b]:
+            whole = max(parts[0].value + parts[1].value, 1e-300)
+            found = min(math.hypot(parts[1].value * a, parts[0].value * b) / whole**2, 0.5)
+        case "difference", [only]:
+            found = 2 * only
+        case "difference", [a, b]:
+            found = 2 * b if plan.mechanism.pairs == "squares" else math.hypot(a, b)
+        case _:
+            found = 0.0
+    return _IN_95 * found * scale
 
 
 RULES: Mapping[str, Rule] = {

@@ -1,0 +1,57 @@
+"""Noise is shown beside the guarantee: a value may look far more precise than it is."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import afresh
+from afresh.mechanisms.registry import PLANNERS
+
+RNG = np.random.default_rng(7)
+N = 20_000
+FRAME = pd.DataFrame({"hit": RNG.random(N) < 0.3, "x": RNG.random(N), "group": RNG.integers(0, 3, N)})
+QUESTIONS = ["hit", "x < 0.02", {"expression": "x", "bounds": (0, 1)}, {"expression": "hit", "where": "group = 1"}]
+
+
+@pytest.mark.parametrize("method", PLANNERS)
+def test_the_noise_that_is_told_is_about_that_of_the_values(method: str) -> None:
+    """Over 120 seeds: the spread of values about the sample's mean is at most what is told, and of that order.
+
+    The mean square of 120 normal numbers is within a factor of 2 with probability 1 - 1e-8; seeds are fixed.
+    """
+    sample = [FRAME.hit.mean(), (FRAME.x < 0.02).mean(), FRAME.x.mean(), FRAME.hit[FRAME.group == 1].mean()]
+    errors, told = [], []
+    for seed in range(120):
+        with afresh.open(FRAME, questions=50, method=method, simulation_seed=seed, made_up=True) as guard:
+            answers = guard.ask_many(QUESTIONS)
+        errors.append([a.value - truth for a, truth in zip(answers, sample, strict=True)])
+        told.append([a.noise for a in answers])
+    if not np.any(told):  # means of a round's own rows are exact
+        assert method == "rounds"
+        return
+    found, said = 1.96 * np.sqrt(np.mean(np.square(errors), axis=0)), np.mean(told, axis=0)
+    if method == "checked":  # guesses are noisy means of three rows in five
+        found = np.sqrt(np.maximum(found**2 - (1.96**2) * (2 / 3) * np.array([0.21, 0.0196, 0.083, 0.63]) / N, 0))
+    assert (found <= 1.45 * said).all()
+    assert (found[[0, 1, 3]] >= said[[0, 1, 3]] / 3).all()
+
+
+def test_it_is_shown_beside_the_guarantee() -> None:
+    with afresh.open(FRAME, questions=50, method="stabilized", simulation_seed=1, made_up=True) as guard:
+        answer = guard.ask("hit")
+        assert f"{answer.shown()[0]} (noise ±" in str(answer)
+        assert f"guaranteed {answer.shown()[1]} to {answer.shown()[2]}" in str(answer)
+        assert 0 < json.loads(answer.to_json())["noise"] < answer.interval.half_width
+        empty = guard.ask("hit", where="group = 9")
+        assert "(noise" not in str(empty)
+    with afresh.open(FRAME, questions=50, rounds=2, simulation_seed=1, made_up=True) as guard:
+        assert "(noise" not in str(guard.ask("hit"))
+    y = RNG.integers(0, 2, N)
+    with afresh.holdout(
+        FRAME[["x"]].to_numpy(), y, questions=50, method="calibrated", simulation_seed=1, made_up=True
+    ) as h:
+        compared = h.compare(y, np.where(RNG.random(N) < 0.1, 1 - y, y))
+        assert compared.noise > 0
+        assert "(noise ±" in str(compared)
