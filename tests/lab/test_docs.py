@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom
 
 from afresh.lab.analysts import ANALYSTS
 from afresh.lab.coverage import HEADER, SUMMARY, Cell, clopper_pearson, markdown, summary, trials
@@ -54,10 +55,11 @@ def test_analysts_with_their_own_rows_are_in_the_table(analyst: str, n: int, k: 
 
 
 def test_no_certified_method_falls_below_its_confidence_and_the_plain_mean_does() -> None:
+    """Exact intervals may miss as often as they say: more misses in a cell than one in 10,000 such cells would have."""
     for text, confidence in ((AT_95, 0.95), (AT_50, 0.5)):
         for cell in cells(text):
             if cell.mechanism in CERTIFIED:
-                assert cell.coverage >= confidence, cell
+                assert binom.sf(cell.missed - 1, cell.repeats, 1 - confidence) > 1e-4, cell
     failed = [c for c in cells(AT_95) if c.mechanism == "empirical" and c.high < 0.95]
     assert {c.analyst for c in failed} >= {"selection", "last", "squares", "every-10", "gambling", "reconstructing"}
 
