@@ -180,6 +180,11 @@ def test_ends_move_far_less_than_verify_tolerates(method: str, way: str) -> None
                     cell = {"guess": mean, "deviation": -1.0, "low": 0.0, "high": 1.0, "cells": 40.0}
                     path = {"steps": 7.0, "events": 2.0, "nats": 6.5, "first": place, "last": place + 1}
                     low, high = mechanism.interval({"task": 0.0, "values": 0.0, **cell, **path})
+                elif method == "rounds":
+                    n = mechanism.batch or 0
+                    sums = {"rows": float(n), "total": mean * n, "squares": mean * n * 0.7, "look": 1.0}
+                    sums["squares"] = max(sums["squares"], mean * mean * n)
+                    low, high = mechanism.interval(sums)
                 else:
                     released = mean * (mechanism._transform.top if method == "stabilized" else 1)  # type: ignore[attr-defined]
                     low, high = mechanism.interval(released)

@@ -326,8 +326,8 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
         case None, [own]:
             found = own
         case "within", [a, b]:
-            whole = max(parts[0].value + parts[1].value, 1e-300)
-            found = min(math.hypot(parts[1].value * a, parts[0].value * b) / whole**2, 0.5)
+            whole = (parts[0].value + parts[1].value) ** 2
+            found = min(math.hypot(parts[1].value * a, parts[0].value * b) / whole, 0.5) if whole else 0.5
         case "difference", [only]:
             found = 2 * only
         case "difference", [a, b]:

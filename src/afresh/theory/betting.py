@@ -39,7 +39,9 @@ HINTED = 0.7
 
 _SLACK = 1e-6  # nats; covers the rounding of sums (1e-12 of them) and of logarithms for up to 1e9 rows
 _SUMS = 1e-12  # by how much of themselves sums may be wrong
-_NARROW = 1e-7  # the bracket's width, as a share of the distance from the mean, at which the search stops
+# The bracket's width, as a share of the distance from the mean, at which the search stops: two processors that stop at
+# other places then differ by far less than a receipt's verification tolerates.
+_NARROW = 1e-11
 _LEAST = 1e-9  # a lower limit below this share of the mean is reported as 0
 _NOTHING = 1e-12  # a mean that small has a lower limit of 0
 _STEPS = 200
