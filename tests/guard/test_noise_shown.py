@@ -8,6 +8,7 @@ import pytest
 
 import afresh
 from afresh.mechanisms.registry import PLANNERS
+from afresh.models.verdicts import Comparison
 
 RNG = np.random.default_rng(7)
 N = 20_000
@@ -53,5 +54,6 @@ def test_it_is_shown_beside_the_guarantee() -> None:
         FRAME[["x"]].to_numpy(), y, questions=50, method="calibrated", simulation_seed=1, made_up=True
     ) as h:
         compared = h.compare(y, np.where(RNG.random(N) < 0.1, 1 - y, y))
+        assert isinstance(compared, Comparison)
         assert compared.noise > 0
         assert "(noise ±" in str(compared)

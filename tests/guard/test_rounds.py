@@ -19,6 +19,7 @@ from afresh.ledger.records import seal
 from afresh.mechanisms.split import Split
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
+from afresh.results.rules import met
 from afresh.statistics import GroupMeans, Histogram, Variance
 
 RNG = np.random.default_rng(15)
@@ -162,10 +163,44 @@ def test_a_final_look_has_all_rows_that_were_fresh(guard: afresh.Guard, tmp_path
     assert guard.close_rounds() == final
     assert verify(guard.receipt()).passed
     with afresh.open(FRAME, ledger=tmp_path / "ledger.sqlite") as later:
-        assert later.close_rounds() == []  # it knows no question yet
+        with pytest.raises(InvalidArgument, match="no question about columns was asked here"):
+            later.close_rounds()
         later.ask("hit")
         (again,) = later.close_rounds()
         assert (again.value, again.interval) == (final[0].value, final[0].interval)
+
+
+def test_a_model_is_not_looked_at_again(tmp_path: Path) -> None:
+    """Under its name it may by then predict what later rounds taught it."""
+    y = RNG.integers(0, 2, N)
+    with afresh.holdout(FRAME[["x"]].to_numpy(), y, questions=50, rounds=5, ledger=tmp_path / "l.sqlite") as holdout:
+        holdout.score(np.zeros(N, int))
+        with pytest.raises(InvalidArgument, match="no question about columns"):
+            holdout.guard.close_rounds()
+        holdout.guard.ask("label = 1")
+        assert [answer.question for answer in holdout.guard.close_rounds()] == ["label = 1"]
+
+
+def test_a_share_does_not_end_the_rounds_of_others(guard: afresh.Guard) -> None:
+    guard.divide({"bob": 50})
+    bob = guard.for_analyst("bob")
+    bob.ask("hit")
+    with pytest.raises(InvalidArgument, match="not for bob, who has a share"):
+        bob.close_rounds()
+    guard.ask("x < 1")
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.5, True, N + 1, "many"])
+def test_a_round_of_no_rows_is_refused_before_it_is_written(guard: afresh.Guard, rows: Any) -> None:
+    asked = guard.checked(["hit"])
+    with pytest.raises(InvalidArgument, match="rows"):
+        guard.ask_checked(asked, rows)
+    assert guard.ask("hit").charged == 1
+
+
+def test_looks_that_do_not_meet_are_told_as_what_holds_both() -> None:
+    assert met(0.2, 0.4, 0.3, 0.5) == (0.3, 0.4)
+    assert met(0.1, 0.2, 0.3, 0.5) == (0.1, 0.5)
 
 
 def test_a_final_look_that_was_interrupted_is_completed(guard: afresh.Guard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +275,7 @@ def test_rounds_are_a_part_of_the_plan(tmp_path: Path) -> None:
         for use in (other.round, other.close_rounds):
             with pytest.raises(InvalidArgument, match="no rounds"):
                 use()
-    for wrong in (0, 1.5, "many", N + 1, True):
+    for wrong in (0, 1.5, "many", 41, True):
         with pytest.raises(InvalidArgument):
             afresh.open(FRAME, questions=40, rounds=wrong, ledger=":memory:")  # type: ignore[arg-type]
 

@@ -127,3 +127,49 @@ def test_refusals_are_free() -> None:
         assert holdout.budget.spent == 0
     with opened(method="stabilized") as holdout, pytest.raises(InvalidArgument, match="need method='checked'"):
         holdout.contest([GOOD, FAIR])
+
+
+@pytest.mark.parametrize("features", ["public", "hidden"])
+def test_an_incumbent_is_one_for_its_loss(features: Any) -> None:
+    """Predictions are made for a loss: probabilities would match no label, and everybody would beat them."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(4000, 2))
+    y = (x[:, 0] > 0).astype(int)
+
+    class Model:
+        def __init__(self, right: float, seed: int) -> None:
+            self.right, self.seed = right, seed
+
+        def predict(self, x: Any) -> Any:
+            truth = np.asarray(x)[:, 0] > 0
+            wrong = np.random.default_rng(self.seed).random(len(truth)) > self.right
+            return (truth ^ wrong).astype(int)
+
+        def predict_proba(self, x: Any) -> Any:
+            p = np.where(self.predict(x) == 1, 0.9, 0.1)
+            return np.column_stack([1 - p, p])
+
+    good, awful = Model(0.75, 1), Model(0.25, 2)
+    with afresh.holdout(
+        x, y, features=features, classes=[0, 1], questions=20, method="checked", simulation_seed=1, made_up=True
+    ) as holdout:
+        holdout.challenge(awful, incumbent=good, loss="brier", names=["awful", "good"])
+        with pytest.raises(InvalidArgument, match="no incumbent yet for the zero-one loss"):
+            holdout.challenge(awful, names=["awful"])
+        spent = holdout.budget.spent
+        assert not holdout.challenge(awful, incumbent=good, names=["awful", "good"]).passed
+        assert not holdout.challenge(awful, loss="brier", names=["worse"]).passed
+        assert holdout.budget.spent <= spent + 2
+
+
+def test_a_contest_takes_two() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 2, 2000)
+    with afresh.holdout(
+        np.zeros((2000, 1)), y, questions=20, method="checked", simulation_seed=1, made_up=True
+    ) as holdout:
+        for few in ([], [y]):
+            with pytest.raises(InvalidArgument, match="a contest needs two, or one and an incumbent"):
+                holdout.contest(few)
+        assert holdout.budget.spent == 0
+        assert holdout.contest([y], incumbent=1 - y, names=["right", "wrong"]).winner == 0

@@ -64,9 +64,9 @@ def chance_of_a_miss(
                 trail, symbol = trail.quiet(), 0
                 passes += chance
             else:
-                step = 1 / bins(plan, guess, deviation, trail, values)
-                first, last, nats = outer_cell(*failed_limits(plan, total, squares, trail, values=values), step)
-                low, high = cell_interval(first, last, step)
+                cells = bins(plan, guess, deviation, trail, values)
+                first, last, nats = outer_cell(*failed_limits(plan, total, squares, trail, values=values), cells)
+                low, high = cell_interval(first, last, cells)
                 missed |= not low <= truths[q] <= high
                 trail, symbol = trail.event(nats), 1 + first + 31 * last
                 failures += chance

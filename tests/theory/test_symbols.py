@@ -245,13 +245,14 @@ def test_weights_of_a_batch(batch: int) -> None:
     assert ranked_weights(batch)[0] >= 1 / batch
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-3, 1))
-def test_cells_hold_their_interval(a: float, b: float, step: float) -> None:
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 5000))
+def test_cells_hold_their_interval(a: float, b: float, cells: int) -> None:
     low, high = sorted((a, b))
-    first, last, nats = outer_cell(low, high, step)
-    left, right = cell_interval(first, last, step)
+    first, last, nats = outer_cell(low, high, cells)
+    assert 0 <= first < last <= cells
+    left, right = cell_interval(first, last, cells)
     assert left <= low <= high <= right
-    assert right - left <= high - low + 2 * step + 1e-9
+    assert right - left <= high - low + 2 / cells + 1e-9
     assert nats > 0
 
 
@@ -259,7 +260,7 @@ def test_weights_of_all_cells_sum_to_at_most_one() -> None:
     cells = {}
     for a in np.linspace(0, 1, 201):
         for b in np.linspace(a, 1, 101):
-            first, last, nats = outer_cell(float(a), float(b), 0.13)
+            first, last, nats = outer_cell(float(a), float(b), 8)
             cells[first, last] = math.exp(-nats)
     assert len(cells) == 36  # eight steps: all pairs
     assert sum(cells.values()) <= 1
@@ -325,8 +326,8 @@ def test_refusals() -> None:
         lambda: smallest_gain(10, 11, 1.0),
         lambda: winner_limits(1, 4, 0.1, 0.0, two_valued=True),
         lambda: binned_winner_limits(4, 4, 4, 0.1, 1.0, two_valued=True),
-        lambda: outer_cell(0.6, 0.5, 0.1),
-        lambda: cell_interval(3, 3, 0.1),
+        lambda: outer_cell(0.6, 0.5, 10),
+        lambda: cell_interval(3, 3, 10),
         lambda: detectable("number", 10, 1.0, 0.5, power=1.0),
     ):
         with pytest.raises(InvalidArgument):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.evaluate import moments_of
 from afresh.guard.scope import Scope
@@ -84,6 +85,8 @@ class Desk:
 
         Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
         """
+        if rows is not None:
+            rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
             return self._answer(asked, analyst, later, rows)
 
@@ -148,7 +151,9 @@ class Desk:
             statements = self.ledger.state(self.terms, state({}), analyst)
         readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
         if self.plan.mechanism.batch is not None:
-            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in asked if one.own}
+            # Only what its digest determines: a model may predict otherwise by then, under the same name.
+            named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
+            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
         return list(self._replies(asked, readings, statements, self._left(spent), scope))
 
     def _replies(
@@ -220,11 +225,22 @@ class Desk:
         """Close the rounds and answer what was asked of this desk once more, from all rows that are fresh for it."""
         with self._at_work():
             self.engine.check_unchanged()
-            known = {query.digest: query for one in self._asked.values() for query in one.queries}
+            remembered = list(self._asked.values())  # other threads may ask meanwhile
+            known = {query.digest: query for one in remembered for query in one.queries}
+            if not known:
+                raise InvalidArgument(
+                    "no question about columns was asked here that could be looked at again, and closing is for good; "
+                    "ask again what you want to look at, which is free."
+                )
+            if analyst in self.ledger.shares(self.terms):
+                raise InvalidArgument(
+                    f"closing the rounds ends them for everybody, so it is not for {analyst}, who has a share; whoever "
+                    "divided the budget can do it."
+                )
             entries = self.ledger.look_again(self.terms, known.keys(), analyst)
             first = {entry.number: entry for entry in self.ledger.entries(self.terms)}
             looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
-            told = [one for one in self._asked.values() if all(query.digest in looks for query in one.queries)]
+            told = [one for one in remembered if all(query.digest in looks for query in one.queries)]
             wanted = [(looks[query.digest], query) for one in told for query in one.queries]
 
             def state(stored: Mapping[int, Entry]) -> list[Statement]:

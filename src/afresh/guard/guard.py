@@ -209,13 +209,14 @@ class Guard(show.Shown):
 
         A question of the first round then has all rows. Afterwards nothing new can be asked of these data, by anybody.
         What was asked in another process is known here once it was asked again, which is free; then call this again.
+        Models are not looked at again: by now, one may predict otherwise under the same name.
 
         Returns:
-            An answer for each question that was asked through this guard and those that share its data, in order; its
-            interval lies within the first one, and holds at once with all others.
+            An answer for each question about columns that was asked through this guard and those that share its data,
+            in order; its interval lies within the first one, and holds at once with all others.
 
         Raises:
-            InvalidArgument: These data were not opened in rounds, or nothing was asked.
+            InvalidArgument: These data were not opened in rounds, nothing was asked here, or you have only a share.
         """
         self.desk.check_open()
         if self.plan.rounds is None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from afresh.engines.identity import ColumnDigest, Identity
-from afresh.errors import BrokenChain, LedgerError, PlanMismatch, SameRows
+from afresh.errors import BrokenChain, InvalidArgument, LedgerError, PlanMismatch, SameRows
 from afresh.ledger.account import Account, digest_again, entry_of, statement_of
 from afresh.ledger.base import (
     Entry,
@@ -174,6 +174,8 @@ class Ledger:
         With a `batch` the new ones get so many rows of their own, which no other question has seen or will see.
         """
         check_text("analyst", analyst)
+        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+            raise InvalidArgument(f"batch == {batch!r}, must be a whole number of rows, at least 1")
         with self._writing(terms, analyst) as (account, write):
             found: dict[str, Entry] = {}
             new: dict[str, Question] = {}

@@ -193,7 +193,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             last = first + 1
         else:
             found = _unit(failed_limits(plan, total, squares, trail, values=values), values)
-            first, last, _ = outer_cell(max(found[0], 0.0), min(found[1], 1.0), 1 / cells)
+            first, last, _ = outer_cell(max(found[0], 0.0), min(found[1], 1.0), cells)
         return {"task": 0.0, **known, "first": float(first), "last": float(last), **_path(trail)}
 
     def _claim(
@@ -306,7 +306,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
                 values = VALUES[int(released["values"])]
                 if values in _BY_SUM:
                     return failed_bin_limits(self.checking, first, cells, trail, values=values)
-                return cell_interval(first, last, 1 / cells)
+                return cell_interval(first, last, cells)
             case 1.0 if released["passed"]:
                 return released["low"], released["high"]
             case 2.0 if released["bin"] >= 0:

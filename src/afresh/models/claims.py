@@ -72,8 +72,10 @@ def contest(
     names = [each.name for each in models]
     if len(set(names)) < len(names) or (incumbent is not None and incumbent.name in names):
         raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
-    if not models:
-        raise InvalidArgument("there are no models; a contest needs one, or two without an incumbent.")
+    if len(models) + (incumbent is not None) < 2:
+        raise InvalidArgument(
+            f"there are {len(models)} models; a contest needs two, or one and an incumbent. To score one, use score."
+        )
     count = 0 if bins is None else checks.whole("bins", bins, 2, MOST_BINS)
     task = Contest(len(models), count, incumbent is not None, _alike(rows))
     losses = [loss_question(rows, each, loss) for each in models]

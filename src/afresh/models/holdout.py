@@ -48,7 +48,7 @@ class Holdout(show.Shown):
     def __init__(self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None) -> None:
         """Not for users: `afresh.holdout` puts the parts together."""
         self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
-        self._incumbent: Predicted | None = None
+        self._incumbents: dict[str, Predicted] = {}  # by loss: predictions are made for one
 
     def for_analyst(self, analyst: str) -> Holdout:
         """The same holdout in another name; labels and features are not read again. See `Guard.for_analyst`.
@@ -153,7 +153,7 @@ class Holdout(show.Shown):
         loss: Any = None,
         precision: float | None = None,
     ) -> Comparison | Identical:
-        """Whether B is better than A, row by row on the same rows: 2 answers, free if asked before.
+        """Whether B is better than A, row by row on the same rows: 1 or 2 answers, free if asked before.
 
         With public features, two models that make the same predictions are said to be identical on these rows: no
         interval and no charge. With hidden ones nothing says so; they are compared like any others.
@@ -183,7 +183,8 @@ class Holdout(show.Shown):
     def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
         """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
 
-        One answer a model is its score; two more compare it with the one that scores best.
+        One answer a model is its score; two more, or one with some methods, compare it with the one that scores best.
+        In rounds all scores and all pairs are one round, m (m + 1)/2 answers, if as many are left.
 
         Args:
             models: As in `score`, at least two.
@@ -273,7 +274,8 @@ class Holdout(show.Shown):
 
         Args:
             model: As in `score`.
-            incumbent: Whom to beat, the first time and after a restart; later it is who was accepted last.
+            incumbent: Whom to beat, the first time and after a restart; later it is who was accepted last,
+                with the same loss.
             by: By more than this, in units of the loss.
             names: What to call the model (and the incumbent, where one is given) in the record.
             loss: What to average instead of the holdout's own loss.
@@ -290,12 +292,13 @@ class Holdout(show.Shown):
         used = self.settled(loss)
         if incumbent is not None:
             b, a = self.labelled.predict([model, incumbent], names, used)
-        elif self._incumbent is None:
-            raise InvalidArgument("there is no incumbent yet; say incumbent= the first time.")
+        elif used.words not in self._incumbents:
+            raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
         else:
-            (b,), a = self.labelled.predict([model], names, used), self._incumbent
+            (b,), a = self.labelled.predict([model], names, used), self._incumbents[used.words]
         found = claim_better(self.labelled, b, a, by, used, self.guard.analyst, challenge=True)
-        self._incumbent = b if found.passed else a
+        if found.passed or incumbent is not None:  # a rejection leaves whoever was accepted meanwhile
+            self._incumbents[used.words] = b if found.passed else a
         return found
 
     def contest(

@@ -293,6 +293,8 @@ def plan(
         rows = checks.whole("rows", rows, FEWEST_ROWS)
     if questions is not None:
         questions = checks.whole("questions", questions, 1)
+        if rounds is not None and rounds > questions:
+            raise InvalidArgument(f"rounds == {rounds}, but there are {questions} questions; a round has at least one.")
     if answers is not None:
         if questions is None:
             raise InvalidArgument("answers needs questions, of which it is at least as many.")

@@ -106,12 +106,12 @@ def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | N
 
 
 def met(low: float, high: float, first_low: float, first_high: float) -> tuple[float, float]:
-    """What a final look's interval has in common with the first one's; its own if they do not meet.
+    """What a final look's interval has in common with the first one's; all of both, and what is between, if nothing.
 
     Each has a share of its own of the failure probability, so both hold at once.
     """
     both = max(low, first_low), min(high, first_high)
-    return both if both[0] <= both[1] else (low, high)
+    return both if both[0] <= both[1] else (min(low, first_low), max(high, first_high))
 
 
 def within_ends(n1: Interval, n0: Interval) -> Interval:

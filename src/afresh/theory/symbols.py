@@ -199,24 +199,22 @@ def binned_winner_limits(
     return low, high
 
 
-def outer_cell(low: float, high: float, step: float) -> tuple[int, int, float]:
-    """An interval rounded outward to a public grid: its ends in steps, and ln(1/weight) of that symbol.
+def outer_cell(low: float, high: float, cells: int) -> tuple[int, int, float]:
+    """An interval rounded outward to a grid of so many cells: its ends in cells, and ln(1/weight) of that symbol.
 
     A failed check may release this whatever its interval depends on. Weights: 1 over the number of steps for the left
     end, 1/(d (d+1)) for a width of d steps.
     """
-    if not (0 <= low <= high <= 1 and 0 < step <= 1):
-        raise InvalidArgument(f"[{low}, {high}] on a grid of {step}: needs 0 <= low <= high <= 1 and a step in (0, 1].")
-    cells = math.ceil(1 / step)
+    if not (0 <= low <= high <= 1 and cells >= 1):
+        raise InvalidArgument(f"[{low}, {high}] in {cells} cells: needs 0 <= low <= high <= 1 and a cell.")
     first = min(int(low * cells), cells - 1)
     last = max(min(math.ceil(high * cells), cells), first + 1)
     width = last - first
     return first, last, math.log(cells) + math.log(width * (width + 1))
 
 
-def cell_interval(first: int, last: int, step: float) -> tuple[float, float]:
-    """The interval that a cell stands for."""
-    cells = math.ceil(1 / step)
+def cell_interval(first: int, last: int, cells: int) -> tuple[float, float]:
+    """The interval that cells stand for."""
     if not 0 <= first < last <= cells:
         raise InvalidArgument(f"a cell from {first} to {last} of {cells}: must be increasing and within them.")
     return max(first / cells - _OUTWARD, 0.0), min(last / cells + _OUTWARD, 1.0)
