@@ -214,16 +214,17 @@ def _answers(facts: Facts) -> str:
     """Every recorded value and interval is the one its released number gives, up to other processors' last bits."""
     plan, entries = facts.plan, facts.account.entries
     groups: dict[float, list[Answered]] = {}
+    looks: list[Answered] = []  # after what they look at again, so that what is wrong is named first
     for place in sorted(entries.order):
         answer = entries.answer(place)
         assert answer is not None
-        if entries.reserved[place].again is None:
-            groups.setdefault(entries.reserved[place].coarseness, []).append(answer)
-        else:
-            _check_answer(plan, entries, answer)
+        reserved = entries.reserved[place]
+        (groups.setdefault(reserved.coarseness, []) if reserved.again is None else looks).append(answer)
     for coarseness, answers in groups.items():
         for answer in _unsettled(plan.at(coarseness), answers, plan.ends):
             _check_answer(plan, entries, answer)
+    for answer in looks:
+        _check_answer(plan, entries, answer)
     plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
     return f"{len(entries.order):,} values and intervals recomputed"
 
