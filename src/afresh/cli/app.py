@@ -14,7 +14,6 @@ from afresh import errors
 from afresh.cli import lab, steward
 from afresh.cli.options import (
     EPILOG,
-    EXIT_CODES,
     EXIT_ERROR,
     Analyst,
     Data,
@@ -64,7 +63,7 @@ def main() -> NoReturn:
         print(f"afresh: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {visible(note)}", file=sys.stderr)
-        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
+        sys.exit(error.exit_code)
     sys.exit(code)
 
 

@@ -47,7 +47,7 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
-    schema, left = desk.engine.schema, desk.left(analyst)
+    schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
     charge = answers * desk.plan.charge
     return Price(
