@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, steward
+from afresh.cli import lab, service, steward
 from afresh.cli.options import (
     EPILOG,
     EXIT_ERROR,
@@ -331,6 +331,7 @@ def demo(
         print(json.dumps(story))
 
 
-for command in (steward.charge, steward.divide, steward.receipt, steward.verify):
+for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")
+app.add_typer(service.tokens, name="token")
