@@ -99,7 +99,7 @@ def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> No
 
     from afresh.results import show
 
-    found = _tokens(config).list()
+    found = _tokens(config).all()
     if as_json:
         print(json.dumps(found))
         return

@@ -112,7 +112,7 @@ def _answer_for_itself(app: FastAPI) -> None:
         desk: Desk = request.app.state.desk
 
         def look() -> None:
-            desk.house.tokens.list()
+            desk.house.tokens.all()
             for served in desk.house.served.values():
                 served.guard.desk.check_open()
                 _ = served.guard.desk.left("")

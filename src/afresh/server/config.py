@@ -116,7 +116,8 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Mistakes(f"{place}: {error}") from None
+        found = re.search(r"at line (\d+)", str(error))
+        raise Mistakes(f"{place}:{found[1] if found else len(text.splitlines())}: {error}.") from None
     reader = _Reader(place, lines_of(text))
     config = reader.config(document)
     if reader.mistakes:

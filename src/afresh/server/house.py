@@ -62,7 +62,7 @@ class Served:
     def describe(self) -> dict[str, Any]:
         """What anybody with a token for it may know."""
         desk, settings = self.guard.desk, self.settings
-        told = {
+        told: dict[str, Any] = {
             "name": self.name,
             "kind": "dataset" if self.holdout is None else "holdout",
             "description": settings.description,

@@ -161,7 +161,7 @@ async def measure(request: Request, name: str) -> Response:
         if len(given.models) != 1:
             raise InvalidArgument(f"there are predictions of {len(given.models)} models; measure one at a time.")
         statistic = to_statistic(given.options.get("statistic"), OF_MODELS)
-        return holdout.measure(statistic, given.models[0], name=(given.names or [None])[0])
+        return holdout.measure(statistic, given.models[0], name=given.names[0] if given.names else None)
 
     return JSONResponse(to_json(await _ask(request, name, "measure", work, lambda count: 400)))
 

@@ -28,7 +28,9 @@ def shows(*kinds: str, listed: str | None = None) -> dict[int | str, dict[str, A
     if listed is not None:
         one = {"type": "object", "required": [listed], "properties": {listed: {"type": "array", "items": one}}}
     problem = {"content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
-    told = {status: {"description": "Refused; nothing was charged.", **problem} for status in _REFUSED}
+    told: dict[int | str, dict[str, Any]] = {
+        status: {"description": "Refused; nothing was charged.", **problem} for status in _REFUSED
+    }
     return {200: {"description": "What was released.", "content": {"application/json": {"schema": one}}}, **told}
 
 

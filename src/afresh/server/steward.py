@@ -61,7 +61,7 @@ async def _steward(request: Request) -> Desk:
 async def tokens(request: Request) -> Response:
     """All tokens, without what is secret of them."""
     desk = await _steward(request)
-    return JSONResponse({"tokens": await desk.asking.read(desk.house.tokens.list)})
+    return JSONResponse({"tokens": await desk.asking.read(desk.house.tokens.all)})
 
 
 @router.post("/tokens", responses=shows())

@@ -79,7 +79,7 @@ class Tokens:
         )
         return token
 
-    def list(self) -> list[dict[str, Any]]:
+    def all(self) -> list[dict[str, Any]]:
         """All tokens but what is secret of them, in the order in which they were made."""
         rows = self._store.run(
             "SELECT id, name, role, datasets, expires, cap, spent, made, revoked FROM afresh_tokens ORDER BY made, id"
@@ -90,7 +90,7 @@ class Tokens:
 
     def revoke(self, which: str) -> list[str]:
         """Revoke the token of this id, or all of this name; the ids that were good until now."""
-        found = [each["id"] for each in self.list() if which in (each["id"], each["name"]) and each["revoked"] is None]
+        found = [each["id"] for each in self.all() if which in (each["id"], each["name"]) and each["revoked"] is None]
         if not found:
             raise NotFound(f"there is no token with the id or name {checks.shown(which)} that could be revoked.")
         for id in found:

@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 def from_json(document: Any) -> Any:
     """The result that a document describes."""
     kind = document.get("kind") if isinstance(document, dict) else None
-    if kind not in RESULTS:
+    if not isinstance(kind, str) or kind not in RESULTS:
         raise ServiceError(
             f"the service sent a result of the kind {kind!r}, which this afresh does not know; update it."
         )
@@ -77,7 +77,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _made(kind: type, document: Any) -> Any:
     try:
-        given = {each.name: document[each.name] for each in fields(kind) if each.name in document}  # type: ignore[arg-type]
+        given = {each.name: document[each.name] for each in fields(kind) if each.name in document}
         return kind(**{name: _read(_hints(kind)[name], value) for name, value in given.items()})
     except (TypeError, KeyError, ValueError):
         pass
