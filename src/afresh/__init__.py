@@ -18,6 +18,7 @@ from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh import integrations, lab, losses, receipts, statistics
+    from afresh.client.connect import connect
     from afresh.models.holdout import Holdout
     from afresh.models.open import holdout
 
@@ -30,6 +31,7 @@ __all__ = [
     "Plan",
     "Transcript",
     "__version__",
+    "connect",
     "correct_pvalue",
     "errors",
     "holdout",
@@ -44,7 +46,11 @@ __all__ = [
 
 
 _ROOMS = ("integrations", "lab", "losses", "receipts", "statistics")
-_MODELS = {"Holdout": "afresh.models.holdout", "holdout": "afresh.models.open"}
+_LATER = {
+    "Holdout": "afresh.models.holdout",
+    "connect": "afresh.client.connect",
+    "holdout": "afresh.models.open",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -53,8 +59,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _ROOMS:
         return import_module(f"afresh.{name}")
-    if name in _MODELS:
-        return getattr(import_module(_MODELS[name]), name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'afresh' has no attribute {name!r}")
 
 

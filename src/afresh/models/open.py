@@ -13,6 +13,7 @@ from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout, Recipe
 from afresh.models.labelled import LabelledRows
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.guard.scope import Features
@@ -123,6 +124,12 @@ def holdout(
         "simulation_seed": simulation_seed,
         "made_up": made_up,
     }
+    if is_address(data):
+        from afresh.client.connect import hold_address
+
+        plain = all(value is None or value is False for value in (y, ledger, *opening.values()))
+        refuse_plan(not plain or (label, loss, classes, features) != ("label", "zero-one", None, "public"))
+        return hold_address(data)
     if isinstance(data, Guard):
         if (
             y is not None
