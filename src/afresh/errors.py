@@ -15,6 +15,8 @@
     │   └── BrokenChain    its records were changed, dropped or reordered
     └── MissingExtra       an optional part is not installed
 
+and one warning, FewItems: a gate has too few items to notice a useful improvement.
+
 A message says what was wrong, with the value, and what would be right. It never quotes a row.
 """
 
@@ -118,3 +120,7 @@ class MissingExtra(AfreshError, ImportError):
     def __init__(self, package: str, extra: str) -> None:
         """`package` is missing; `extra` brings it."""
         super().__init__(f"this needs {package}; install it with: pip install 'afresh[{extra}]'")
+
+
+class FewItems(UserWarning):
+    """A gate has too few items to notice a useful improvement; it says how many would be enough."""
