@@ -24,17 +24,10 @@
         ├── TimedOut       it took longer than the service waits
         └── Unreachable    no answer came; asking again is safe
 
-<<<<<<< HEAD
 and one warning, FewItems: a gate has too few items to notice a useful improvement.
 
-A message says what was wrong, with the value, and what would be right. It never quotes a row.
-=======
 A message says what was wrong, with the value, and what would be right. It never quotes a row. `KINDS` names every error
 by its code, which is the same in Python, in a shell and over HTTP, and never changes.
-
-
-class FewItems(UserWarning):
-    """A gate has too few items to notice a useful improvement; it says how many would be enough."""
 """
 
 from __future__ import annotations
