@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from afresh import checks
+from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
 from afresh.client.guard import RemoteGuard
 from afresh.errors import Forbidden, InvalidArgument
@@ -261,6 +262,5 @@ def _listed(values: Any) -> Any:
 
 def reopen(arguments: dict[str, Any]) -> Holdout:
     """The holdout in another process, which finds its token itself."""
-    from afresh.client.connect import connect
-
-    return connect(arguments["url"]).holdout(arguments["name"])
+    connection = Connection(arguments["url"])
+    return RemoteHoldout(RemoteDesk(connection, arguments["name"]), connection.get("/v1/me")["name"])

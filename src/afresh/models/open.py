@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def holdout(
     loss: Any = "zero-one",
     classes: Sequence[Any] | None = None,
     features: Features = "public",
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -127,14 +128,17 @@ def holdout(
     if is_address(data):
         from afresh.client.connect import hold_address
 
-        plain = all(value is None or value is False for value in (y, ledger, *opening.values()))
+        planned = (y, ledger, *opening.values())
+        plain = all(value is None or value is False or value is ... for value in planned)
         refuse_plan(not plain or (label, loss, classes, features) != ("label", "zero-one", None, "public"))
         return hold_address(data)
     if isinstance(data, Guard):
+        said = [value for name, value in opening.items() if name != "questions"]
         if (
             y is not None
             or ledger is not None
-            or any(value is not None and value is not False for value in opening.values())
+            or questions is not ...
+            or any(value is not None and value is not False for value in said)
         ):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
         return _hold(data, label, declared, made, features)

@@ -224,6 +224,8 @@ class _Reader:
         if holdout and given.get("label") in [name for name, column in columns.items() if column.hidden]:
             self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are about it.")
         wishes = {key: given.pop(key) for key in _PLAN if key in given}
+        if wishes.get("questions") == "no end":
+            wishes["questions"] = None
         self.check_plan(path, wishes)
         return Dataset(path[-1], **given, wishes=wishes, columns=columns)
 
