@@ -11,10 +11,9 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, steward
+from afresh.cli import lab, service, steward
 from afresh.cli.options import (
     EPILOG,
-    EXIT_CODES,
     EXIT_ERROR,
     Analyst,
     Data,
@@ -64,7 +63,7 @@ def main() -> NoReturn:
         print(f"afresh: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {visible(note)}", file=sys.stderr)
-        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
+        sys.exit(error.exit_code)
     sys.exit(code)
 
 
@@ -332,6 +331,7 @@ def demo(
         print(json.dumps(story))
 
 
-for command in (steward.charge, steward.divide, steward.receipt, steward.verify):
+for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")
+app.add_typer(service.tokens, name="token")

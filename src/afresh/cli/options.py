@@ -18,13 +18,7 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.guard.guard import Guard
 
-EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
-EXIT_CODES = {
-    errors.QueryError: EXIT_QUERY,
-    errors.BudgetExhausted: EXIT_BUDGET,
-    errors.PlanMismatch: EXIT_PLAN,
-    errors.InvalidArgument: EXIT_USAGE,
-}
+EXIT_ERROR = errors.AfreshError.exit_code
 EPILOG = (
     "Exit codes: 0 answered, 1 other error, 2 bad argument, 3 bad question (free), 4 budget exhausted "
     "(nothing charged), 5 another plan is in force."

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
+    from afresh.queries.tree import Type
 
 
 _PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
@@ -78,8 +79,16 @@ class Desk:
         self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
         self.kind = "pandas"  # of a frame that open rows are handed out as
+        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
+
+    @property
+    def schema(self) -> Mapping[str, Type | None]:
+        """The columns that questions may name, and their types."""
+        if not self.hidden:
+            return self.engine.schema
+        return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
 
     def answer(
         self,

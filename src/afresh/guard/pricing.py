@@ -29,7 +29,7 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
-    charge = sum(each.charge for each in new)
+    charge = sum((each.charge for each in new), 0.0)
     width = _expected_half_width(desk, asked, mean, share)
     grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
     over = "" if not grouped else f", over {show.percent(share)} of the rows"
@@ -49,7 +49,7 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
     from afresh.statistics.base import AtOnce  # which asks the desk
 
-    schema, left = desk.engine.schema, desk.left(analyst)
+    schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
     if isinstance(statistic, AtOnce) and (shape := statistic.coordinates(schema)) is not None:
         vector = desk.at_once(*shape)

@@ -82,7 +82,14 @@ class GroupMeans:
         ]
 
     def coordinates(self, schema: Schema) -> tuple[str, int] | None:
-        """Two shares a category, of rows that are in one of them at most; None if categories might overlap."""
+        """Two shares a category, of rows that are in one of them at most; None if categories might overlap.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The kind of the vector and its size.
+        """
         queries = sum(len(one.queries) for one in self._asked(schema))
         return (SHARES, queries) if _exclude_one_another(self.categories, parse(self.by, schema).type) else None
 
@@ -156,7 +163,14 @@ class Histogram(OfRows):
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
     def coordinates(self, schema: Schema) -> tuple[str, int] | None:
-        """A row is in one bin at most. Shares of a group take a second answer each, which are no such vector."""
+        """A row is in one bin at most. Shares of a group take a second answer each, which are no such vector.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The kind of the vector and its size.
+        """
         return (SHARES, self._means) if self.where is None else None
 
     def measure(self, asker: Asker) -> Measures:
