@@ -24,6 +24,8 @@
         ├── TimedOut       it took longer than the service waits
         └── Unreachable    no answer came; asking again is safe
 
+and one warning, FewItems: a gate has too few items to notice a useful improvement.
+
 A message says what was wrong, with the value, and what would be right. It never quotes a row. `KINDS` names every error
 by its code, which is the same in Python, in a shell and over HTTP, and never changes.
 """
@@ -249,3 +251,7 @@ def _all(kind: type[AfreshError]) -> list[type[AfreshError]]:
 
 KINDS = {kind.code: kind for kind in _all(AfreshError)}
 """Every error by its code."""
+
+
+class FewItems(UserWarning):
+    """A gate has too few items to notice a useful improvement; it says how many would be enough."""

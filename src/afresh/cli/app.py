@@ -20,9 +20,11 @@ from afresh.cli.options import (
     Json,
     LedgerPlace,
     Method,
+    NoEnd,
     Promise,
     Rounds,
     Table,
+    how_many,
     opened,
     show,
 )
@@ -112,6 +114,7 @@ def plan(
         int | None,
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
+    no_end: NoEnd = False,
     rounds: Rounds = None,
     method: Method = None,
     typical: Annotated[
@@ -131,7 +134,7 @@ def plan(
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
     wishes["typical"] = typical or None
-    made = make_plan(rows, questions, confidence, width=width, mean=mean, **wishes)
+    made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
     show(made, as_json)
 
 
@@ -193,6 +196,7 @@ def ask(
             metavar="M",
         ),
     ] = None,
+    no_end: NoEnd = False,
     rounds: Rounds = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
@@ -233,7 +237,8 @@ def ask(
     options["allow_wide"] = allow_wide
     options["promise"] = promise
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
-    with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
+    many = how_many(questions, no_end)
+    with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
         if dry_run:
             from afresh.guard.pricing import price_of_question
 

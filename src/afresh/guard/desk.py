@@ -26,7 +26,7 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
-from afresh.mechanisms.base import AnswersVectors, at_coordinate, coarseness_for
+from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span, Vector
 from afresh.queries.group import GroupMean
@@ -378,7 +378,16 @@ class Desk:
             confirmed=self._confirmed(reply.parts),
             widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+            ahead=self.ahead(),
         )
+
+    def ahead(self) -> tuple[float, float] | None:
+        """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
+        mechanism = self.plan.mechanism
+        if not isinstance(mechanism, NeverEnds):
+            return None
+        so_far = self.ledger.spent(self.terms).answers
+        return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)
 
     def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
         """Whether the checks of guesses passed; None where nothing is guessed."""
@@ -395,7 +404,8 @@ class Desk:
     def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"
         if asked.queries:
-            said = f"{about}. All answers of this guard, up to {self.plan.answers:,}, hold at once {self.odds}"
+            many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
+            said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
             said = f"{about}: it follows from {answers}, which hold at once with all others of this guard, {self.odds}"

@@ -429,6 +429,7 @@ class Guard(show.Shown):
             analyst=self.analyst if shares else None,
             shares=shares,
             simulated=desk.terms.simulated,
+            ahead=desk.ahead(),
         )
 
     @property
@@ -467,6 +468,8 @@ class Guard(show.Shown):
             return f"Guard({self.rows:,} rows, closed)"
         budget, mark = self.budget, ", simulated" if self.desk.terms.simulated else ""
         left = f"{budget.left:,} of {budget.questions:,} answers left"
+        if budget.ahead is not None:
+            left = f"{budget.spent:,} answers so far, without an end"
         return f"Guard({self.rows:,} rows, {left}, {self.plan.method}{mark})"
 
     def __reduce__(self) -> NoReturn:

@@ -239,6 +239,20 @@ class FollowsDisagreement(Protocol):
 
 
 @runtime_checkable
+class NeverEnds(Protocol):
+    """A mechanism without a limit on answers that anybody would reach: each is a little wider than the one before."""
+
+    @property
+    def expected(self) -> int:
+        """For about how many answers its constants were chosen."""
+        ...
+
+    def half_width_at(self, place: int, mean: float) -> float:
+        """Half the interval's length of the answer with this place in the order of answers, if it reads `mean`."""
+        ...
+
+
+@runtime_checkable
 class ReadsMany(Protocol):
     """A mechanism that can say at once what many released numbers mean, for whoever checks a long chain."""
 

@@ -39,7 +39,7 @@ class Batch:
 
     def intervals(self, common: Common) -> Intervals:
         """Those of its coordinates."""
-        return Intervals(common, self.constants.s * self.times, self.log_part, self.constants)
+        return Intervals(common, self.constants.s * self.times, log_part=self.log_part, events=self.constants)
 
 
 def shares_pairs(c: Constants, size: int) -> float:
