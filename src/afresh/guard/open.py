@@ -43,6 +43,7 @@ def open(  # the name a newcomer expects: afresh.open
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     open: float | None = None,
+    exam: float | None = None,
     promise: bool = False,
     table: str | None = None,
     analyst: str | None = None,
@@ -78,6 +79,8 @@ def open(  # the name a newcomer expects: afresh.open
         open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
             0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
             overfit them, and holds whatever you do.
+        exam: What part of the rows is kept for a few final questions, for example 0.1: `Guard.exam` answers them once,
+            exactly, with half of the failure probability for themselves.
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
         table: The table of a DuckDB file that holds several, or of a database.
@@ -111,6 +114,7 @@ def open(  # the name a newcomer expects: afresh.open
         rounds=rounds,
         typical=typical,
         open=open,
+        exam=exam,
         promise=promise,
         analyst=analyst,
         must_exist=must_exist,
@@ -150,6 +154,8 @@ def check_opening(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -159,7 +165,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    choosing = typical, disagreement, open, promise
+    choosing = typical, disagreement, open, promise, exam, development
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
@@ -309,6 +315,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         typical=wanted.typical,
         disagreement=wanted.disagreement,
         open=wanted.open,
+        exam=wanted.exam,
+        development=wanted.development,
         promise=wanted.promise,
     )
 

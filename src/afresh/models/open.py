@@ -37,7 +37,8 @@ def holdout(
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
-    open: float | None = None,
+    open: float | tuple[Any, Any] | None = None,
+    exam: float | None = None,
     promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -76,7 +77,9 @@ def holdout(
         typical: As in `afresh.open`.
         disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
-        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or development data of
+            your own, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
+        exam: As in `afresh.open`; `Holdout.exam` scores and compares the final models.
         promise: As in `afresh.open`.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
@@ -115,6 +118,7 @@ def holdout(
         "typical": typical,
         "disagreement": disagreement,
         "open": open,
+        "exam": exam,
         "promise": promise,
         "analyst": analyst,
         "must_exist": must_exist,

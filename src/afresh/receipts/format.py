@@ -109,12 +109,15 @@ def _write_1(facts: Facts) -> dict[str, Any]:
     return _written(facts, 1, _CONSTANTS_1)
 
 
-def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _written(
+    facts: Facts, version: int, constants: Mapping[str, Sequence[str]], unsaid: Mapping[str, Any] = {}
+) -> dict[str, Any]:
+    """What all versions have; `unsaid` is what constants mean that older plans do not have."""
     account, plan = facts.account, facts.plan
     opened, limits, spent = account.opened, account.limits, account.spent()
     assert opened is not None
     assert limits is not None
-    frozen = dict(limits.plan)
+    frozen = {**unsaid, **limits.plan}
     method = frozen["method"]
     if method not in constants:
         raise InvalidArgument(f"version {version} of the format has no plans by method={method!r}; a later one may.")
@@ -222,13 +225,32 @@ _CONSTANTS_2 = {
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:
+    if facts.plan.exam is not None or facts.plan.mechanism.own:
+        raise InvalidArgument("version 2 of the format has no exam, and no development rows; a later one has.")
     found = _written(facts, 2, _CONSTANTS_2)
     for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
         answer["rows"] = None if reserved.span is None else list(reserved.span)
     return found
 
 
-FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1), 2: Format(_FIELDS_2, _write_2)}
+# Version 3 says of a plan by checked answers how many rows are kept for an exam, with what part of the failure
+# probability, and whether rows of the analyst's own guess. Plans made before say nothing of it: they have none.
+_CONSTANTS_3 = {**_CONSTANTS_2, "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own")}
+_UNSAID_3 = {"exam": 0, "exam_failure": 0.0, "own": False}
+
+
+def _write_3(facts: Facts) -> dict[str, Any]:
+    found = _written(facts, 3, _CONSTANTS_3, _UNSAID_3)
+    for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
+        answer["rows"] = None if reserved.span is None else list(reserved.span)
+    return found
+
+
+FORMATS: dict[int, Format] = {
+    1: Format(_FIELDS_1, _write_1),
+    2: Format(_FIELDS_2, _write_2),
+    3: Format(_FIELDS_2, _write_3),
+}
 
 
 def format_of(document: object) -> Format:

@@ -131,8 +131,11 @@ class Released(show.Told):
             show.Title(f"  {value}{self._noise()}   guaranteed {low} to {high}   {show.percent(self.confidence)}"),
             *bar,
             *between,
-            cost_line(self.charged, self.left),
+            self._cost(),
         ]
+
+    def _cost(self) -> show.Line:
+        return cost_line(self.charged, self.left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +151,8 @@ class Answer(Released):
     """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
     widened: float | None = None
     """By what share its failed check makes later answers wider; None if none failed."""
+    exam: bool = False
+    """Whether it is one of the exam, which costs no answer of the budget."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
 
@@ -161,6 +166,7 @@ class Answer(Released):
             "charged_information": self.charged_information,
             "confirmed": self.confirmed,
             "widened": self.widened,
+            "exam": self.exam,
             "fixes": self.fixes,
         }
 
@@ -179,6 +185,9 @@ class Answer(Released):
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
 
+    def _cost(self) -> show.Line:
+        return exam_line(self.left) if self.exam else cost_line(self.charged, self.left)
+
     def _check(self) -> str:
         """What came of the guess."""
         if self.confirmed:
@@ -196,6 +205,11 @@ def cost_line(charged: int, left: int) -> show.Line:
     """The last line of every result."""
     cost = f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
     return show.Line(f"{cost}; {left:,} left.")
+
+
+def exam_line(left: int) -> show.Line:
+    """The same for what the exam says, which costs no answer of the budget."""
+    return show.Line(f"Of the exam, which is taken once and costs no answer; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:
