@@ -70,9 +70,18 @@ class Desk:
     """One opened dataset with its plan, its ledger and its noise, for any number of analysts and threads."""
 
     def __init__(
-        self, engine: Engine, plan: Plan, ledger: Ledger, terms: Terms, draw: Noise, *, owns_ledger: bool
+        self,
+        engine: Engine,
+        plan: Plan,
+        ledger: Ledger,
+        terms: Terms,
+        draw: Noise,
+        *,
+        owns_ledger: bool,
+        development: Engine | None = None,
     ) -> None:
-        """The parts; `afresh.open` puts them together."""
+        """The parts; `afresh.open` puts them together. `development` are rows of the analyst's own, that guess."""
+        self.development = development
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
@@ -303,6 +312,11 @@ class Desk:
         wanted = [(query, span) for query, own in zip(queries, spans, strict=True) for span in own]
         found = iter(moments_of(self.engine, [query for query, _ in wanted], [span for _, span in wanted]))
         parts = [tuple(next(found) for _ in own) for own in spans]
+        if self.plan.mechanism.own and self.development is not None:
+            places = [place for place, entry in enumerate(pending) if entry.span is None]
+            guesses = moments_of(self.development, [queries[place] for place in places])
+            for place, guess in zip(places, guesses, strict=True):
+                parts[place] = (guess, *parts[place])
         return [own[0] if len(own) == 1 else own for own in parts]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
@@ -337,8 +351,8 @@ class Desk:
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
             noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
-            confirmed=self._confirmed(reply.parts),
-            widened=self._widened(reply.parts),
+            confirmed=self.confirmed(reply.parts),
+            widened=self.widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
         )
 
@@ -346,13 +360,13 @@ class Desk:
         """Whether these are answers of the exam, which cost none of the budget."""
         return self.plan.mechanism.exam_rows is not None and any(part.entry.span is not None for part in parts)
 
-    def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
+    def confirmed(self, parts: Iterable[Reading]) -> bool | None:
         """Whether the checks of guesses passed; None where nothing is guessed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
 
-    def _widened(self, parts: Iterable[Reading]) -> float | None:
+    def widened(self, parts: Iterable[Reading]) -> float | None:
         """By what share its failed checks make later answers wider; None if none failed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
@@ -383,7 +397,9 @@ class Desk:
         return self._words(self.scope)
 
     def _words(self, scope: Scope) -> str:
-        return scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
+        mechanism = self.plan.mechanism
+        every = mechanism.own and mechanism.exam_rows is None  # all rows here confirm
+        return scope.words(self.engine.rows, dealt=mechanism.shuffles and not every)
 
     def declare(self, scope: Scope) -> None:
         """Say who holds the features, for all analysts; refused if another holdout said otherwise."""
@@ -422,6 +438,8 @@ class Desk:
             time.sleep(_PATIENCE)
         try:
             self.engine.close()
+            if self.development is not None:
+                self.development.close()
         finally:
             if self._owns_ledger:
                 self.ledger.close()

@@ -190,14 +190,22 @@ def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
         raise
 
 
-def open_desk(engine: Engine, opening: Opening) -> Desk:
-    """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
+def open_desk(engine: Engine, opening: Opening, development: Engine | None = None) -> Desk:
+    """The desk of an engine's rows, with the plan in force. It closes the engines when it is closed.
+
+    `development` are rows of the analyst's own, from which answers are guessed.
+    """
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
         terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
+        if stored.mechanism.own and development is None:
+            raise InvalidArgument(
+                "answers about these data are guessed from development data of your own; open them with "
+                "afresh.holdout(X, y, open=(X_dev, y_dev))."
+            )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
@@ -206,7 +214,7 @@ def open_desk(engine: Engine, opening: Opening) -> Desk:
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=owned)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
 
 
 def _check_seed(seed: int, ledger: object) -> int:

@@ -54,6 +54,8 @@ def compare(
         interval=found.interval,
         smallest_difference=found.smallest,
         noise=found.noise,
+        confirmed=found.confirmed,
+        widened=found.widened,
         bounds=(-scale, scale),
         confidence=plan.confidence,
         rows=desk.engine.rows,
@@ -164,6 +166,8 @@ class _Difference(NamedTuple):
     smallest: float
     """That would show."""
     noise: float
+    confirmed: bool | None
+    widened: float | None
     charged: int
     left: int
 
@@ -184,6 +188,8 @@ def _differences(
             Interval(reply.number.low, reply.number.high),
             smallest_difference(plan, *reply.parts) * scale,
             noise_of("difference", reply.parts, scale, plan),
+            rows.desk.confirmed(reply.parts),
+            rows.desk.widened(reply.parts),
             len(reply.charged),
             reply.left,
         )

@@ -71,7 +71,7 @@ class Comparison(Released):
     def _blocks(self) -> list[show.Block]:
         models = show.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        return self._lines(title, models, show.Line(self._takes()), show.Line(self.covers))
+        return self._lines(title, models, *map(show.Line, [self._takes(), self.covers, *self._check()]))
 
     def _takes(self) -> str:
         smallest = show.width(self.smallest_difference)
