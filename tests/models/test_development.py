@@ -46,19 +46,20 @@ def test_own_rows_guess_and_all_others_confirm(features: Any, frame: bool, tmp_p
     book = tmp_path / "ledger.sqlite"
     with afresh.holdout(given[0], Y, open=(given[1], DEV[1]), questions=30, features=features, ledger=book) as holdout:
         plan = holdout.guard.plan
-        assert (plan.mechanism.guarded, plan.mechanism.guessing, plan.open) == (3000, 800, None)
+        assert (plan.parameters["guarded"], plan.parameters["guessing"], plan.open) == (3000, 800, None)
         answer = holdout.score(fine, name="fine")
         assert answer.value == pytest.approx((fine(DEV[0]) != DEV[1]).mean())  # the guess, exactly
         assert answer.confirmed is True
         assert (fine(X) != Y).mean() in answer.interval
-        assert holdout.compare(rough, fine, names=("rough", "fine")).confirmed is True
+        compared: Any = holdout.compare(rough, fine, names=("rough", "fine"))
+        assert compared.confirmed is True
         assert holdout.claim(fine, better_than=rough, names=["fine", "rough"])
         assert len(holdout.open_rows()[1]) == 800
         assert holdout.open_losses([fine]) == [pytest.approx((fine(DEV[0]) != DEV[1]).mean())]
         assert verify(holdout.guard.receipt()).passed
         if features == "public":
             assert holdout.score(fine(holdout.features)).charged == 0  # the same predictions, the same question
-            with pytest.raises(InvalidArgument, match="3,?800"):
+            with pytest.raises(InvalidArgument, match=r"3,?800"):
                 holdout.score(fine(X))
             column = "u" if frame else "x0"
             assert holdout.guard.ask(f"label = 1 AND {column} > 0").confirmed is True
@@ -86,11 +87,12 @@ def test_misleading_development_rows_fail_their_checks_and_nothing_else() -> Non
 
 
 def test_what_is_wrong_with_development_data_is_said() -> None:
-    for wrong, words in (
+    cases: tuple[tuple[Any, str], ...] = (
         ((DEV[0],), "X_dev, y_dev"),
         ((DEV[0][:, :1], DEV[1]), "columns"),
         ((DEV[0], DEV[1][:-1]), "a row needs one"),
-    ):
+    )
+    for wrong, words in cases:
         with pytest.raises(afresh.errors.AfreshError, match=words):
             afresh.holdout(X, Y, open=wrong, ledger=":memory:")
 

@@ -44,6 +44,7 @@ def budget_of(desk: Desk, analyst: str) -> Budget:
         analyst=analyst if shares else None,
         shares=shares,
         simulated=desk.terms.simulated,
+        ahead=desk.ahead(),
     )
 
 

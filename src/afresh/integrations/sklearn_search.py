@@ -25,12 +25,10 @@ from afresh.integrations.rounds import advising, rounds_left
 from afresh.integrations.training import TrainingRows, balanced_order
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
-from afresh.models.score import asked_scores, score
 
 if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.holdout import Holdout
-    from afresh.queries.asked import Asked
     from afresh.results.answer import Answer
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -187,10 +185,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 tried += self._tune(place, rungs, candidates, models, holdout, loss)
                 candidates = _going_on(candidates, [each.loss for each in tried[-len(candidates) :]], rungs, place)
                 continue
-            predicted = holdout.labelled.predict(models, None, loss)
-            if place == 0 and len(rungs) > 1:
-                _check_affordable(holdout, asked_scores(holdout.labelled, predicted, loss), rungs)
-            answers = score(holdout.labelled, predicted, loss, holdout.guard.analyst)
+            predicted = holdout.predict(models, None, loss)
+            if place == 0 and len(rungs) > 1 and holdout.unscored(predicted, loss):
+                _check_affordable(holdout, rungs)
+            answers = holdout.score_predicted(predicted, loss)
             last = place + 1 == len(rungs)  # only its models are kept
             tried += [
                 _Tried(place, params, model if last else None, answer.value, answer)
@@ -213,8 +211,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         answers: list[Answer | None] = [None] * len(models)
         if last:
             winner = min(range(len(losses)), key=losses.__getitem__)
-            predicted = holdout.labelled.predict([models[winner]], None, loss)
-            (answers[winner],) = score(holdout.labelled, predicted, loss, holdout.guard.analyst)
+            (answers[winner],) = holdout.score_predicted(holdout.predict([models[winner]], None, loss), loss)
         return [
             _Tried(place, params, model if last else None, value, answer)
             for params, model, value, answer in zip(candidates, models, losses, answers, strict=True)
@@ -437,12 +434,8 @@ def _going_on(
     return [candidates[i] for i in sorted(best)]
 
 
-def _check_affordable(holdout: Holdout, asked: Sequence[Asked], rungs: Sequence[_Rung]) -> None:
-    """Refuse to begin what cannot be finished, unless it was begun before: its first rung is then free."""
-    desk = holdout.guard.desk
-    known = {entry.digest for entry in desk.ledger.entries(desk.terms)}
-    if all(query.digest in known for one in asked for query in one.queries):
-        return
+def _check_affordable(holdout: Holdout, rungs: Sequence[_Rung]) -> None:
+    """Refuse to begin what cannot be finished; what was begun before, whose first rung is free, may go on."""
     rounds, budget, wanted = rounds_left(holdout), holdout.budget, sum(each.candidates for each in rungs)
     if wanted <= budget.left and (rounds is None or len(rungs) <= rounds):
         return

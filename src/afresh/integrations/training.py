@@ -10,14 +10,27 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 
 class TrainingRows(NamedTuple):
-    """Rows that train, and what `fit` is told of them."""
+    """Rows that train, and what `fit` is told of them.
+
+    Args:
+        X: Features.
+        y: Labels.
+        told: What else `fit` is told.
+    """
 
     X: Any
     y: Any
     told: dict[str, Any]
 
     def at(self, places: Any) -> TrainingRows:
-        """Those at some places; what `fit` is told of every row goes with them."""
+        """Those at some places; what `fit` is told of every row goes with them.
+
+        Args:
+            places: Of the rows.
+
+        Returns:
+            These rows alone.
+        """
         told = {
             name: _safe_indexing(value, places) if self._by_row(value) else value for name, value in self.told.items()
         }
@@ -28,7 +41,16 @@ class TrainingRows(NamedTuple):
 
 
 def balanced_order(y: Any, classifier: bool, random_state: Any) -> Any:
-    """Places of rows in random order; of classes, so that every beginning has each in about its share, all at once."""
+    """Places of rows in random order; of classes, so that every beginning has each in about its share, all at once.
+
+    Args:
+        y: The labels.
+        classifier: Whether they are classes.
+        random_state: As scikit-learn has it.
+
+    Returns:
+        An array of places.
+    """
     shuffled = check_random_state(random_state).permutation(len(y))
     if not classifier:
         return shuffled

@@ -13,7 +13,7 @@ from afresh.errors import InvalidArgument
 from afresh.losses import Custom, settle
 from afresh.models import hidden
 from afresh.models.labels import Labels, check_predictions
-from afresh.models.predictions import Predicted, is_model, listed, run
+from afresh.models.predictions import Made, Predicted, is_model, listed, run
 from afresh.models.vectors import Rows, Values, VectorQuery, keyed_digest
 
 if TYPE_CHECKING:
@@ -79,10 +79,11 @@ class LabelledRows:
     def _features(self) -> Any:
         from afresh.engines.embedded.rowwise import read_features
 
-        given = read_features(self.desk.engine, self.label) if self._given is None else self._given
+        hidden_columns = {self.label, *self.desk.hidden}
+        given = read_features(self.desk.engine, hidden_columns) if self._given is None else self._given
         if self.desk.development is None or self._own is None:
             return given
-        mine = read_features(self.desk.development, self.label) if self._given is None else self._own[0]
+        mine = read_features(self.desk.development, hidden_columns) if self._given is None else self._own[0]
         return stacked(mine, given)
 
     def open_loss(self, model: Any, loss: Loss) -> float:
@@ -127,7 +128,9 @@ class LabelledRows:
     def _predictions(self, model: Any, name: str | None, loss: Loss, features: Any) -> Predicted:
         """Public features: a model is the predictions it makes, and an error may quote them."""
         kind, predictions = "predictions", model
-        if is_model(model):
+        if isinstance(model, Made):
+            kind, predictions = model
+        elif is_model(model):
             kind, predictions = run(model, loss, self.classes(loss), features)
         values = check_predictions(predictions, loss.kind, self.labels)
         if predictions is not model:

@@ -109,15 +109,12 @@ def _write_1(facts: Facts) -> dict[str, Any]:
     return _written(facts, 1, _CONSTANTS_1)
 
 
-def _written(
-    facts: Facts, version: int, constants: Mapping[str, Sequence[str]], unsaid: Mapping[str, Any] = {}
-) -> dict[str, Any]:
-    """What all versions have; `unsaid` is what constants mean that older plans do not have."""
+def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     account, plan = facts.account, facts.plan
     opened, limits, spent = account.opened, account.limits, account.spent()
     assert opened is not None
     assert limits is not None
-    frozen = {**unsaid, **limits.plan}
+    frozen = dict(limits.plan)
     method = frozen["method"]
     if method not in constants:
         raise InvalidArgument(f"version {version} of the format has no plans by method={method!r}; a later one may.")
@@ -134,7 +131,7 @@ def _written(
             "information": plan.information,
             "grid": limits.grid,
             "ends": limits.ends,
-            "constants": {name: frozen[name] for name in constants[method]},
+            "constants": {name: frozen.get(name, plan.parameters[name]) for name in constants[method]},
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
@@ -227,23 +224,28 @@ _CONSTANTS_2 = {
 def _write_2(facts: Facts) -> dict[str, Any]:
     if facts.plan.exam is not None or facts.plan.mechanism.own:
         raise InvalidArgument("version 2 of the format has no exam, and no development rows; a later one has.")
-    found = _written(facts, 2, _CONSTANTS_2)
+    return _with_rows(facts, _written(facts, 2, _CONSTANTS_2))
+
+
+def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
         answer["rows"] = None if reserved.span is None else list(reserved.span)
     return found
 
 
-# Version 3 says of a plan by checked answers how many rows are kept for an exam, with what part of the failure
-# probability, and whether rows of the analyst's own guess. Plans made before say nothing of it: they have none.
-_CONSTANTS_3 = {**_CONSTANTS_2, "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own")}
-_UNSAID_3 = {"exam": 0, "exam_failure": 0.0, "own": False}
+# Version 3 has more constants and methods: of checked answers, how many rows are kept for an exam, with what part of
+# the failure probability, and whether rows of the analyst's own guess. A plan that lacks a constant has the value that
+# means what it meant.
+_CONSTANTS_3 = {
+    **_CONSTANTS_2,
+    "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
+    "endless": ("expected", "failure", "s", "slant"),
+    "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own"),
+}
 
 
 def _write_3(facts: Facts) -> dict[str, Any]:
-    found = _written(facts, 3, _CONSTANTS_3, _UNSAID_3)
-    for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
-        answer["rows"] = None if reserved.span is None else list(reserved.span)
-    return found
+    return _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
 
 
 FORMATS: dict[int, Format] = {

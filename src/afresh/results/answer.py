@@ -166,6 +166,8 @@ class Answer(Released):
     """Whether it is one of the exam, which costs no answer of the budget."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
+    ahead: tuple[float, float] | None = None
+    """Where the budget never ends: the half-widths, of a share of one half, of the next answer and the hundredth."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -177,6 +179,7 @@ class Answer(Released):
             "charged_information": self.charged_information,
             "exam": self.exam,
             "fixes": self.fixes,
+            "ahead": None if self.ahead is None else list(self.ahead),
         }
 
     def __repr__(self) -> str:
@@ -194,7 +197,11 @@ class Answer(Released):
         return self._lines(title, *map(show.Line, said))
 
     def _cost(self) -> show.Line:
-        return exam_line(self.left) if self.exam else cost_line(self.charged, self.left)
+        if self.exam:
+            return exam_line(self.left)
+        if self.ahead is None:
+            return cost_line(self.charged, self.left)
+        return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
 
 
 def coverage(simulated: bool, said: str) -> str:
@@ -202,10 +209,20 @@ def coverage(simulated: bool, said: str) -> str:
     return "Promises nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
 
 
+def cost_in_words(charged: int) -> str:
+    """What was charged."""
+    return f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
+
+
+def worth_ahead(ahead: tuple[float, float]) -> str:
+    """What the next hundred answers of a budget without end are worth."""
+    now, later = map(show.width, ahead)
+    return f"The next hundred answers will be worth ±{now} to ±{later} at a share of 0.5."
+
+
 def cost_line(charged: int, left: int) -> show.Line:
     """The last line of every result."""
-    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
-    return show.Line(f"{cost}; {left:,} left.")
+    return show.Line(f"{cost_in_words(charged)}; {left:,} left.")
 
 
 def exam_line(left: int) -> show.Line:
