@@ -36,14 +36,14 @@ def test_tokens_that_are_none(service: Service) -> None:
     bad = ["wrong", "afresh_" + "A" * 43, expired, revoked, "é", service.token()[:-1], service.token() + "A"]
     said = set()
     for token in bad:
-        headers = {"Authorization": f"Bearer {token}".encode()}
+        headers = [(b"Authorization", f"Bearer {token}".encode())]
         found = httpx.post(service.url + ASK, json=QUESTION, headers=headers)
         assert code(found) == (401, "not-allowed")
         assert found.headers["www-authenticate"] == "Bearer"
         said.add(found.json()["detail"])
     assert len(said) == 1  # whatever is wrong with it
-    for headers in ({}, {"Authorization": f"Basic {service.token()}"}, {"X-Token": service.token()}):
-        assert code(httpx.post(service.url + ASK, json=QUESTION, headers=headers)) == (401, "not-allowed")
+    for other in ({}, {"Authorization": f"Basic {service.token()}"}, {"X-Token": service.token()}):
+        assert code(httpx.post(service.url + ASK, json=QUESTION, headers=other)) == (401, "not-allowed")
     twice = [("Authorization", f"Bearer {service.token()}"), ("Authorization", f"Bearer {service.token('bob')}")]
     assert code(httpx.post(service.url + ASK, json=QUESTION, headers=twice)) == (401, "not-allowed")
     assert code(httpx.post(f"{service.url}{ASK}?token={service.token()}", json=QUESTION)) == (401, "not-allowed")

@@ -51,9 +51,10 @@ class RemoteGuard(Guard):
         *,
         mean: float | None = None,
         share: float = 1.0,
+        exam: int | None = None,
     ) -> Price:
         """As of any guard."""
-        body: dict[str, Any] = {"mean": mean, "share": share}
+        body: dict[str, Any] = {"mean": mean, "share": share, "exam": exam}
         if type(expression) in STATISTICS.values():
             return self._price({"statistic": to_argument(expression)})
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
@@ -72,6 +73,11 @@ class RemoteGuard(Guard):
     def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> list[Answer]:
         """Answer what `checked` gave."""
         found = self.desk.post("ask_many", {"questions": list(asked), "rows": rows})
+        return [from_json(each) for each in found["answers"]]
+
+    def exam(self, questions: Iterable[Any]) -> list[Answer]:
+        """As of any guard."""
+        found = self.desk.post("exam", {"questions": self.checked(questions)})
         return [from_json(each) for each in found["answers"]]
 
     def _sent(self, question: Any) -> dict[str, Any]:

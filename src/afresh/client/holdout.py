@@ -135,6 +135,17 @@ class RemoteHoldout(Holdout):
         found: Ranking = from_json(self._sent("best_of", self.predict(models, names, used), used))
         return found
 
+    def exam(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+        """As of any holdout."""
+        used = self.settled(loss)
+        found: Ranking = from_json(self._sent("exam", self.predict(models, names, used), used))
+        return found
+
+    @property
+    def has_open_rows(self) -> bool:
+        """Not here: a service hands out no rows."""
+        return False
+
     def open_rows(self) -> tuple[Any, Any]:
         """Refused: a service hands out no labels."""
         raise InvalidArgument("a service hands out no labels; its steward can give you the open rows.")
