@@ -12,7 +12,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
-from afresh.mechanisms.registry import PLANNERS
+from afresh.mechanisms.names import OFFERED
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -54,7 +54,7 @@ Analyst = Annotated[
 Method = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise, or expected widths where they are much "
+        help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths where they are much "
         "narrower.",
         metavar="METHOD",
     ),
