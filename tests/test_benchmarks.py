@@ -15,7 +15,7 @@ from benchmarks.measured import Measured
 from benchmarks.table import written
 
 FEW: dict[str, dict[str, Any]] = {
-    "startup": {"rounds": 0},
+    "startup": {"rounds": 1},
     "planning": {"cells": [(1000, 10)], "rounds": 1},
     "small": {"rows": 1000, "rounds": 2},
     "questions": {"rows": 2000, "rounds": 1},
