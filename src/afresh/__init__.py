@@ -1,7 +1,8 @@
 """Ask one dataset as many questions as you like, each chosen after seeing the last answer.
 
 The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
-before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by.
+before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by;
+`evaluation` guards items, for loops that edit, evaluate and keep what is better.
 """
 
 from importlib import import_module
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import errors, integrations, lab, losses, receipts, statistics
+    from afresh import errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.evaluations.evaluation import Evaluation
+    from afresh.evaluations.gate import Gate
+    from afresh.evaluations.open import evaluation
     from afresh.guard.guard import Guard
     from afresh.guard.open import open
     from afresh.models.holdout import Holdout
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Budget",
+    "Evaluation",
+    "Gate",
     "Guard",
     "Holdout",
     "Interval",
@@ -32,6 +38,8 @@ __all__ = [
     "__version__",
     "correct_pvalue",
     "errors",
+    "evaluation",
+    "evaluations",
     "holdout",
     "integrations",
     "lab",
@@ -43,16 +51,19 @@ __all__ = [
 ]
 
 
-_ROOMS = ("errors", "integrations", "lab", "losses", "receipts", "statistics")
+_ROOMS = ("errors", "evaluations", "integrations", "lab", "losses", "receipts", "statistics")
 _HOMES = {
     "Answer": "results.answer",
     "Budget": "results.budget",
+    "Evaluation": "evaluations.evaluation",
+    "Gate": "evaluations.gate",
     "Guard": "guard.guard",
     "Holdout": "models.holdout",
     "Interval": "results.answer",
     "Plan": "planning.plan",
     "Transcript": "results.transcript",
     "correct_pvalue": "theory.information",
+    "evaluation": "evaluations.open",
     "holdout": "models.open",
     "open": "guard.open",
     "plan": "planning.plan",

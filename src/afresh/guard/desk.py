@@ -25,7 +25,7 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
-from afresh.mechanisms.base import coarseness_for
+from afresh.mechanisms.base import NeverEnds, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span
 from afresh.queries.group import GroupMean
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
+    from afresh.queries.tree import Type
 
 
 _PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
@@ -77,8 +78,16 @@ class Desk:
         self.closed, self._process = False, os.getpid()
         self._draw, self._owns_ledger = draw, owns_ledger
         self.kind = "pandas"  # of a frame that open rows are handed out as
+        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
+
+    @property
+    def schema(self) -> Mapping[str, Type | None]:
+        """The columns that questions may name, and their types."""
+        if not self.hidden:
+            return self.engine.schema
+        return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
 
     def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
@@ -327,7 +336,16 @@ class Desk:
             confirmed=self._confirmed(reply.parts),
             widened=self._widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+            ahead=self.ahead(),
         )
+
+    def ahead(self) -> tuple[float, float] | None:
+        """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
+        mechanism = self.plan.mechanism
+        if not isinstance(mechanism, NeverEnds):
+            return None
+        so_far = self.ledger.spent(self.terms).answers
+        return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)
 
     def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
         """Whether the checks of guesses passed; None where nothing is guessed."""
@@ -344,7 +362,8 @@ class Desk:
     def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"
         if asked.queries:
-            said = f"{about}. All answers of this guard, up to {self.plan.answers:,}, hold at once {self.odds}"
+            many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
+            said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
             said = f"{about}: it follows from {answers}, which hold at once with all others of this guard, {self.odds}"

@@ -63,7 +63,7 @@ class Guard(show.Shown):
     @property
     def columns(self) -> dict[str, str]:
         """Column names and types, which are public."""
-        schema = self.desk.engine.schema
+        schema = self.desk.schema
         return {name: type.value if type is not None else "not supported" for name, type in schema.items()}
 
     def ask(
@@ -144,7 +144,7 @@ class Guard(show.Shown):
         if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
             return price_of_statistic(self.desk, self.analyst, expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
-        asked = make_asked({"expression": expression, **arguments}, self.desk.engine.schema)
+        asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
         return price_of_question(self.desk, self.analyst, asked, mean, share)
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
@@ -179,7 +179,7 @@ class Guard(show.Shown):
 
         if isinstance(questions, str | bytes | Mapping) or (listed := checks.iterated(questions)) is None:
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
-        return [make_asked(question, self.desk.engine.schema) for question in listed]
+        return [make_asked(question, self.desk.schema) for question in listed]
 
     def round(self, rows: int | None = None) -> Round:
         """A round of questions: they are collected, and answered together from rows of their own when it ends.
@@ -296,7 +296,7 @@ class Guard(show.Shown):
 
         self.desk.check_open()
         given = {"expression": expression, "bounds": bounds, "missing": missing}
-        return of_mean(single(make_asked(given, self.desk.engine.schema)), between)
+        return of_mean(single(make_asked(given, self.desk.schema)), between)
 
     def open_rows(self) -> Any:
         """The rows that are open, to look at, plot and fit: the same in every process. The first call fixes the plan.
@@ -429,6 +429,7 @@ class Guard(show.Shown):
             analyst=self.analyst if shares else None,
             shares=shares,
             simulated=desk.terms.simulated,
+            ahead=desk.ahead(),
         )
 
     @property
@@ -467,6 +468,8 @@ class Guard(show.Shown):
             return f"Guard({self.rows:,} rows, closed)"
         budget, mark = self.budget, ", simulated" if self.desk.terms.simulated else ""
         left = f"{budget.left:,} of {budget.questions:,} answers left"
+        if budget.ahead is not None:
+            left = f"{budget.spent:,} answers so far, without an end"
         return f"Guard({self.rows:,} rows, {left}, {self.plan.method}{mark})"
 
     def __reduce__(self) -> NoReturn:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from afresh import checks
@@ -34,7 +35,7 @@ WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
 
 def open(  # the name a newcomer expects: afresh.open
     data: Any,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -65,7 +66,8 @@ def open(  # the name a newcomer expects: afresh.open
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
             ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
             is read where it is and may not change while it is open.
-        questions: How many answers the data may ever give (default 100).
+        questions: How many answers the data may ever give (default 100). None is a budget that never ends: answers are
+            a little wider, and each a little wider than the one before.
         confidence: The probability with which all intervals hold at once (default 0.95).
         ledger: The path of a file, or a postgresql:// address for several machines on one budget.
         method: How answers are made (default: the narrowest promise).
@@ -140,7 +142,7 @@ class Opening:
 
 def check_opening(
     data: Any,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -297,11 +299,13 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
     """The plan that is wanted; what is left out is as before, or as usual."""
-    questions = DEFAULT_QUESTIONS if before is None else before.questions
+    questions: int | None = DEFAULT_QUESTIONS
+    if before is not None:
+        questions = before.questions if before.expected is None else None
     confidence = DEFAULT_CONFIDENCE if before is None else before.confidence
     return plan(
         rows,
-        questions if wanted.questions is None else wanted.questions,
+        questions if isinstance(wanted.questions, EllipsisType) else wanted.questions,
         confidence if wanted.confidence is None else wanted.confidence,
         answers=wanted.answers,
         method=wanted.method,
@@ -317,6 +321,11 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
     """Refuse a plan of which nothing can be learnt, and say what would work."""
     if (width := made.half_width(0.5)) <= WIDEST:
         return
+    if made.expected is not None:
+        raise InvalidArgument(
+            f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
+            "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
+        )
     instead = []
     with suppress(ImpossibleWidth):
         fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method, typical=typical)

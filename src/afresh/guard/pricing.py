@@ -29,7 +29,7 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
-    charge = sum(each.charge for each in new)
+    charge = sum((each.charge for each in new), 0.0)
     width = _expected_half_width(desk, asked, mean, share)
     grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
     over = "" if not grouped else f", over {show.percent(share)} of the rows"
@@ -47,7 +47,7 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
-    schema, left = desk.engine.schema, desk.left(analyst)
+    schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
     charge = answers * desk.plan.charge
     return Price(
@@ -111,4 +111,6 @@ def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = ""
         return "Free: it was asked before."
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
+    if desk.plan.expected is not None and not short:
+        return f"Costs {most}{answers_in_words(answers)}{nats}; there is no end."
     return f"Costs {most}{answers_in_words(answers)}{nats}; {left:,} left{enough}."

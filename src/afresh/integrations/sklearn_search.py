@@ -25,12 +25,10 @@ from afresh.errors import BudgetExhausted, InvalidArgument, PlanMismatch
 from afresh.integrations.rounds import advising, rounds_left
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
-from afresh.models.score import asked_scores, score
 
 if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.holdout import Holdout
-    from afresh.queries.asked import Asked
     from afresh.results.answer import Answer
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -174,10 +172,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             models = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
             )
-            predicted = holdout.labelled.predict(models, None, loss)
-            if place == 0 and len(rungs) > 1:
-                _check_affordable(holdout, asked_scores(holdout.labelled, predicted, loss), rungs)
-            answers = score(holdout.labelled, predicted, loss, holdout.guard.analyst)
+            predicted = holdout.predict(models, None, loss)
+            if place == 0 and len(rungs) > 1 and holdout.unscored(predicted, loss):
+                _check_affordable(holdout, rungs)
+            answers = holdout.score_predicted(predicted, loss)
             last = place + 1 == len(rungs)  # only its models are kept
             tried += [
                 _Tried(place, params, model if last else None, answer)
@@ -414,12 +412,8 @@ def _balanced_order(y: Any, classifier: bool, random_state: Any) -> Any:
     return shuffled[np.argsort(within, kind="stable")]
 
 
-def _check_affordable(holdout: Holdout, asked: Sequence[Asked], rungs: Sequence[_Rung]) -> None:
-    """Refuse to begin what cannot be finished, unless it was begun before: its first rung is then free."""
-    desk = holdout.guard.desk
-    known = {entry.digest for entry in desk.ledger.entries(desk.terms)}
-    if all(query.digest in known for one in asked for query in one.queries):
-        return
+def _check_affordable(holdout: Holdout, rungs: Sequence[_Rung]) -> None:
+    """Refuse to begin what cannot be finished; what was begun before, whose first rung is free, may go on."""
     rounds, budget, wanted = rounds_left(holdout), holdout.budget, sum(each.candidates for each in rungs)
     if wanted <= budget.left and (rounds is None or len(rungs) <= rounds):
         return

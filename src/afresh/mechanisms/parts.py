@@ -16,6 +16,11 @@ class _HasHalfWidth(Protocol):
     def half_width(self, mean: float) -> float: ...
 
 
+class _HasQuestions(Protocol):
+    @property
+    def questions(self) -> int: ...
+
+
 class _HasGrid(Protocol):
     @property
     def grid(self) -> float | None: ...
@@ -164,10 +169,9 @@ class EqualAnswers(NoRowAccount):
     """All answers have the same noise."""
 
     method: ClassVar[str]
-    questions: int
 
     @property
-    def answers(self) -> int:
+    def answers(self: _HasQuestions) -> int:
         """As many as questions."""
         return self.questions
 

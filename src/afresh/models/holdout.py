@@ -13,7 +13,7 @@ from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.compare import best_of, coarseness_of, compare
 from afresh.models.paired import resolution
-from afresh.models.score import score
+from afresh.models.score import asked_scores, score
 from afresh.results import show
 
 if TYPE_CHECKING:
@@ -142,7 +142,57 @@ class Holdout(show.Shown):
             BudgetExhausted: Together they cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        return score(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst, precision)
+        return self.score_predicted(self.predict(models, names, used), used, precision)
+
+    def predict(
+        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+    ) -> list[Predicted]:
+        """What models predict, checked, for faces that score it in a second step. Free.
+
+        Args:
+            models: As in `score`, one after the other.
+            names: What to call them in the record.
+            loss: A loss that `settled` gave.
+            features: What to hand to models, if it is the holdout's features in another kind of table.
+
+        Returns:
+            What `score_predicted` takes.
+
+        Raises:
+            InvalidArgument: Some predictions do not suit the loss.
+        """
+        return self.labelled.predict(models, names, loss, features)
+
+    def score_predicted(
+        self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
+    ) -> list[Answer]:
+        """The mean losses of what was predicted, 1 answer each. All are charged, or none.
+
+        Args:
+            predicted: What `predict` gave for the same loss.
+            loss: A loss that `settled` gave.
+            precision: As in `score`.
+
+        Returns:
+            Their answers, in the same order.
+
+        Raises:
+            BudgetExhausted: Together they cost more than is left; nothing was charged.
+        """
+        return score(self.labelled, predicted, loss, self.guard.analyst, precision)
+
+    def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
+        """How many of these scores would be charged. Free.
+
+        Args:
+            predicted: What `predict` gave for the same loss.
+            loss: A loss that `settled` gave.
+
+        Returns:
+            How many were not asked before.
+        """
+        desk = self.guard.desk
+        return len(desk.ledger.unpaid(desk.terms, desk.questions(asked_scores(self.labelled, predicted, loss))))
 
     def compare(
         self,
@@ -177,7 +227,7 @@ class Holdout(show.Shown):
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        first, second = self.labelled.predict([a, b], names, used)
+        first, second = self.predict([a, b], names, used)
         return compare(self.labelled, first, second, used, self.guard.analyst, precision)
 
     def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
@@ -199,7 +249,7 @@ class Holdout(show.Shown):
             BudgetExhausted: Their scores cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
+        return best_of(self.labelled, self.predict(models, names, used), used, self.guard.analyst)
 
     def open_rows(self) -> tuple[Any, Any]:
         """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
@@ -253,9 +303,9 @@ class Holdout(show.Shown):
         if (better_than is None) == (between is None):
             raise InvalidArgument("a claim has exactly one of better_than, another model, and between, two ends.")
         if between is not None:
-            (only,) = self.labelled.predict([model], names, used)
+            (only,) = self.predict([model], names, used)
             return claim_score(self.labelled, only, between, used, self.guard.analyst)
-        b, a = self.labelled.predict([model, better_than], names, used)
+        b, a = self.predict([model, better_than], names, used)
         return claim_better(self.labelled, b, a, by, used, self.guard.analyst)
 
     def challenge(
@@ -291,11 +341,11 @@ class Holdout(show.Shown):
 
         used = self.settled(loss)
         if incumbent is not None:
-            b, a = self.labelled.predict([model, incumbent], names, used)
+            b, a = self.predict([model, incumbent], names, used)
         elif used.words not in self._incumbents:
             raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
         else:
-            (b,), a = self.labelled.predict([model], names, used), self._incumbents[used.words]
+            (b,), a = self.predict([model], names, used), self._incumbents[used.words]
         found = claim_better(self.labelled, b, a, by, used, self.guard.analyst, challenge=True)
         if found.passed or incumbent is not None:  # a rejection leaves whoever was accepted meanwhile
             self._incumbents[used.words] = b if found.passed else a
@@ -332,7 +382,7 @@ class Holdout(show.Shown):
         from afresh.models.claims import contest
 
         used, all_models = self.settled(loss), [*models, *([] if incumbent is None else [incumbent])]
-        predicted = self.labelled.predict(all_models, names, used)
+        predicted = self.predict(all_models, names, used)
         first = predicted if incumbent is None else predicted[:-1]
         last = None if incumbent is None else predicted[-1]
         return contest(self.labelled, first, last, bins, used, self.guard.analyst)
@@ -356,7 +406,7 @@ class Holdout(show.Shown):
         from afresh.models.claims import better, differing
 
         used = self.settled(loss)
-        b, a = self.labelled.predict([model, better_than], None, used)
+        b, a = self.predict([model, better_than], None, used)
         scale = used.bounds[1] - used.bounds[0]
         if disagreement is None:
             deviation = differing(self.labelled, [(a, b)], used)

@@ -11,7 +11,7 @@ from afresh.errors import InvalidArgument
 from afresh.losses import Custom, settle
 from afresh.models import hidden
 from afresh.models.labels import Labels, check_predictions
-from afresh.models.predictions import Predicted, is_model, listed, run
+from afresh.models.predictions import Made, Predicted, is_model, listed, run
 from afresh.models.vectors import Rows, Values, VectorQuery, keyed_digest
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LabelledRows:
     def _features(self) -> Any:
         from afresh.engines.embedded.rowwise import read_features
 
-        return read_features(self.desk.engine, self.label) if self._given is None else self._given
+        return read_features(self.desk.engine, {self.label, *self.desk.hidden}) if self._given is None else self._given
 
     def predict(
         self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
@@ -81,7 +81,9 @@ class LabelledRows:
     def _predictions(self, model: Any, name: str | None, loss: Loss, features: Any) -> Predicted:
         """Public features: a model is the predictions it makes, and an error may quote them."""
         kind, predictions = "predictions", model
-        if is_model(model):
+        if isinstance(model, Made):
+            kind, predictions = model
+        elif is_model(model):
             kind, predictions = run(model, loss, self.classes(loss), features)
         values = check_predictions(predictions, loss.kind, self.labels)
         if predictions is not model:

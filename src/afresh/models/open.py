@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def holdout(
     loss: Any = "zero-one",
     classes: Sequence[Any] | None = None,
     features: Features = "public",
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -124,10 +125,12 @@ def holdout(
         "made_up": made_up,
     }
     if isinstance(data, Guard):
+        said = [value for name, value in opening.items() if name != "questions"]
         if (
             y is not None
             or ledger is not None
-            or any(value is not None and value is not False for value in opening.values())
+            or questions is not ...
+            or any(value is not None and value is not False for value in said)
         ):
             raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
         return _hold(data, label, declared, made, features)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
+from types import EllipsisType
 from typing import Any
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, geometric_mean
 from afresh.mechanisms.registry import (
+    ENDLESS,
     FOLLOWING,
     IN_ROUNDS,
     MECHANISMS,
@@ -22,6 +24,7 @@ from afresh.mechanisms.registry import (
     Planner,
     planner_for,
     planner_with_open,
+    planner_without_end,
 )
 from afresh.planning.request import check_share_open, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
@@ -65,6 +68,11 @@ class Plan(show.Shown):
         return self.mechanism.answers
 
     @property
+    def expected(self) -> int | None:
+        """For about how many answers a budget that never ends is made; None for those with an end."""
+        return self.mechanism.expected if isinstance(self.mechanism, NeverEnds) else None
+
+    @property
     def confidence(self) -> float:
         """The probability with which all intervals hold at once."""
         return complement(self.mechanism.failure)
@@ -86,7 +94,11 @@ class Plan(show.Shown):
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
         widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
-        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
+        return f"{self._count}{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
+
+    @property
+    def _count(self) -> str:
+        return f"{self.questions:,} questions" if self.expected is None else "questions without end"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -208,9 +220,7 @@ class Plan(show.Shown):
     def _blocks(self) -> list[show.Block]:
         widths = [f"±{show.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
         return [
-            show.Title(
-                f"{self.questions:,} questions to {self.rows:,} rows, {show.percent(self.confidence)}",
-            ),
+            show.Title(f"{self._count} to {self.rows:,} rows, {show.percent(self.confidence)}"),
             show.Facts(
                 {
                     "method": self.method,
@@ -235,7 +245,7 @@ _SAID_ELSEWHERE = ("rows", "questions", "failure")
 
 def plan(
     rows: int | None = None,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float = 0.95,
     *,
     answers: int | None = None,
@@ -256,7 +266,8 @@ def plan(
 
     Args:
         rows: How many rows the data have, at least 20.
-        questions: How many answers at full price there may be.
+        questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
+            little wider, and grow wider slowly.
         confidence: The probability with which all intervals hold at once.
         answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
         width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
@@ -280,6 +291,11 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
+    if questions is None:
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
+    if questions is ...:
+        questions = None
     planners = _following(_planners(method, rounds, open), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
@@ -315,6 +331,28 @@ def plan(
         return Plan(most_questions(planners, rows, width, mean, failure))
     assert questions is not None
     return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
+
+
+def _endless(
+    rows: int | None, failure: float, method: str | None, typical: object, clash: Mapping[str, object]
+) -> Plan:
+    """The plan without an end, which needs rows and nothing else."""
+    if rows is None:
+        raise InvalidArgument("questions == None is a budget that never ends; a plan for it needs rows.")
+    for name, value in {"method": method, **clash}.items():
+        if value is not None:
+            raise InvalidArgument(
+                f"questions == None is a budget that never ends, which has no {name} to choose; leave out {name}= or "
+                "give a number of questions."
+            )
+    means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
+    rows = checks.whole("rows", rows, FEWEST_ROWS)
+    made = planner_without_end(rows, failure, means)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+        )
+    return Plan(made)
 
 
 WORTH_EXPECTING = 1.4

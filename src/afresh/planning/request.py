@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
+from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from afresh import checks
@@ -23,7 +24,8 @@ def complement(probability: float) -> float:
 class Wishes:
     """What a caller asks of a plan, checked; None leaves it open."""
 
-    questions: int | None
+    questions: int | EllipsisType | None
+    """None is a budget that never ends; `...` leaves it open."""
     confidence: float | None
     method: str | None
     answers: int | None
@@ -38,15 +40,13 @@ class Wishes:
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        wishes = self.questions, self.confidence, self.method, self.answers, self.rounds
-        choices = self.typical, self.disagreement, self.open
-        return self.promise or any(wish is not None for wish in (*wishes, *choices))
+        wishes = self.confidence, self.method, self.answers, self.rounds, self.typical, self.disagreement, self.open
+        return self.promise or self.questions is not ... or any(wish is not None for wish in wishes)
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
         failure = None if self.confidence is None else complement(self.confidence)
         pairs = (
-            ("questions", self.questions, self.questions, plan.questions),
             ("confidence", self.confidence, failure, plan.mechanism.failure),
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
@@ -55,9 +55,12 @@ class Wishes:
             ("promise", self.promise or None, self.promise or None, plan.mechanism.promised),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
+        planned = plan.questions if plan.expected is None else None
+        if self.questions is not ... and self.questions != planned:
+            said.insert(0, f"questions={self.questions!r}")
         if not said:
             return ""
-        kept = f"questions={plan.questions}, confidence={plan.confidence}, method={plan.method!r}"
+        kept = f"questions={planned}, confidence={plan.confidence}, method={plan.method!r}"
         if plan.answers != plan.questions:
             kept += f", answers={plan.answers}"
         if plan.rounds is not None:
@@ -68,7 +71,7 @@ class Wishes:
 
 
 def check_wishes(
-    questions: int | None,
+    questions: int | EllipsisType | None,
     confidence: float | None,
     method: str | None,
     answers: int | None,
@@ -80,12 +83,13 @@ def check_wishes(
     promise: bool = False,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
-    questions = None if questions is None else checks.whole("questions", questions, 1)
+    if questions is not None and questions is not ...:
+        questions = checks.whole("questions", questions, 1)
     return Wishes(
         questions,
         None if confidence is None else checks.confidence(confidence),
         None if method is None else checks.one_of("method", method, methods),
-        None if answers is None else checks.whole("answers", answers, questions or 1),
+        None if answers is None else checks.whole("answers", answers, questions if isinstance(questions, int) else 1),
         None if rounds is None else checks.whole("rounds", rounds, 1),
         None if typical is None else checks.means("typical", typical),
         None if disagreement is None else checks.share("disagreement", disagreement, ", a share of rows"),

@@ -231,8 +231,12 @@ def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 3 has more constants. A plan that was made before there was one has the value that means what it meant.
-_CONSTANTS_3 = {**_CONSTANTS_2, "symmetrized": (*_CONSTANTS_2["symmetrized"], "height")}
+# Version 3 has more constants and methods. A plan that lacks a constant has the value that means what it meant.
+_CONSTANTS_3 = {
+    **_CONSTANTS_2,
+    "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
+    "endless": ("expected", "failure", "s", "slant"),
+}
 
 
 def _write_3(facts: Facts) -> dict[str, Any]:

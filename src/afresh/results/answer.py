@@ -131,8 +131,11 @@ class Released(show.Told):
             show.Title(f"  {value}{self._noise()}   guaranteed {low} to {high}   {show.percent(self.confidence)}"),
             *bar,
             *between,
-            cost_line(self.charged, self.left),
+            self._cost(),
         ]
+
+    def _cost(self) -> show.Line:
+        return cost_line(self.charged, self.left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,8 @@ class Answer(Released):
     """By what share its failed check makes later answers wider; None if none failed."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
+    ahead: tuple[float, float] | None = None
+    """Where the budget never ends: the half-widths, of a share of one half, of the next answer and the hundredth."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -162,6 +167,7 @@ class Answer(Released):
             "confirmed": self.confirmed,
             "widened": self.widened,
             "fixes": self.fixes,
+            "ahead": None if self.ahead is None else list(self.ahead),
         }
 
     def __repr__(self) -> str:
@@ -179,6 +185,11 @@ class Answer(Released):
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
 
+    def _cost(self) -> show.Line:
+        if self.ahead is None:
+            return cost_line(self.charged, self.left)
+        return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
+
     def _check(self) -> str:
         """What came of the guess."""
         if self.confirmed:
@@ -192,10 +203,20 @@ def coverage(simulated: bool, said: str) -> str:
     return "Promises nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
 
 
+def cost_in_words(charged: int) -> str:
+    """What was charged."""
+    return f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
+
+
+def worth_ahead(ahead: tuple[float, float]) -> str:
+    """What the next hundred answers of a budget without end are worth."""
+    now, later = map(show.width, ahead)
+    return f"The next hundred answers will be worth ±{now} to ±{later} at a share of 0.5."
+
+
 def cost_line(charged: int, left: int) -> show.Line:
     """The last line of every result."""
-    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
-    return show.Line(f"{cost}; {left:,} left.")
+    return show.Line(f"{cost_in_words(charged)}; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from afresh.results import show
-from afresh.results.answer import answers_in_words, simulation_mark
+from afresh.results.answer import answers_in_words, simulation_mark, worth_ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Budget(show.Shown):
     """Whose share `answers`, `spent` and `left` are about; None if the budget is not divided."""
     shares: dict[str, int] = field(default_factory=dict)
     simulated: bool = False
+    ahead: tuple[float, float] | None = None
+    """Where it never ends: half-widths, of a share of one half, of the next answer and the hundredth from now."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -73,9 +75,12 @@ class Budget(show.Shown):
             "analyst": self.analyst,
             "shares": self.shares,
             "simulated": self.simulated,
+            "ahead": None if self.ahead is None else list(self.ahead),
         }
 
     def _nats(self) -> str:
+        if self.ahead is not None:  # and no limit that anybody would reach
+            return f", {self.spent_information:.4g} nats"
         return "" if self.information is None else f", {self.spent_information:.4g} of {self.information:.4g} nats"
 
     def _blocks(self) -> list[show.Block]:
@@ -89,11 +94,16 @@ class Budget(show.Shown):
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
         if self.rows_left is not None:
             facts["fresh rows"] = f"{self.rows_left:,} left for rounds of questions, planned for {self.rounds:,} rounds"
+        if self.ahead is not None:
+            facts["ahead"] = worth_ahead(self.ahead)
         facts["repeats"] = "free, whatever is left"
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
         share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
         whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
         whose = " for those without a share" if self.shares and not whose else whose
-        title = f"{self.left:,} of {share:,} answers left{whose}, {show.percent(self.confidence)}"
+        left = f"{self.left:,} of {share:,} answers left"
+        if self.ahead is not None and not self.shares:
+            left = f"{answers_in_words(self.spent)} so far, without an end"
+        title = f"{left}{whose}, {show.percent(self.confidence)}"
         return [*simulation_mark(self.simulated), show.Title(title), show.Facts(facts)]
