@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 import afresh
 from benchmarks.measured import Measured, compared
@@ -39,7 +40,7 @@ def measure(rows: int = 1_000_000, rounds: int = 5, peers: tuple[str, ...] = tup
     values, fresh = np.random.default_rng(0).exponential(100.0, rows), itertools.count(1)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Path(folder) / "ledger.sqlite"
-        with afresh.open({"amount": values}, 10_000, ledger=ledger, allow_wide=True) as guard:
+        with afresh.open(pl.DataFrame({"amount": values}), 10_000, ledger=ledger, allow_wide=True) as guard:
             works: dict[str, Callable[[], object]] = {
                 "ask": lambda: guard.ask("amount", bounds=(0, 500), missing=1e-9 * next(fresh)),
                 "numpy": lambda: (values.clip(0, 500).mean(), values.clip(0, 500).var()),
