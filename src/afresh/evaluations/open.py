@@ -65,7 +65,7 @@ def evaluation(
     table = found.table(id)
     wanted = check_opening(
         table,
-        questions,
+        ... if questions is None else questions,  # open rows need a number of them
         confidence,
         ledger,
         open=OPEN if open is None and not must_exist else open,
