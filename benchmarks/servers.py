@@ -48,6 +48,7 @@ def spark_session() -> Iterator[Any]:
         for key, value in {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": f"{home}/warehouse",
             "spark.local.dir": f"{home}/local",
         }.items():

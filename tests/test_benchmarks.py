@@ -20,17 +20,17 @@ FEW: dict[str, dict[str, Any]] = {
     "startup": {"rounds": 1},
     "planning": {"cells": [(1000, 10)], "rounds": 1},
     "small": {"rows": 1000, "rounds": 2},
-    "questions": {"rows": 2000, "rounds": 1},
+    "questions": {"rows": 2000, "rounds": 0},
     "many": {"rows": 2000, "count": 8},
-    "identity": {"rows": 2000, "rounds": 1},
-    "opening": {"rows": 20_000, "rounds": 1},
+    "identity": {"rows": 2000, "rounds": 0},
+    "opening": {"rows": 20_000, "rounds": 0},
     "memory": {"rows": 30_000},
     "scoring": {"rows": 2000, "rounds": 2},
-    "postgres": {"rows": 2000, "rounds": 1},
-    "spark": {"rows": 2000, "rounds": 1},
+    "postgres": {"rows": 2000, "rounds": 0},
+    "spark": {"rows": 2000, "rounds": 0},
     "chains": {"lengths": (300,)},
     "processes": {"asks": 3, "counts": (2,), "patience": 1.0},
-    "peers": {"rows": 2000, "rounds": 1, "peers": ()},  # nothing is installed here
+    "peers": {"rows": 2000, "rounds": 0, "peers": ()},  # nothing is installed here
 }
 
 
