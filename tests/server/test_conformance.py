@@ -101,6 +101,8 @@ def test_statistics(guard: Guard) -> None:
     again = guard.measure(statistics.Histogram("tenure", (0, 60, 120)))
     assert isinstance(again, statistics.Measures)
     assert [again[name].value for name in again] == [histogram[name].value for name in histogram]
+    vector = guard.ask_vector({"a": "tenure / 120", "b": "amount / 500"}, radius=1.5)
+    assert list(vector) == ["a", "b"]
     variance = guard.measure(statistics.Variance("tenure", (0, 120), missing=0))
     assert isinstance(variance, afresh.Answer)
     assert guard.price(statistics.Variance("tenure", (0, 120), missing=0)).answers == 2

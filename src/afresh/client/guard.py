@@ -16,6 +16,7 @@ from afresh.results.claims import Claimed
 from afresh.results.price import Price
 from afresh.results.transcript import Transcript
 from afresh.statistics.base import Measures
+from afresh.statistics.vector import VectorMean
 from afresh.wire.arguments import OF_ROWS, STATISTICS, to_argument
 from afresh.wire.results import from_json
 
@@ -62,6 +63,17 @@ class RemoteGuard(Guard):
 
     def _price(self, body: dict[str, Any]) -> Price:
         found: Price = self.desk.ask("price", body)
+        return found
+
+    def ask_vector(
+        self,
+        expressions: Sequence[str] | Mapping[str, str],
+        radius: float,
+        centre: float | Sequence[float] = 0.0,
+    ) -> Measures:
+        """As of any guard."""
+        found = self.measure(VectorMean(expressions, radius, centre))
+        assert isinstance(found, Measures)
         return found
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
