@@ -338,7 +338,7 @@ def demo(
         print(json.dumps(story))
 
 
-for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve):
+for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve, service.backup):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")
