@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -99,7 +100,7 @@ def test_answers_comparisons_and_rankings_say_it() -> None:
     models = [(X[:, 0] > cut).astype(int) for cut in (0.0, 0.05, 0.1)]
     for way in ({"method": "symmetrized"}, {"rounds": 5}, {"open": 0.5}):
         with afresh.holdout(X, y, questions=60, ledger=":memory:", **way) as holdout:
-            found = holdout.compare(models[0], models[1])
+            found: Any = holdout.compare(models[0], models[1])
             assert found.better is None
             assert isinstance(found.would_tell, tuple)
             assert "would have" in str(found) or "would take" in str(found)

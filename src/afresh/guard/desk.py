@@ -7,6 +7,7 @@ be it a guard, a holdout, a statistic or a command, asks it here, and says in wh
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
@@ -26,9 +27,9 @@ from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
-from afresh.mechanisms.base import NeverEnds, coarseness_for
+from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
-from afresh.moments import Span
+from afresh.moments import Span, Vector
 from afresh.planning.ways import would_tell
 from afresh.queries.group import GroupMean
 from afresh.results import show
@@ -101,17 +102,29 @@ class Desk:
         return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
 
     def answer(
-        self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None, exam: bool = False
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int = 0,
+        rows: int | None = None,
+        exam: bool = False,
+        vector: Vector | None = None,
     ) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
         Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them. In
-        an `exam` they are answered from the rows that are kept for it.
+        an `exam` they are answered from the rows that are kept for it. With a `vector` all queries are its coordinates,
+        released at once; whoever passes one answers for its shape.
         """
         if rows is not None:
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
-            return self._answer(asked, analyst, later, rows, exam)
+            return self._answer(asked, analyst, later, rows, exam, vector)
+
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """How so many numbers would be released at once; None where that is no cheaper than one by one."""
+        mechanism = self.plan.mechanism
+        return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
@@ -142,7 +155,15 @@ class Desk:
         finally:
             self._working.pop(this, None)
 
-    def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None, exam: bool) -> list[Reply]:
+    def _answer(
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int,
+        rows: int | None,
+        exam: bool,
+        vector: Vector | None,
+    ) -> list[Reply]:
         scope = self.scope  # a holdout may declare another one meanwhile
         asked = [self.arranged(one, scope, exam=exam) for one in asked]
         if exam:
@@ -154,7 +175,7 @@ class Desk:
         self.engine.check_unchanged()
         entries = self.ledger.reserve(
             self.terms,
-            self.questions(asked, exam=exam),
+            self.questions(asked, exam=exam, vector=vector),
             analyst,
             later=later,
             batch=self.plan.mechanism.batch if rows is None else rows,
@@ -199,8 +220,10 @@ class Desk:
                 number = Number(found.value, found.low, found.high)
             yield Reply(one, number, tuple(parts), tuple(charged), left, scope)
 
-    def questions(self, asked: Iterable[Asked], *, exam: bool = False) -> list[Question]:
+    def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
         """What the ledger is asked to reserve."""
+        if vector is not None:
+            return self._coordinates([(query, one) for one in asked for query in one.queries], vector)
         found = [
             self._question(query, self._noise(one), self._guess(one), one.own and one.rule is None)
             for one in asked
@@ -231,6 +254,30 @@ class Desk:
             own,
             guess,
         )
+
+    def _coordinates(self, asked: Sequence[tuple[RowQuestion, Asked]], vector: Vector) -> list[Question]:
+        """One question for each coordinate. Its name is that of the whole vector, whose noise and share it has."""
+        if len(asked) != vector.size:
+            raise InvalidArgument(f"a vector of {vector.size} coordinates has {len(asked)} questions.")
+        named = json.dumps([vector.kind, vector.answers, *(query.digest for query, _ in asked)])
+        found = []
+        for place, (query, one) in enumerate(asked):
+            own = vector._replace(place=place)
+            mechanism = at_coordinate(self.plan.mechanism, own)
+            found.append(
+                Question(
+                    hashlib.sha256(f"vector {place} {named}".encode()).hexdigest(),
+                    one.text if len(one.queries) == 1 else query.text,
+                    mechanism.charge,
+                    mechanism.row_charge,
+                    mechanism.coarseness,
+                    query.bounds,
+                    query.levels,
+                    one.own and one.rule is None,
+                    vector=(own.kind, own.size, own.answers, own.place),
+                )
+            )
+        return found
 
     def _noise(self, asked: Asked) -> float:
         return self.coarseness(asked.precision) if asked.noise is None else asked.noise
@@ -299,7 +346,7 @@ class Desk:
         exam = self.plan.mechanism.exam_rows
         taken = None if exam is None else self.ledger.examined(self.terms)
         for entry, query, moments in zip(pending, queries, self._moments(pending, queries), strict=True):
-            mechanism = self.plan.at(entry.coarseness)
+            mechanism = self.plan.of(entry)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
             if mechanism.symbols:
                 options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
@@ -354,7 +401,7 @@ class Desk:
             covers=self._covers(asked, len(reply.parts), reply.scope),
             missing=asked.about_missing,
             method=self.plan.method,
-            charged=0 if self._examined(reply.parts) else len(reply.charged),
+            charged=0 if self._examined(reply.parts) else sum(entry.counts for entry in reply.charged),
             charged_information=sum(entry.charge for entry in reply.charged),
             exam=self._examined(reply.parts),
             would_tell=self._would_tell(reply),

@@ -215,6 +215,7 @@ class Ledger:
                         guess=question.guess,
                         span=span,
                         again=None,
+                        vector=question.vector,
                     )
                     for number, question in enumerate(new.values(), len(account.entries) + 1)
                 ]
@@ -520,6 +521,7 @@ def _looking(entry: Entry, now: datetime, analyst: str, rows: int, number: int) 
         guess=None,
         span=(entry.span[0], rows),
         again=entry.number,
+        vector=None,
     )
 
 
