@@ -410,7 +410,7 @@ class Guard(show.Shown):
         self.desk.check_open()
         desk, plan = self.desk, self.plan
         spent, shares = desk.spent(self.analyst), desk.ledger.shares(desk.terms)
-        released = desk.ledger.released(desk.terms)
+        released = desk.ledger.last_released(desk.terms)
         return Budget(
             questions=plan.questions,
             answers=spent.cap_answers,

@@ -75,7 +75,7 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
     mechanism = desk.plan.at(desk.coarseness(asked.precision))
-    released = desk.ledger.released(desk.terms)
+    released = desk.ledger.last_released(desk.terms)
     low, high = asked.bounds
 
     def around(unit: float) -> Interval:

@@ -46,7 +46,7 @@ class VectorQuery:
     """The scale on which its answer is told."""
     missing: float | None = None
     alone: bool = False
-    """Whether `values` is somebody else's function, which may not expect threads."""
+    """Whether `values` is somebody else's function, which may not expect other threads than its caller's."""
 
     columns: ClassVar[None] = None
 
