@@ -167,10 +167,11 @@ def unlike_pairs(w: World, P: float, points: int = 400) -> mp.mpf:
 
 
 def curve_sum(w: World, bend: float, answers: int) -> mp.mpf:
-    """ln sum_j exp(l tau_j/(2 (1-l))), tau_j at most (j-1) t/(1+t) and at most tau: term by term."""
+    """ln sum_j prod_{i<j} ((1 + c t_i)/(1 + t_i))^(1/2), c = 1/(1-l): all t_i = t, or all t_i = k t/M; term by term."""
     with mp.workdps(DIGITS):
-        rate = mp.mpf(bend) / (2 * (1 - mp.mpf(bend)))
-        return mp.log(mp.fsum(mp.exp(rate * min(w.tau_before(j), w.tau)) for j in range(1, answers + 1)))
+        c = 1 / (1 - mp.mpf(bend))
+        each, thin = (mp.log((1 + c * t) / (1 + t)) / 2 for t in (w.t, w.k * w.t / answers))
+        return mp.log(mp.fsum(mp.exp(min((j - 1) * each, answers * thin)) for j in range(1, answers + 1)))
 
 
 def log_failure(w: World, h: float, j: int, b: mp.mpf | None = None) -> mp.mpf:

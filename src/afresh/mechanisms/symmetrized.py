@@ -12,7 +12,7 @@ from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
 from afresh.moments import Moments
-from afresh.theory.symmetrized.common import Common, Intervals, common_plan
+from afresh.theory.symmetrized.common import Common, Intervals, common_plan, highest
 from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
@@ -52,6 +52,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
     """The least noise, as a part of s, of a difference that is 0 on most of the rows, whose features are public."""
     grid: float
     """The step of the public grid on which y lies."""
+    height: float = 0.0
+    """ln a of the curve; 0 in plans that were made before it was kept, which sum over answers in a coarser way."""
 
     @property
     def coarseness(self) -> float:
@@ -78,7 +80,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
 
     @cached_property
     def _common(self) -> Common:
-        return Common(self._constants, self.most, self.bend, self.lower)
+        height = self.height or highest(self._constants, self.most, self.bend, self.lower, first=True)
+        return Common(self._constants, self.most, self.bend, self.lower, height)
 
     @cached_property
     def _intervals(self) -> Intervals:
@@ -177,6 +180,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
             return [*found, str(refused)]
         if least * (1 - _ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
+        if self.height and self.height > highest(self._constants, self.most, self.bend, self.lower) + _ROUNDING:
+            found.append("the curve is so high that its sum over answers exceeds the failure probability")
         return found
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
@@ -263,6 +268,6 @@ def plan_symmetrized(
     except InvalidArgument:
         return None
     c = found.constants
-    return Symmetrized(
-        rows, questions, failure, c.s, c.pairs, c.row, found.bend, found.lower, most, finest, grid_step(finest * c.s)
-    )
+    curve = found.bend, found.lower
+    grid = grid_step(finest * c.s)
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, finest, grid, found.height)

@@ -131,7 +131,7 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
             "information": plan.information,
             "grid": limits.grid,
             "ends": limits.ends,
-            "constants": {name: frozen[name] for name in constants[method]},
+            "constants": {name: frozen.get(name, plan.parameters[name]) for name in constants[method]},
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
@@ -222,13 +222,28 @@ _CONSTANTS_2 = {
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:
-    found = _written(facts, 2, _CONSTANTS_2)
+    return _with_rows(facts, _written(facts, 2, _CONSTANTS_2))
+
+
+def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
         answer["rows"] = None if reserved.span is None else list(reserved.span)
     return found
 
 
-FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1), 2: Format(_FIELDS_2, _write_2)}
+# Version 3 has more constants. A plan that was made before there was one has the value that means what it meant.
+_CONSTANTS_3 = {**_CONSTANTS_2, "symmetrized": (*_CONSTANTS_2["symmetrized"], "height")}
+
+
+def _write_3(facts: Facts) -> dict[str, Any]:
+    return _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+
+
+FORMATS: dict[int, Format] = {
+    1: Format(_FIELDS_1, _write_1),
+    2: Format(_FIELDS_2, _write_2),
+    3: Format(_FIELDS_2, _write_3),
+}
 
 
 def format_of(document: object) -> Format:
