@@ -122,6 +122,7 @@ def asker(data: str, place: str, numbers: Iterator[int], undone: int, step: str 
             for _ in range(BATCHES):
                 ask(chance.randint(1, 3))
 
+        work: list[tuple[Callable[[int], None], int]]
         if step is None:
             work = [(ask_on, thread) for thread in range(THREADS)]
         else:
