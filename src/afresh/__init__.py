@@ -1,7 +1,8 @@
 """Ask one dataset as many questions as you like, each chosen after seeing the last answer.
 
 The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
-before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by.
+before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by;
+`evaluation` guards items, for loops that edit, evaluate and keep what is better.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,18 @@ from afresh.theory.information import correct_pvalue
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import integrations, lab, losses, receipts, statistics
+    from afresh import evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.evaluations.evaluation import Evaluation
+    from afresh.evaluations.gate import Gate
+    from afresh.evaluations.open import evaluation
     from afresh.models.holdout import Holdout
     from afresh.models.open import holdout
 
 __all__ = [
     "Answer",
     "Budget",
+    "Evaluation",
+    "Gate",
     "Guard",
     "Holdout",
     "Interval",
@@ -32,6 +38,8 @@ __all__ = [
     "__version__",
     "correct_pvalue",
     "errors",
+    "evaluation",
+    "evaluations",
     "holdout",
     "integrations",
     "lab",
@@ -43,8 +51,14 @@ __all__ = [
 ]
 
 
-_ROOMS = ("integrations", "lab", "losses", "receipts", "statistics")
-_MODELS = {"Holdout": "afresh.models.holdout", "holdout": "afresh.models.open"}
+_ROOMS = ("evaluations", "integrations", "lab", "losses", "receipts", "statistics")
+_FACES = {
+    "Evaluation": "afresh.evaluations.evaluation",
+    "Gate": "afresh.evaluations.gate",
+    "Holdout": "afresh.models.holdout",
+    "evaluation": "afresh.evaluations.open",
+    "holdout": "afresh.models.open",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -53,8 +67,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _ROOMS:
         return import_module(f"afresh.{name}")
-    if name in _MODELS:
-        return getattr(import_module(_MODELS[name]), name)
+    if name in _FACES:
+        return getattr(import_module(_FACES[name]), name)
     raise AttributeError(f"module 'afresh' has no attribute {name!r}")
 
 

@@ -11,19 +11,20 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, steward
+from afresh.cli import lab, service, steward
 from afresh.cli.options import (
     EPILOG,
-    EXIT_CODES,
     EXIT_ERROR,
     Analyst,
     Data,
     Json,
     LedgerPlace,
     Method,
+    NoEnd,
     Promise,
     Rounds,
     Table,
+    how_many,
     opened,
     show,
 )
@@ -64,7 +65,7 @@ def main() -> NoReturn:
         print(f"afresh: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {visible(note)}", file=sys.stderr)
-        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_ERROR))
+        sys.exit(error.exit_code)
     sys.exit(code)
 
 
@@ -113,6 +114,7 @@ def plan(
         int | None,
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
     ] = None,
+    no_end: NoEnd = False,
     rounds: Rounds = None,
     method: Method = None,
     typical: Annotated[
@@ -132,7 +134,7 @@ def plan(
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
     wishes["typical"] = typical or None
-    made = make_plan(rows, questions, confidence, width=width, mean=mean, **wishes)
+    made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
     show(made, as_json)
 
 
@@ -194,6 +196,7 @@ def ask(
             metavar="M",
         ),
     ] = None,
+    no_end: NoEnd = False,
     rounds: Rounds = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
@@ -234,7 +237,8 @@ def ask(
     options["allow_wide"] = allow_wide
     options["promise"] = promise
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
-    with opened(data, questions, confidence, ledger, method, table=table, check=checked, **options) as guard:
+    many = how_many(questions, no_end)
+    with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
         if dry_run:
             from afresh.guard.pricing import price_of_question
 
@@ -332,6 +336,7 @@ def demo(
         print(json.dumps(story))
 
 
-for command in (steward.charge, steward.divide, steward.receipt, steward.verify):
+for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")
+app.add_typer(service.tokens, name="token")

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import EllipsisType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.guard.guard import Guard
 
-EXIT_ERROR, EXIT_USAGE, EXIT_QUERY, EXIT_BUDGET, EXIT_PLAN = 1, 2, 3, 4, 5
-EXIT_CODES = {
-    errors.QueryError: EXIT_QUERY,
-    errors.BudgetExhausted: EXIT_BUDGET,
-    errors.PlanMismatch: EXIT_PLAN,
-    errors.InvalidArgument: EXIT_USAGE,
-}
+EXIT_ERROR = errors.AfreshError.exit_code
 EPILOG = (
     "Exit codes: 0 answered, 1 other error, 2 bad argument, 3 bad question (free), 4 budget exhausted "
     "(nothing charged), 5 another plan is in force."
@@ -66,7 +61,17 @@ Rounds = Annotated[
         metavar="R",
     ),
 ]
+NoEnd = Annotated[
+    bool, typer.Option("--no-end", help="In place of --questions: a budget that never ends, at some cost in width.")
+]
 Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
+
+
+def how_many(questions: int | None, no_end: bool) -> int | EllipsisType | None:
+    """What `questions` is for `afresh.open` and `afresh.plan`: None never ends, and `...` leaves it open."""
+    if no_end and questions is not None:
+        raise errors.InvalidArgument(f"--no-end is in place of --questions {questions}; leave one of them out.")
+    return None if no_end else ... if questions is None else questions
 
 
 @contextmanager

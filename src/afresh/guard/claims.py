@@ -102,7 +102,7 @@ def present(desk: Desk, tasked: Tasked, deviation: float | None = None) -> float
     mechanism: Any = desk.plan.mechanism
     if deviation is not None:
         deviation = checks.number("deviation", deviation, "a standard deviation, in the answer's units", least=0)
-    return detectable(desk, tasked, mechanism.trail(desk.ledger.last_released(desk.terms)), deviation)
+    return detectable(desk, tasked, mechanism.trail(desk.ledger.released(desk.terms)), deviation)
 
 
 def _released(reply: Reply) -> Any:

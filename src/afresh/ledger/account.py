@@ -7,7 +7,7 @@ not written by afresh, and is refused. So whoever can read a chain, from a ledge
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -28,7 +28,7 @@ from afresh.ledger.base import (
     check_released,
     check_text,
 )
-from afresh.ledger.paid import Paid
+from afresh.ledger.paid import Earlier, Paid
 from afresh.ledger.purse import Purse, Sum
 from afresh.ledger.records import (
     START,
@@ -39,7 +39,6 @@ from afresh.ledger.records import (
     Opened,
     Planned,
     Record,
-    Released,
     Reserved,
     Stated,
     answers,
@@ -70,12 +69,15 @@ class Account:
     """Those that were opened last, while nothing was answered since."""
     closed: bool = False
     """Whether nothing more may be asked, but for final looks."""
+    exam: tuple[int, int] | None = None
+    """The rows that the plan keeps for an exam."""
+    examined: int = 0
+    """How many questions the exam has, once it is taken."""
     looked: dict[int, int] = field(default_factory=dict)
     """The numbers of final looks, by that of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
     divided: bool = False
     purse: Purse = field(default_factory=Purse)
-    _released: list[Released] = field(default_factory=list)
 
     def read(self, records: Iterable[tuple[str, str | None]], trusted: int = 0) -> None:
         """Take in the next records, texts with the hashes that were stored for them if any were; or `BrokenChain`.
@@ -138,6 +140,7 @@ class Account:
                 self.purse.shares, self.divided = dict(record.shares), True
 
     def _plan(self, limits: Limits) -> None:
+        self.exam = limits.exam(self._opened.rows)
         self.purse.plan(limits, self._opened.rows)
         self.entries.ends = limits.ends
 
@@ -175,6 +178,8 @@ class Account:
         if record.again is not None:
             self._look_again(record)
             self.looked[record.again] = record.number
+        elif self.exam is not None and record.span is not None:
+            self._examine(record)
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
             asked = Sum.of(1, record.charge, record.row_charge, rows)
@@ -197,6 +202,32 @@ class Account:
         if not (self.closed and same and named and record.span == (first.span[0], self._opened.rows)):
             raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
 
+    def _examine(self, record: Reserved) -> None:
+        """A question of the exam: one batch, once, from the rows kept for it. It is no answer of the budget."""
+        if record.span != self.exam or (self.examined and self.batch != self.exam):
+            raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
+        if record.analyst in self.shares or record.charge or record.row_charge:
+            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of somebody with a share")
+        self.batch, self.examined = self.exam, self.examined + 1
+
+    def check_exam(self, analyst: str) -> None:
+        """Raise unless this analyst may take the exam now."""
+        if self.exam is None:
+            raise InvalidArgument("the plan of these data keeps no rows for an exam")
+        if analyst in self.shares:
+            raise InvalidArgument(
+                f"the exam is taken once for everybody, so it is not for {analyst}, who has a share; whoever divided "
+                "the budget can take it."
+            )
+        if self.examined:
+            raise BudgetExhausted(
+                asked=0,
+                spent=self.purse.total.answers,
+                questions=self.purse.total.answers,
+                message=f"the exam was taken, with {self.examined:,} question{'' if self.examined == 1 else 's'}: its "
+                "rows are not fresh for others. Nothing was charged; its answers can be asked for again.",
+            )
+
     def _open_rows(self, span: tuple[int, int]) -> int:
         """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
         start, stop = span
@@ -209,7 +240,7 @@ class Account:
 
     def check_closing(self) -> None:
         """Raise `InvalidArgument` unless there are rounds to close."""
-        if self.closed or not any(each.span is not None for each in self.entries.reserved):
+        if self.closed or self.exam is not None or not any(each.span is not None for each in self.entries.reserved):
             raise InvalidArgument("there are no open rounds to close")
 
     def check_open(self) -> None:
@@ -246,19 +277,9 @@ class Account:
         self.entries.order.append(place)
 
     @property
-    def released(self) -> Sequence[Released]:
-        """What was released, in the order of the records."""
-        for place in self.entries.order[len(self._released) :]:
-            answer = self.entries.answer(place)
-            assert answer is not None
-            self._released.append(answer.released)
-        return self._released
-
-    @property
-    def last_released(self) -> tuple[Released, ...]:
-        """What was released last, if anything was: what a mechanism with a memory goes by."""
-        last = self.entries.answer(self.entries.order[-1]) if self.entries.order else None
-        return () if last is None else (last.released,)
+    def released(self) -> Earlier:
+        """What was released, in the order of the records: what a mechanism with a memory goes by."""
+        return Earlier(self.entries)
 
     def check_outcome(self, outcome: Outcome) -> None:
         """Raise `InvalidArgument` unless both ends lie on the plan's grid."""

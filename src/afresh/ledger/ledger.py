@@ -40,8 +40,7 @@ from afresh.ledger.reserving import Entries, Reserving, Wish
 from afresh.ledger.translate import entry_of, looking, planned, stated, statement_of
 
 Settle = Callable[[Sequence[Released]], Outcome]
-"""Makes what is released from what was released last, if anything was: its record tells a mechanism with a memory all
-that came before."""
+"""Makes what is released from what was released before, for mechanisms with a memory."""
 Derive = Callable[[Mapping[int, Entry]], Sequence[Statement]]
 """What follows from answered entries, by their numbers."""
 
@@ -144,6 +143,7 @@ class Ledger:
         *,
         later: int = 0,
         batch: int | None = None,
+        exam: bool = False,
     ) -> Entries:
         """Pay for the questions, all or none, and return their entries in the same order.
 
@@ -152,9 +152,10 @@ class Ledger:
         `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be asked
         when these are answered, would not fit as well. The first reservation fixes the plan: that of `terms`.
 
-        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see.
+        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see. An
+        `exam` is one such batch, on the rows that the plan keeps for it, and costs no answer of the budget.
         """
-        wish = Wish(questions, analyst, later, batch)
+        wish = Wish(questions, analyst, later, batch, exam)
         self.reserve_each(terms, [wish])
         if isinstance(wish.found, BudgetExhausted):
             raise wish.found
@@ -200,6 +201,11 @@ class Ledger:
             spent = account.spent(analyst)
         return Entries((looks[each.number] for each in found), spent)
 
+    def examined(self, terms: Terms) -> int:
+        """How many questions the exam has; 0 until it is taken."""
+        with self._books.reading(terms) as account:
+            return account.examined
+
     def rows_left(self, terms: Terms, analyst: str) -> int:
         """How many rows that no question has seen this analyst may still open; none once closed."""
         with self._books.reading(terms) as account:
@@ -233,7 +239,7 @@ class Ledger:
     ) -> Entries:
         """Like `record` for many entries, all or none, and with them what follows from them (see `state`).
 
-        In place of an outcome there may be a function that makes it from what was released last, in the order of the
+        In place of an outcome there may be a function that makes it from what was released before, in the order of the
         records. `derive` gets the entries as they are stored, by number.
         """
         (found,) = self.record_each(terms, outcomes, [(derive, analyst)])
@@ -343,10 +349,10 @@ class Ledger:
         with self._books.reading(terms) as account:
             return list(account.entries)
 
-    def last_released(self, terms: Terms) -> tuple[Released, ...]:
-        """What was released last, if anything was: what a mechanism with a memory goes by."""
+    def released(self, terms: Terms) -> Sequence[Released]:
+        """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
         with self._books.reading(terms) as account:
-            return account.last_released
+            return account.released
 
     def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
         """What was paid for, by all or from what one analyst may use, and the caps."""
@@ -396,7 +402,7 @@ def _settled(
     """The entries as they will be stored, by number, and the records of those that were not answered yet."""
     stored: dict[int, Entry] = {}
     records: list[Record] = []
-    last = account.last_released
+    earlier = account.released
     for entry, outcome in outcomes:
         place = entry.number - 1
         kept = account.entries[place] if 0 <= place < len(account.entries) else None
@@ -406,9 +412,9 @@ def _settled(
                 "first. Nothing was released."
             )
         if kept.outcome is None and entry.number not in stored:
-            made = outcome(last) if callable(outcome) else outcome
+            made = outcome(earlier) if callable(outcome) else outcome
             account.check_outcome(made)
-            last = (made.released,)
+            earlier.append(made.released)
             records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
             kept = replace(kept, outcome=made, answered_at=now)
         stored.setdefault(entry.number, kept)

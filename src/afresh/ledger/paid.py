@@ -7,7 +7,7 @@ from typing import overload
 
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.base import Entry, check_ends, check_released
-from afresh.ledger.records import Answered, Reserved, decode
+from afresh.ledger.records import Answered, Released, Reserved, decode
 from afresh.ledger.translate import entry_of
 
 
@@ -59,3 +59,40 @@ class Paid(Sequence[Entry]):
                 "changed by something else than afresh; restore the ledger from a copy."
             ) from None
         return record
+
+
+class Earlier(Sequence[Released]):
+    """What was released so far, in the order of the records; each is looked up when it is looked at.
+
+    There may be very many, and mechanisms with a memory need few of them: a record tells what came before it.
+    """
+
+    def __init__(self, paid: Paid) -> None:
+        """All of it; what comes later is not in it, unless it is appended."""
+        self._paid, self._known = paid, len(paid.order)
+        self._more: list[Released] = []
+
+    def append(self, released: Released) -> None:
+        """Add what is about to be released."""
+        self._more.append(released)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._known + len(self._more)
+
+    @overload
+    def __getitem__(self, place: int) -> Released: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Released]: ...
+
+    def __getitem__(self, place: int | slice) -> Released | list[Released]:
+        """The one at a place, or several."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        where = range(len(self))[place]
+        if where >= self._known:
+            return self._more[where - self._known]
+        answer = self._paid.answer(self._paid.order[where])
+        assert answer is not None
+        return answer.released

@@ -32,6 +32,8 @@ class Wish:
     """How many more must fit as well, which can only be asked when these are answered."""
     batch: int | None = None
     """How many rows of their own the new ones get; None where batches do not matter."""
+    exam: bool = False
+    """Whether they are those of the exam, on the rows that the plan keeps for it; it costs no answer of the budget."""
     found: Entries | BudgetExhausted | None = None
     """What came of it; durable once `Ledger.reserve_each` has returned, and otherwise a draft that may be."""
 
@@ -81,17 +83,26 @@ class Reserving:
         return self._account.stored(question.digest, question.coarseness)
 
     def _reserve(self, new: Sequence[Question], wish: Wish) -> list[Reserved]:
+        span = self._pay(new, wish)
+        first, now = len(self._account.entries) + len(self.records) + 1, self._now()
+        made = [reserved(each, now, wish.analyst, number, span) for number, each in enumerate(new, first)]
+        self.records += made
+        return made
+
+    def _pay(self, new: Sequence[Question], wish: Wish) -> tuple[int, int] | None:
+        """The rows that are opened for them, once they are paid for."""
+        if wish.exam:
+            self._account.check_exam(wish.analyst)
+            return self._account.exam
         self._account.check_open()
         dearest = max(new, key=lambda each: each.charge)
         rows = (wish.batch or 0) * (2 if wish.later else 1)  # the later ones are a batch of their own
         self._purse.check([*new, *[dearest] * wish.later], wish.analyst, rows)
         self._purse.pay(self._purse.check(new, wish.analyst, wish.batch or 0), wish.analyst)
-        span = None if wish.batch is None else (self._opened, self._opened + wish.batch)
-        self._opened += wish.batch or 0
-        first, now = len(self._account.entries) + len(self.records) + 1, self._now()
-        made = [reserved(each, now, wish.analyst, number, span) for number, each in enumerate(new, first)]
-        self.records += made
-        return made
+        if wish.batch is None:
+            return None
+        self._opened += wish.batch
+        return self._opened - wish.batch, self._opened
 
 
 def _is_one_of(drafted: Sequence[Entry], stored: Entry) -> bool:

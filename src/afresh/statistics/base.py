@@ -178,7 +178,7 @@ class Asker:
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return self.desk.engine.schema
+        return self.desk.schema
 
     def parameters(self, sample: Sample) -> dict[str, Any]:
         """What a rule must know to read the parts: whether two of them make a mean."""

@@ -165,12 +165,13 @@ class Intervals:
 
     common: Common
     s: float
+    cells: int = _CELLS
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        edges = np.sin(np.linspace(0, math.pi / 2, _CELLS + 1)) ** 2
+        edges = np.sin(np.linspace(0, math.pi / 2, self.cells + 1)) ** 2
         edges[-1] = 1.0
-        half = self.common.pairs_within(edges[: _CELLS // 2], edges[1 : _CELLS // 2 + 1])
+        half = self.common.pairs_within(edges[: self.cells // 2], edges[1 : self.cells // 2 + 1])
         c = self.common.constants
         away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half)) * (1 + _SAFE)
         return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
