@@ -7,6 +7,7 @@ name. Questions that come together stand in line (`line`) and take the path to a
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument
+from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.line import Line
 from afresh.guard.path import Path, Pending, Reply, Request
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import coarseness_for
+from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.queries.group import GroupMean
 from afresh.results import show
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.guard.noise import Noise
     from afresh.ledger import Entry, Ledger, Spent, Terms
+    from afresh.moments import Vector
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
+    from afresh.queries.tree import Type
 
 
 _PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
@@ -48,28 +52,55 @@ class Desk:
     """One opened dataset with its plan, its ledger and its noise, for any number of analysts and threads."""
 
     def __init__(
-        self, engine: Engine, plan: Plan, ledger: Ledger, terms: Terms, draw: Noise, *, owns_ledger: bool
+        self,
+        engine: Engine,
+        plan: Plan,
+        ledger: Ledger,
+        terms: Terms,
+        draw: Noise,
+        *,
+        owns_ledger: bool,
+        development: Engine | None = None,
     ) -> None:
-        """The parts; `afresh.open` puts them together."""
+        """The parts; `afresh.open` puts them together. `development` are rows of the analyst's own, that guess."""
+        self.development = development
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
         self._owns_ledger = owns_ledger
-        self._path = Path(engine, plan, ledger, terms, draw)
+        self._path = Path(self, draw)
         self._line = Line(self._path.serve, self._check_process)
         self.kind = "pandas"  # of a frame that open rows are handed out as
+        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
-    def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None) -> list[Reply]:
+    @property
+    def schema(self) -> Mapping[str, Type | None]:
+        """The columns that questions may name, and their types."""
+        if not self.hidden:
+            return self.engine.schema
+        return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
+
+    def answer(
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int = 0,
+        rows: int | None = None,
+        exam: bool = False,
+        vector: Vector | None = None,
+    ) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
-        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
+        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them. In
+        an `exam` they are answered from the rows that are kept for it. With a `vector` all queries are its coordinates,
+        released at once; whoever passes one answers for its shape.
         """
         if rows is not None:
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
-            request = self._request(asked, analyst, later, rows)
+            request = self._request(asked, analyst, later, rows, exam, vector)
             if not request.queries:  # nothing asked writes nothing, not even a plan
                 return []
             self._serve(request)
@@ -77,13 +108,18 @@ class Desk:
                 self._remember(request.asked)
             return request.result
 
-    def arranged(self, asked: Asked, scope: Scope | None = None) -> Asked:
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """How so many numbers would be released at once; None where that is no cheaper than one by one."""
+        mechanism = self.plan.mechanism
+        return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
+
+    def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
 
         Not where features are public: which rows are in a group is then no draw, and its truth another one.
         """
         public = (scope or self.scope).features == "public"
-        if asked.rule != "within" or public or not self.plan.mechanism.exact_moments:
+        if asked.rule != "within" or public or not (exam or self.plan.mechanism.exact_moments):
             return asked
         return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
 
@@ -106,18 +142,31 @@ class Desk:
         finally:
             self._working.pop(this, None)
 
-    def _request(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None) -> Request:
+    def _request(
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int,
+        rows: int | None,
+        exam: bool,
+        vector: Vector | None,
+    ) -> Request:
         """What is asked, as this desk asks it; whatever is wrong with it is found here."""
         scope = self.scope  # a holdout may declare another one meanwhile
-        asked = [self.arranged(one, scope) for one in asked]
+        asked = [self.arranged(one, scope, exam=exam) for one in asked]
+        if exam:
+            asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)
-        batch = self.plan.mechanism.batch if rows is None else rows
-        return Request(asked, scope, Wish(self.questions(asked), analyst, later, batch))
+        questions = self.questions(asked, exam=exam, vector=vector)
+        return Request(
+            asked, scope, Wish(questions, analyst, later, self.plan.mechanism.batch if rows is None else rows, exam)
+        )
 
     def _serve(self, request: Request) -> None:
         """With others who ask now, if nothing speaks against it."""
         # A batch is a round of its own, whatever else is asked, and somebody's function runs where it is expected to.
-        if request.wish.batch is not None or any(query.alone for query in request.queries):
+        apart = request.wish.batch is not None or request.wish.exam
+        if apart or any(query.alone for query in request.queries):
             self._path.serve([request])
         else:
             self._line.stand(request)
@@ -128,13 +177,16 @@ class Desk:
         named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
         self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
 
-    def questions(self, asked: Iterable[Asked]) -> list[Question]:
+    def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
         """What the ledger is asked to reserve."""
-        return [
+        if vector is not None:
+            return self._coordinates([(query, one) for one in asked for query in one.queries], vector)
+        found = [
             self._question(query, self._noise(one), self._guess(one), one.own and one.rule is None)
             for one in asked
             for query in one.queries
         ]
+        return [of_exam(each) for each in found] if exam else found
 
     def _question(
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
@@ -159,6 +211,30 @@ class Desk:
             own,
             guess,
         )
+
+    def _coordinates(self, asked: Sequence[tuple[RowQuestion, Asked]], vector: Vector) -> list[Question]:
+        """One question for each coordinate. Its name is that of the whole vector, whose noise and share it has."""
+        if len(asked) != vector.size:
+            raise InvalidArgument(f"a vector of {vector.size} coordinates has {len(asked)} questions.")
+        named = json.dumps([vector.kind, vector.answers, *(query.digest for query, _ in asked)])
+        found = []
+        for place, (query, one) in enumerate(asked):
+            own = vector._replace(place=place)
+            mechanism = at_coordinate(self.plan.mechanism, own)
+            found.append(
+                Question(
+                    hashlib.sha256(f"vector {place} {named}".encode()).hexdigest(),
+                    query.text,
+                    mechanism.charge,
+                    mechanism.row_charge,
+                    mechanism.coarseness,
+                    query.bounds,
+                    query.levels,
+                    one.own and one.rule is None,
+                    vector=(own.kind, own.size, own.answers, own.place),
+                )
+            )
+        return found
 
     def _noise(self, asked: Asked) -> float:
         return self.coarseness(asked.precision) if asked.noise is None else asked.noise
@@ -230,24 +306,38 @@ class Desk:
             covers=self._covers(asked, len(reply.parts), reply.scope),
             missing=asked.about_missing,
             method=self.plan.method,
-            charged=len(reply.charged),
+            charged=0 if self._examined(reply.parts) else sum(entry.counts for entry in reply.charged),
             charged_information=sum(entry.charge for entry in reply.charged),
+            exam=self._examined(reply.parts),
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
             noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
-            confirmed=self._confirmed(reply.parts),
-            widened=self._widened(reply.parts),
+            confirmed=self.confirmed(reply.parts),
+            widened=self.widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
+            ahead=self.ahead(),
         )
 
-    def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
+    def _examined(self, parts: Iterable[Reading]) -> bool:
+        """Whether these are answers of the exam, which cost none of the budget."""
+        return self.plan.mechanism.exam_rows is not None and any(part.entry.span is not None for part in parts)
+
+    def ahead(self) -> tuple[float, float] | None:
+        """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
+        mechanism = self.plan.mechanism
+        if not isinstance(mechanism, NeverEnds):
+            return None
+        so_far = self.ledger.spent(self.terms).answers
+        return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)
+
+    def confirmed(self, parts: Iterable[Reading]) -> bool | None:
         """Whether the checks of guesses passed; None where nothing is guessed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
 
-    def _widened(self, parts: Iterable[Reading]) -> float | None:
+    def widened(self, parts: Iterable[Reading]) -> float | None:
         """By what share its failed checks make later answers wider; None if none failed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
@@ -256,7 +346,9 @@ class Desk:
     def _covers(self, asked: Asked, parts: int, scope: Scope) -> str:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"
         if asked.queries:
-            said = f"{about}. All answers of this guard, up to {self.plan.answers:,}, hold at once {self.odds}"
+            many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
+            many += "" if self.plan.exam is None else " and those of its exam"
+            said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
             said = f"{about}: it follows from {answers}, which hold at once with all others of this guard, {self.odds}"
@@ -277,7 +369,9 @@ class Desk:
         return self._words(self.scope)
 
     def _words(self, scope: Scope) -> str:
-        return scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
+        mechanism = self.plan.mechanism
+        every = mechanism.own and mechanism.exam_rows is None  # all rows here confirm
+        return scope.words(self.engine.rows, dealt=mechanism.shuffles and not every)
 
     def declare(self, scope: Scope) -> None:
         """Say who holds the features, for all analysts; refused if another holdout said otherwise."""
@@ -290,9 +384,13 @@ class Desk:
 
     def left(self, analyst: str) -> int:
         """How many answers at full price are left for this analyst."""
-        return self._left(self.spent(analyst))
+        return self.left_of(self.spent(analyst), analyst)
 
-    def _left(self, spent: Spent) -> int:
+    def left_of(self, spent: Spent, analyst: str) -> int:
+        """The same, if what was spent is known; none in rounds without fresh rows for one of the planned size."""
+        batch = self.plan.mechanism.batch
+        if batch is not None and self.ledger.rows_left(self.terms, analyst) < batch:
+            return 0
         return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
 
     def check_open(self) -> None:
@@ -316,6 +414,8 @@ class Desk:
             time.sleep(_PATIENCE)
         try:
             self.engine.close()
+            if self.development is not None:
+                self.development.close()
         finally:
             if self._owns_ledger:
                 self.ledger.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -92,12 +92,26 @@ class Request:
         return [Pending(entry, query, self.scope) for entry, query in found if entry.outcome is None]
 
 
+class Parts(Protocol):
+    """What a desk puts together."""
+
+    engine: Engine
+    development: Engine | None
+    plan: Plan
+    ledger: Ledger
+    terms: Terms
+
+    def left_of(self, spent: Spent, analyst: str) -> int:
+        """How many answers at full price are left for an analyst who has spent this."""
+        ...
+
+
 class Path:
     """From requests to replies, on one opened dataset."""
 
-    def __init__(self, engine: Engine, plan: Plan, ledger: Ledger, terms: Terms, draw: Noise) -> None:
-        """The parts; a desk puts them together."""
-        self._engine, self._plan, self._ledger, self._terms, self._draw = engine, plan, ledger, terms, draw
+    def __init__(self, desk: Parts, draw: Noise) -> None:
+        """Of a desk."""
+        self._desk, self._draw = desk, draw
 
     def serve(self, requests: Sequence[Request]) -> None:
         """Finish every request: with replies, or with a refusal of what it cannot pay.
@@ -111,8 +125,8 @@ class Path:
     def _pay(self, requests: Sequence[Request]) -> None:
         if not requests:
             return
-        self._engine.check_unchanged()
-        self._ledger.reserve_each(self._terms, [each.wish for each in requests])
+        self._desk.engine.check_unchanged()
+        self._desk.ledger.reserve_each(self._desk.terms, [each.wish for each in requests])
         for request in requests:
             found = request.wish.found
             if isinstance(found, BudgetExhausted):
@@ -126,7 +140,7 @@ class Path:
             if request.pending:
                 waiting.append(request)
             else:
-                stated = self._ledger.state(self._terms, self._stated(request, {}), request.wish.analyst)
+                stated = self._desk.ledger.state(self._desk.terms, self._stated(request, {}), request.wish.analyst)
                 self._reply(request, {}, stated, _entries(request).spent)
         if len(waiting) > 1:
             # What was paid for earlier and never answered may fail again, or take all of its time: not others' time.
@@ -138,7 +152,9 @@ class Path:
         pending = {one.entry.number: one for each in reversed(waiting) for one in reversed(each.pending)}
         outcomes = self.outcomes([pending[number] for number in sorted(pending)])
         callers = [(partial(self._stated, each), each.wish.analyst) for each in waiting]
-        for request, recorded in zip(waiting, self._ledger.record_each(self._terms, outcomes, callers), strict=True):
+        for request, recorded in zip(
+            waiting, self._desk.ledger.record_each(self._desk.terms, outcomes, callers), strict=True
+        ):
             stored = {entry.number: entry for entry in recorded}
             self._reply(request, stored, recorded.statements, recorded.spent)
 
@@ -151,7 +167,7 @@ class Path:
         self, request: Request, stored: Mapping[int, Entry], statements: Sequence[Statement], spent: Spent
     ) -> None:
         readings = [read(replace(stored.get(each.number, each), new=each.new)) for each in _entries(request)]
-        left = spent.affordable(self._plan.charge, self._plan.mechanism.row_charge)
+        left = self._desk.left_of(spent, request.wish.analyst)
         request.replies = list(self.replies(request.asked, readings, statements, left, request.scope))
 
     def outcomes(
@@ -162,28 +178,37 @@ class Path:
         `first` are the answers, by number, that final looks look at again.
         """
         found: list[tuple[Entry, Outcome | Settle]] = []
+        exam = self._desk.plan.mechanism.exam_rows
+        taken = None if exam is None else self._desk.ledger.examined(self._desk.terms)
         for (entry, query, scope), moments in zip(pending, self._moments(pending), strict=True):
-            mechanism = self._plan.at(entry.coarseness)
+            mechanism = self._desk.plan.of(entry)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
             if mechanism.symbols:
                 options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
+            if exam is not None and entry.span == exam:
+                options["exam"] = taken
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if scope.features == "public" else 3
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
                 released = mechanism.release(moments, self._draw(entry.number), **options)
-            settle = partial(_settle, mechanism, entry.levels, self._plan.ends, released, before)
+            settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
             found.append((entry, settle if callable(released) else settle(())))
         return found
 
     def _moments(self, pending: Sequence[Pending]) -> list[Any]:
         """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""
-        spans = [self._plan.mechanism.spans(entry.number, _span(entry)) for entry, _, _ in pending]
+        spans = [self._desk.plan.mechanism.spans(entry.number, _span(entry)) for entry, _, _ in pending]
         if not any(spans):
-            return list(moments_of(self._engine, [each.query for each in pending]))
+            return list(moments_of(self._desk.engine, [each.query for each in pending]))
         wanted = [(each.query, span) for each, own in zip(pending, spans, strict=True) for span in own]
-        found = iter(moments_of(self._engine, [query for query, _ in wanted], [span for _, span in wanted]))
+        found = iter(moments_of(self._desk.engine, [query for query, _ in wanted], [span for _, span in wanted]))
         parts = [tuple(next(found) for _ in own) for own in spans]
+        if self._desk.plan.mechanism.own and self._desk.development is not None:
+            places = [place for place, each in enumerate(pending) if each.entry.span is None]
+            guesses = moments_of(self._desk.development, [pending[place].query for place in places])
+            for place, guess in zip(places, guesses, strict=True):
+                parts[place] = (guess, *parts[place])
         return [own[0] if len(own) == 1 else own for own in parts]
 
     def stated(self, asked: Sequence[Asked], readings: Sequence[Reading]) -> list[Statement]:
@@ -195,7 +220,7 @@ class Path:
         """What follows by its rule from what was released for a question."""
         assert asked.rule is not None
         numbers = tuple(part.entry.number for part in parts)
-        found = derive(asked.rule, parts, asked.parameters, asked.bounds, self._plan)
+        found = derive(asked.rule, parts, asked.parameters, asked.bounds, self._desk.plan)
         return Statement(asked.text, asked.rule, asked.parameters, numbers, asked.bounds, *found)
 
     def replies(

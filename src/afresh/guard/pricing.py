@@ -69,8 +69,13 @@ def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, s
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
+    from afresh.statistics.base import AtOnce  # which asks the desk
+
     schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
+    if isinstance(statistic, AtOnce) and (shape := statistic.coordinates(schema)) is not None:
+        vector = desk.at_once(*shape)
+        answers = answers if vector is None else vector.answers
     charge = answers * desk.plan.charge
     return Price(
         question=statistic.text(schema),

@@ -27,6 +27,7 @@ from afresh.ledger.base import (
     check_question,
     check_released,
     check_text,
+    counted,
 )
 from afresh.ledger.paid import Earlier, Paid
 from afresh.ledger.purse import Purse, Sum
@@ -67,6 +68,8 @@ class Account:
     """How many of the shuffled rows were opened for batches, from the first on."""
     batch: tuple[int, int] | None = None
     """Those that were opened last, while nothing was answered since."""
+    started: Reserved | None = None
+    """The last coordinate of a vector of which more must follow."""
     closed: bool = False
     """Whether nothing more may be asked, but for final looks."""
     exam: tuple[int, int] | None = None
@@ -113,6 +116,8 @@ class Account:
         kind = type(record)
         if (kind is Opened) != (self.length == 0) or (self.length == 1 and kind is not Planned):
             raise BrokenChain(f"record {self.length + 1} is of kind {kind_of(record)!r}, out of its place")
+        if self.started is not None and kind is not Reserved:
+            raise BrokenChain(f"record {self.length + 1} comes before the last coordinate of a vector")
         match record:  # the most frequent first
             case Reserved():
                 self._reserve(record)
@@ -175,6 +180,7 @@ class Account:
         if known is not None and paid[known - 1].coarseness <= record.coarseness:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
+        self._check_vector(record)
         if record.again is not None:
             self._look_again(record)
             self.looked[record.again] = record.number
@@ -182,7 +188,7 @@ class Account:
             self._examine(record)
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
-            asked = Sum.of(1, record.charge, record.row_charge, rows)
+            asked = Sum.of(counted(record), record.charge, record.row_charge, rows)
             if self.closed or not self.purse.clearly_fits(asked):
                 self.check_open()
                 self.purse.check([record], record.analyst, rows)
@@ -190,6 +196,22 @@ class Account:
         paid.append(record)
         self.entries.answered.append(None)
         self.finest[record.digest] = record.number
+
+    def _check_vector(self, record: Reserved) -> None:
+        """The coordinates of a vector are recorded in order and by themselves, and the first one is charged for all."""
+        last, self.started = self.started, None
+        if record.vector is None and last is None:  # nearly always
+            return
+        kind, size, answers, place = record.vector or ("", 0, 0, 0)
+        expected = 0 if last is None else last.vector[3] + 1 if last.vector is not None else 0
+        follows = last is None or (
+            last.vector == (kind, size, answers, expected - 1)
+            and (last.analyst, last.coarseness) == (record.analyst, record.coarseness)
+        )
+        if place != expected or not follows or (place and (record.charge or record.row_charge)):
+            raise BrokenChain(f"record {self.length + 1} is not the next coordinate of a vector")
+        if place < size - 1:
+            self.started = record
 
     def _look_again(self, record: Reserved) -> None:
         """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""

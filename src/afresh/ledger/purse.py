@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
-from afresh.ledger.base import SLACK, Limits, Outside, Question, Spent
+from afresh.ledger.base import SLACK, Limits, Outside, Question, Spent, counted
 from afresh.ledger.records import Reserved
 
 _UNIT = 2**1074
@@ -135,7 +135,7 @@ class Purse:
         """
         asked = Sum(rows=rows)
         for question in new:
-            asked.add(Sum.of(1, question.charge, question.row_charge))
+            asked.add(Sum.of(counted(question), question.charge, question.row_charge))
         if not _fits(self.total, self.whole, asked):
             raise _refusal(self.total, self.whole, asked, new, None)
         if self.shares:

@@ -32,6 +32,7 @@ def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
         guess=record.guess,
         span=record.span,
         again=record.again,
+        vector=record.vector,
     )
 
 
@@ -84,6 +85,7 @@ def reserved(question: Question, now: datetime, analyst: str, number: int, span:
         guess=question.guess,
         span=span,
         again=None,
+        vector=question.vector,
     )
 
 
@@ -105,6 +107,7 @@ def looking(entry: Entry, now: datetime, analyst: str, rows: int, number: int) -
         guess=None,
         span=(entry.span[0], rows),
         again=entry.number,
+        vector=None,
     )
 
 

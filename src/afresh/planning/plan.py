@@ -6,12 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from types import EllipsisType
-from typing import Any
+from typing import Any, Protocol
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, geometric_mean
+from afresh.mechanisms.base import (
+    TYPICAL_MEANS,
+    Mechanism,
+    NeverEnds,
+    at_coarseness,
+    at_coordinate,
+    geometric_mean,
+)
 from afresh.mechanisms.registry import (
     ENDLESS,
     FOLLOWING,
@@ -26,12 +33,27 @@ from afresh.mechanisms.registry import (
     planner_with_open,
     planner_without_end,
 )
+from afresh.moments import Vector
 from afresh.planning.request import check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
 
 FEWEST_ROWS = 20
+
+
+class Paid(Protocol):
+    """What of an answer decides how it is made."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise."""
+        ...
+
+    @property
+    def vector(self) -> tuple[str, int, int, int] | None:
+        """Which coordinate of which vector."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -158,6 +180,18 @@ class Plan(show.Shown):
             InvalidArgument: The method gives all answers the same noise, or cannot certify that much.
         """
         return at_coarseness(self.mechanism, coarseness)
+
+    def of(self, paid: Paid) -> Mechanism:
+        """The mechanism of an answer that was paid for, whatever its noise and whether it is a vector's coordinate.
+
+        Args:
+            paid: An entry of the ledger, or the record of its reservation.
+
+        Returns:
+            The mechanism with its charge and its interval.
+        """
+        vector = paid.vector
+        return self.at(paid.coarseness) if vector is None else at_coordinate(self.mechanism, Vector(*vector))
 
     @cached_property
     def methods(self) -> dict[str, Method]:
