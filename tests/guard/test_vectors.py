@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import afresh
-from afresh.errors import BrokenChain, BudgetExhausted
+from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.records import START, Reserved, decode, encode, seal
 from afresh.receipts import verify
-from afresh.statistics import GroupMeans, Histogram, Measures, Statistic
+from afresh.statistics import GroupMeans, Histogram, Measures, Statistic, VectorMean
 
 ROWS = 20_000
 EDGES = [float(x) for x in np.linspace(-3, 3, 31)]
@@ -166,3 +166,47 @@ def test_intervals_cover_in_many_conversations() -> None:
             values = [answer.value for answer in found.answers.values()]
             assert all(answer.low <= 1 / 12 <= answer.high for answer in found.answers.values())
             shift += (1 + int(np.argmax(values))) / 24
+
+
+def in_ball(values: Any, radius: float, centre: Any) -> Any:
+    away = np.where(np.isfinite(values), values - centre, 0.0)
+    return centre + away / np.maximum(1, np.linalg.norm(away, axis=1) / radius)[:, None]
+
+
+def test_a_vector_in_a_ball_costs_one_answer(tmp_path: Path) -> None:
+    """Its rows are moved into the ball one by one; its noise is beyond 7 deviations with probability below 1e-10."""
+    rng = np.random.default_rng(2)
+    data = pd.DataFrame(rng.normal(size=(ROWS, 5)), columns=list("abcde"))
+    data.loc[:50, "b"] = np.nan
+    data.loc[51:90, "c"] = np.inf
+    data.loc[91:120, "d"] = 1e5
+    guard = afresh.open(data, questions=50, method="symmetrized", ledger=tmp_path / "ledger.sqlite")
+    centre = [0.0, 0.5, 0.0, -0.5, 0.0]
+    assert guard.price(VectorMean(list("abcde"), 2.0, centre)).answers == 1
+    found = guard.ask_vector(list("abcde"), 2.0, centre)
+    assert found.charged == 1
+    assert guard.budget.left == 49
+    exact = in_ball(data.to_numpy(), 2.0, np.array(centre)).mean(axis=0)
+    for name, mean in zip("abcde", exact, strict=True):
+        assert abs(found[name].value - mean) < 3.6 * found[name].noise  # which is 1.96 deviations
+    assert guard.ask_vector({name: name for name in "abcde"}, 2.0, centre).charged == 0
+    assert verify(guard.receipt()).passed
+    assert "a within 2 of (0, 0.5, 0, -0.5, 0)" in guard.transcript.with_parts()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("x", 1.0),
+        (["x"], 0.0),
+        (["x"], float("nan")),
+        ([], 1.0),
+        (["x", "x"], 1.0),
+        (["x"], 1.0, [0.0, 1.0]),
+        ([3], 1.0),
+    ],
+)
+def test_what_is_no_ball_is_refused(guard: afresh.Guard, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidArgument):
+        guard.ask_vector(*arguments)
+    assert guard.budget.spent == 0

@@ -224,7 +224,7 @@ class Desk:
             found.append(
                 Question(
                     hashlib.sha256(f"vector {place} {named}".encode()).hexdigest(),
-                    query.text,
+                    one.text if len(one.queries) == 1 else query.text,
                     mechanism.charge,
                     mechanism.row_charge,
                     mechanism.coarseness,
