@@ -27,7 +27,8 @@ from afresh.results.answer import Interval
 from afresh.results.rules import noise_of
 
 if TYPE_CHECKING:
-    from afresh.guard.desk import Desk, Reply
+    from afresh.guard.desk import Desk
+    from afresh.guard.path import Reply
     from afresh.losses import Loss
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
