@@ -1,4 +1,4 @@
-"""Many clients of one service to one at a time, to the library's own threads without HTTP, and repeats to new questions."""
+"""Many clients of one service to one at a time, to threads without HTTP, and repeats to new questions."""
 
 from __future__ import annotations
 
