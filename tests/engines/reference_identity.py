@@ -70,10 +70,8 @@ def arithmetic(value: float) -> int:
     factor = 6.28318530717958 / 2
     if abs(value) < 2**24:
         factor = 6.47213595499958 * 2**33 if abs(value) >= 2**-10 else 5.43656365691809 * 2**67
-    above, below = divmod(round(value * factor), 2**33)  # rounded to even
-    product = (above + 0x9A09E66) * (below ^ 0x1BB67AE85)
-    assert 0 <= product < 2**63
-    return product
+    whole = round(value * factor) ^ 0x06A09E667BB67AE8  # rounded to even
+    return (whole % 2**31) * ((whole >> 13) % 2**31)
 
 
 def hashed(value: Any, *, exact: bool = True) -> int | None:
@@ -86,7 +84,7 @@ def hashed(value: Any, *, exact: bool = True) -> int | None:
     if isinstance(value, date):
         return jenkins_double(number(value))
     x = number(value)
-    if x == 0 or 2**-44 <= abs(x) <= 2**58:
+    if x == 0 or 2**-44 * (1 - 2**-25) <= abs(x) <= 2**58 * (1 + 2**-24):  # all that become 2^-44 to 2^58
         single = to_single(x)
         rest = round((x - single) / (single or 1.0) * 2**54)
         found = arithmetic(single)

@@ -28,6 +28,8 @@ SEEN = 20  # where the six bits begin that say which values were seen
 SMALLEST, LARGEST = 1e-37, 1e38
 LONG = 252  # bytes of a text beyond which it is hashed by its MD5
 _PIECE = 12  # bytes that Jenkins's hash takes at a time
+SHORT = 7  # bytes of texts of which known ones are kept
+_KNOWN = 12  # binary digits of the number of places for them
 _NARROW = 4 * _PIECE  # bytes to which texts are padded even if most are much shorter
 _START = 0x9E3779B9 + 3923095
 
@@ -91,8 +93,10 @@ class TextHasher:
         self._lengths = np.empty(most, np.int64)
         self._half = np.empty((9, most), np.uint32)
 
-    def hash(self, texts: Texts, missing: NDArray[np.bool_] | None, out: Words) -> None:
-        """Write the hashes of texts; under one that is missing there may be anything."""
+    def hash(
+        self, texts: Texts, missing: NDArray[np.bool_] | None, out: Words, known: KnownTexts | None = None
+    ) -> None:
+        """Write the hashes of texts, or take those that are known; under a missing one there may be anything."""
         lengths = self._lengths[: len(texts)]
         offsets = texts.offsets
         np.subtract(offsets[1:], offsets[:-1], out=lengths)
@@ -103,6 +107,9 @@ class TextHasher:
             return
         if missing is not None and not missing.all():  # all that count may have one length
             np.copyto(lengths, lengths[np.argmin(missing)], where=missing)
+        if known is not None and known.useful and longest <= SHORT:
+            self._recall(texts, lengths.view(np.uint64), known, out)
+            return
         state = self._half[:3, : len(texts)]
         self._begin(lengths, state)
         self._absorb(texts.padded(_PIECE * max(1, -(-longest // _PIECE))), lengths, state)
@@ -114,13 +121,24 @@ class TextHasher:
         short, long = np.flatnonzero(lengths <= most), np.flatnonzero(lengths > most)
         if most == LONG:
             for place in long:
-                out[place] = hash_text(hashlib.md5(texts.bytes(place), usedforsecurity=False).hexdigest().encode())
+                out[place] = hash_text(hashlib.md5(texts.bytes(int(place)), usedforsecurity=False).hexdigest().encode())
             long = long[:0]
         for places in (short, long):
             if len(places):
                 found = np.empty(len(places), np.uint64)
                 TextHasher(len(places)).hash(texts.take(places), None, found)
                 out[places] = found
+
+    def _recall(self, texts: Texts, lengths: Words, known: KnownTexts, out: Words) -> None:
+        """Take the hashes of texts that are known, and learn the others."""
+        lengths += np.uint64(1)
+        lengths <<= np.uint64(56)
+        lengths += texts.padded(SHORT + 1).view(np.uint64).reshape(-1)  # the eighth byte is free for the length
+        if len(places := known.recall(lengths, out)):
+            words, found = lengths[places], np.empty(len(places), np.uint64)
+            TextHasher(len(places)).hash(texts.take(places), None, found)
+            out[places] = found
+            known.learn(words, found, len(out))
 
     def _begin(self, lengths: NDArray[np.int64], state: Halves) -> None:
         if len(lengths) and (lengths == lengths[0]).all():
@@ -158,6 +176,40 @@ class TextHasher:
                     one ^= kept
                     one &= mask
                     one ^= kept
+
+
+class KnownTexts:
+    """The hashes of texts of up to seven bytes, with their lengths in an eighth, for columns that have few."""
+
+    def __init__(self) -> None:
+        """None as yet."""
+        self._words, self._hashes = np.zeros((2, 2**_KNOWN), np.uint64)
+        self._tries = 4
+
+    @property
+    def useful(self) -> bool:
+        """Whether most texts were known, or it is too early to tell."""
+        return self._tries > 0
+
+    def recall(self, words: Words, out: Words) -> NDArray[np.int64]:
+        """Write the hashes of those that are known; the places of the others."""
+        places = _slots(words)
+        self._hashes.take(places, out=out, mode="clip")
+        return np.flatnonzero(self._words.take(places, mode="clip") != words)
+
+    def learn(self, words: Words, hashes: Words, of: int) -> None:
+        """Keep hashes that were unknown among that many; of two in one place the last."""
+        self._tries -= len(words) > of // 8
+        places = _slots(words)
+        _, last = np.unique(places[::-1], return_index=True)
+        last = len(places) - 1 - last
+        self._words[places[last]], self._hashes[places[last]] = words[last], hashes[last]
+
+
+def _slots(words: Words) -> NDArray[np.int64]:
+    places = words * np.uint64(0x9E3779B97F4A7C15)
+    places >>= np.uint64(64 - _KNOWN)
+    return places.view(np.int64)
 
 
 class Texts:

@@ -13,6 +13,7 @@ from afresh.engines.identity.cells import (
     SEED,
     SEEN,
     SHIFTS,
+    KnownTexts,
     TextHasher,
     Texts,
     Words,
@@ -27,7 +28,7 @@ from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnS
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
-BLOCK = 2**16  # rows hashed at a time: with fewer, calling NumPy would cost more than what it does
+BLOCK = 2**15  # rows hashed at a time: few enough for a cache, and enough that calling NumPy hardly shows
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
 _FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
@@ -48,6 +49,7 @@ class Hasher:
         self.rows = self.total = 0
         self.changes: dict[str, list[_Changes]] = {name: [] for name in kinds}
         self._kinds = tuple(kinds.items())
+        self._known = {name: KnownTexts() for name, kind in kinds.items() if kind == "text"}
         self._tables: dict[str, tuple[int, int, Words]] = {}
         self._places = place_keys(BLOCK)
         self._room = np.empty((7, BLOCK), np.uint64)
@@ -99,7 +101,7 @@ class Hasher:
     def _column(self, name: str, kind: str, cells: _Cells, exact: Words, single: Words) -> _Read:
         """The hashes of a column, written to either or both."""
         if cells.texts is not None:
-            self._texts.hash(cells.texts, cells.missing, exact)
+            self._texts.hash(cells.texts, cells.missing, exact, self._known[name])
             return _Read(cells.missing, exact, exact, exact)
         missing, values, low, high = _present(cells, self._room[4])
         if values.dtype.kind in "iu" and (table := self._table(name, kind, values, int(low), int(high))) is not None:
@@ -116,7 +118,8 @@ class Hasher:
             numbers /= 1.0 if day else 1e6
             hash_doubles(numbers, exact, spare)
             return _Read(missing, numbers, exact, exact, *((end * _DAY if day else end / 1e6) for end in (low, high)))
-        lost = self._numbers.hash(numbers, float(low), float(high), single, exact)
+        few_digits = values.dtype == np.float32 or (values.dtype.kind != "f" and -_SINGLE < low <= high < _SINGLE)
+        lost = self._numbers.hash(numbers, float(low), float(high), single, exact, few_digits=few_digits)
         return _Read(missing, numbers, single, exact if lost else single, low, high)
 
     def _table(self, name: str, kind: str, values: NDArray[Any], low: int, high: int) -> tuple[int, int, Words] | None:

@@ -11,23 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.engines.identity.cells import Words, hash_doubles, round_single
+from afresh.engines.identity.cells import LOW, Words, hash_doubles, round_single
 
 Doubles = NDArray[np.float64]
 
-# Numbers of three ranges of size, each with a factor that makes of them whole numbers of up to 60 bits, of which 33 are
-# taken to be below the binary point: digits of e, the golden ratio and pi.
-TINY, SMALL, LARGE, HUGE = 2.0**-44, 2.0**-10, 2.0**24, 2.0**58
-DIGITS = 33
+# Numbers of three ranges of size, each with a factor that makes of them whole numbers of up to 60 bits: digits of e,
+# the golden ratio and pi.
+SMALL, LARGE = 2.0**-10, 2.0**24
 FACTORS = (5.43656365691809 * 2.0**67, 6.47213595499958 * 2.0**33, 6.28318530717958 * 2.0**-1)
-WHOLE = 0x9A09E66  # added to what is above the point, so that it is positive: 2^27 and more
-MASK = 0x1BB67AE85  # laid over what is below
+MASK = 0x06A09E667BB67AE8  # laid over them
+HIGHER = 13  # where the 31 bits begin that their lowest 31 are multiplied with
 REST = 54  # what single precision leaves of a number, in so many binary digits of the number
 ABOVE = 31  # where these are laid over the hash
 LEAST = 1e-300  # nothing beside any number of the ranges, but not 0
 _REST = 1.5 * 2.0 ** (52 - REST)
-# Where rounding to single precision brings a number to the next range.
-TO_SMALL, TO_LARGE = SMALL * (1 - 2.0**-25), LARGE - 0.5
+# Of what becomes 2^-44, 2^-10, 2^24 and 2^58 or more in single precision; the last is the largest that becomes no more.
+TINY, TO_SMALL, TO_LARGE, HUGE = (
+    2.0**-44 * (1 - 2.0**-25),
+    SMALL * (1 - 2.0**-25),
+    LARGE - 0.5,
+    2.0**58 * (1 + 2.0**-24),
+)
 
 
 class NumberHasher:
@@ -38,21 +42,25 @@ class NumberHasher:
         self._room = np.empty((4, most), np.float64)
         self._single = np.empty(most, np.float32)
 
-    def hash(self, values: Doubles, low: float, high: float, out: Words, exact: Words) -> bool:
+    def hash(
+        self, values: Doubles, low: float, high: float, out: Words, exact: Words, *, few_digits: bool = False
+    ) -> bool:
         """Write the hashes of finite numbers from `low` to `high`, in single precision; whether these lose anything.
 
-        If so, the exact ones are written too.
+        If so, the exact ones are written too. Numbers of few digits are those of single precision.
         """
         factor, odd = self._ranges(values, low, high)
+        rounded, lost = values, False
         with np.errstate(all="ignore"):  # of numbers that are hashed again below
-            single, rounded = self._single[: len(values)], self._room[0, : len(values)]
-            single[:] = values
-            rounded[:] = single
+            if not few_digits:
+                single, rounded = self._single[: len(values)], self._room[0, : len(values)]
+                single[:] = values
+                rounded[:] = single
+                lost = bool((rounded[:64] != values[:64]).any() or (rounded != values).any())
             scaled = np.multiply(rounded, factor, out=self._room[1, : len(values)])
             if len(odd):
                 scaled[odd] = rounded[odd] * _factors(np.abs(rounded[odd]))
             self._product(scaled, out)
-            lost = bool((rounded[:64] != values[:64]).any() or (rounded != values).any())
             if lost:
                 self._rest(values, rounded, out, exact)
         if len(odd) and len(beyond := odd[_beyond(values[odd])]):
@@ -83,15 +91,15 @@ class NumberHasher:
         return usual, np.flatnonzero(odd)
 
     def _product(self, scaled: Doubles, out: Words) -> None:
-        """Multiply what is above the binary point with what is below."""
+        """Multiply some bits of the numbers, made whole, with others."""
         np.rint(scaled, out=scaled)
-        words, digits = self._room[2, : len(scaled)].view(np.int64), self._room[3, : len(scaled)].view(np.int64)
+        words, lower = self._room[2, : len(scaled)].view(np.int64), self._room[3, : len(scaled)].view(np.int64)
         np.copyto(words, scaled, casting="unsafe")
-        np.bitwise_and(words, 2**DIGITS - 1, out=digits)
-        digits ^= MASK
-        words >>= DIGITS
-        words += WHOLE
-        np.multiply(words, digits, out=out.view(np.int64))
+        words ^= MASK
+        np.bitwise_and(words, LOW, out=lower)
+        words >>= HIGHER
+        words &= LOW
+        np.multiply(lower, words, out=out.view(np.int64))
 
     def _rest(self, values: Doubles, rounded: Doubles, hashes: Words, exact: Words) -> None:
         """Lay what rounding has left of the numbers over their hashes."""

@@ -23,8 +23,8 @@ from afresh.engines.identity.cells import (
 )
 from afresh.engines.identity.numbers import (
     ABOVE,
-    DIGITS,
     FACTORS,
+    HIGHER,
     HUGE,
     LARGE,
     LEAST,
@@ -33,7 +33,6 @@ from afresh.engines.identity.numbers import (
     TINY,
     TO_LARGE,
     TO_SMALL,
-    WHOLE,
     hash_numbers,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
@@ -121,11 +120,11 @@ class _Column:
 
     @property
     def scaled(self) -> list[str]:
-        """The number and y; of other kinds the hash, and the number if it is to be looked at."""
+        """The number and y; of a time its seconds, and of other kinds the hash."""
         this, single, y = self.named, self.single, f"y{self.place}"
         below, usual, above = map(_double, FACTORS)
         if not self.number:
-            return [f"{self._hash_other()} AS h{self.place}", *([f"{this} AS x{self.place}"] if self.ends else [])]
+            return [f"{this if self.kind == 'time' else self._hash_other()} AS h{self.place}"]
         large = f"WHEN abs({this}::float8) <= {_double(HUGE)} THEN {single} * {above}"
         if self.few_digits:
             scaled = f"{this} * {usual}"
@@ -139,15 +138,18 @@ class _Column:
                 f"WHEN abs({this}) < {_double(TO_SMALL)} THEN {single} * {below} "
                 f"WHEN abs({this}) < {_double(TO_LARGE)} THEN {single} * {usual} {large} END"
             )
-        return [f"{this} AS {this}", f"({scaled})::bigint AS {y}"]
+        return [f"{this} AS {this}", f"({scaled})::bigint # {MASK} AS {y}"]
 
     @property
     def hashes(self) -> list[str]:
         """The hash as h, w, and the number as x if it is to be looked at."""
+        if self.kind == "time":
+            seconds = f"h{self.place}"
+            return [f"{_hash(seconds)} AS h{self.place}", *([f"{seconds} AS x{self.place}"] if self.ends else [])]
         if not self.number:
-            return [f"h{self.place}", *([f"x{self.place}"] if self.ends else [])]
+            return [f"h{self.place}"]
         this, single, y = self.named, self.single, f"y{self.place}"
-        product = f"(({y} >> {DIGITS}) + {WHOLE}) * (({y} & {2**DIGITS - 1}) # {MASK})"
+        product = f"({y} & {LOW}) * (({y} >> {HIGHER}) & {LOW})"
         found = [f"{x} AS x{self.place}" for x in [self._finite(this)] if self.ends]
         if self.few_digits:
             return [f"{product} AS h{self.place}", *found]
@@ -167,14 +169,12 @@ class _Column:
         return f"h{self.place} # w{self.place}" if self.number and not self.few_digits else f"h{self.place}"
 
     def _hash_other(self) -> str:
-        """The hash of what is no number."""
+        """The hash of a boolean or a text."""
         this = self.named
         if self.kind == "boolean":
             return f"CASE WHEN {this} THEN {_TRUE} WHEN NOT {this} THEN {_FALSE} END"
-        if self.kind == "text":
-            long = f"octet_length({this}) > {LONG}"
-            return f"CASE WHEN {long} THEN {_hash_text(f'md5({this})')} ELSE {_hash_text(this)} END"
-        return _hash(this)
+        long = f"octet_length({this}) > {LONG}"
+        return f"CASE WHEN {long} THEN {_hash_text(f'md5({this})')} ELSE {_hash_text(this)} END"
 
     @property
     def hash(self) -> str:
