@@ -6,6 +6,7 @@ object that cannot print itself or a list of a million items is no reason for an
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 import operator
@@ -201,7 +202,8 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     """One of some names."""
     if isinstance(value, str) and value in choices:
         return value
-    raise wrong(name, value, f"one of {', '.join(choices)}")
+    near = difflib.get_close_matches(value.lower(), choices, 1) if isinstance(value, str) and len(value) < 64 else []
+    raise wrong(name, value, f"one of {', '.join(choices)}{''.join(f' (did you mean {one!r}?)' for one in near)}")
 
 
 def _float(value: object) -> float:

@@ -13,20 +13,39 @@
     ├── EngineError        the engine failed; says nothing about the rows
     ├── LedgerError        the ledger cannot be read or written; nothing was released
     │   └── BrokenChain    its records were changed, dropped or reordered
-    └── MissingExtra       an optional part is not installed
+    ├── MissingExtra       an optional part is not installed
+    └── ServiceError       a service refused, or could not be reached
+        ├── NotAllowed     the token is missing, unknown, expired or revoked
+        ├── Forbidden      the token is not for this
+        ├── NotFound       there is nothing of this name, for this token
+        ├── Frozen         the steward has frozen the dataset
+        ├── TooLarge       more than the service takes at once
+        ├── TooMany        more requests than a token may make
+        ├── TimedOut       it took longer than the service waits
+        └── Unreachable    no answer came; asking again is safe
 
-A message says what was wrong, with the value, and what would be right. It never quotes a row.
+and one warning, FewItems: a gate has too few items to notice a useful improvement.
+
+A message says what was wrong, with the value, and what would be right. It never quotes a row. `KINDS` names every error
+by its code, which is the same in Python, in a shell and over HTTP, and never changes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from afresh.escaping import visible
 
 
 class AfreshError(Exception):
     """Base of every error afresh raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    """Its name for programs."""
+    status: ClassVar[int] = 500
+    """Over HTTP."""
+    exit_code: ClassVar[int] = 1
+    """In a shell."""
 
     def __str__(self) -> str:
         """What was wrong, in words that are safe to print: they may quote a question or a name."""
@@ -44,37 +63,68 @@ def _again(kind: type[AfreshError], args: tuple[Any, ...]) -> AfreshError:
 class InvalidArgument(AfreshError, ValueError):
     """A value no plan, question or guard can take."""
 
+    code = "invalid-argument"
+    status = 422
+    exit_code = 2
+
 
 class ImpossibleWidth(InvalidArgument):
     """A width no certified method can reach under the given limits."""
+
+    code = "impossible-width"
+    status = 422
 
 
 class QueryError(AfreshError, ValueError):
     """The question is not a row expression over the data's columns. Free: nothing ran."""
 
+    code = "query-error"
+    status = 422
+    exit_code = 3
+
 
 class DataError(AfreshError):
     """The data cannot be opened."""
+
+    code = "data-error"
+    status = 500
 
 
 class DataChanged(DataError):
     """The data are no longer the ones that were opened."""
 
+    code = "data-changed"
+    status = 503
+
 
 class SameRows(DataError):
     """The ledger has a guard of other data that share columns with these: rows have one budget, however edited."""
+
+    code = "same-rows"
+    status = 409
 
 
 class GuardClosed(AfreshError):
     """The guard was closed; what it answered is kept."""
 
+    code = "guard-closed"
+    status = 503
+
 
 class PlanMismatch(AfreshError):
     """Another plan is in force, fixed by the first answer."""
 
+    code = "plan-mismatch"
+    status = 409
+    exit_code = 5
+
 
 class BudgetExhausted(AfreshError):
     """The question would cost more than is left. Nothing was charged."""
+
+    code = "budget-exhausted"
+    status = 409
+    exit_code = 4
 
     def __init__(
         self, *, asked: int, spent: int, questions: int, analyst: str | None = None, message: str | None = None
@@ -103,18 +153,105 @@ class BudgetExhausted(AfreshError):
 class EngineError(AfreshError):
     """The engine failed. The message never carries what the engine said about rows."""
 
+    code = "engine-error"
+    status = 500
+
 
 class LedgerError(AfreshError):
     """The ledger cannot be read or written. Nothing was released."""
+
+    code = "ledger-error"
+    status = 503
 
 
 class BrokenChain(LedgerError):
     """Records were changed, dropped or reordered by something else than afresh; nothing in the guard can be trusted."""
 
+    code = "broken-chain"
+    status = 503
+
 
 class MissingExtra(AfreshError, ImportError):
     """An optional part is not installed."""
 
+    code = "missing-extra"
+    status = 501
+
     def __init__(self, package: str, extra: str) -> None:
         """`package` is missing; `extra` brings it."""
         super().__init__(f"this needs {package}; install it with: pip install 'afresh[{extra}]'")
+
+
+class ServiceError(AfreshError):
+    """A service refused, or could not be reached. Nothing was charged that was not answered."""
+
+    code = "service-error"
+    status = 500
+
+
+class NotAllowed(ServiceError):
+    """The token is missing, unknown, expired or revoked."""
+
+    code = "not-allowed"
+    status = 401
+
+
+class Forbidden(ServiceError):
+    """The token is good, but not for this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class NotFound(ServiceError):
+    """There is nothing of this name, as far as this token may know."""
+
+    code = "not-found"
+    status = 404
+
+
+class Frozen(ServiceError):
+    """The steward has frozen the dataset: what was released can be read, and nothing new is answered."""
+
+    code = "frozen"
+    status = 409
+
+
+class TooLarge(ServiceError):
+    """More than the service takes at once. Nothing was charged."""
+
+    code = "too-large"
+    status = 413
+
+
+class TooMany(ServiceError):
+    """More requests than a token may make. Nothing was charged."""
+
+    code = "too-many-requests"
+    status = 429
+
+
+class TimedOut(ServiceError):
+    """It took longer than the service waits. What was paid for is completed when it is asked again, for free."""
+
+    code = "timed-out"
+    status = 504
+
+
+class Unreachable(ServiceError):
+    """No answer came. Asking again is safe: a question that was answered meanwhile is free."""
+
+    code = "unreachable"
+    status = 502
+
+
+def _all(kind: type[AfreshError]) -> list[type[AfreshError]]:
+    return [kind, *(each for below in kind.__subclasses__() for each in _all(below))]
+
+
+KINDS = {kind.code: kind for kind in _all(AfreshError)}
+"""Every error by its code."""
+
+
+class FewItems(UserWarning):
+    """A gate has too few items to notice a useful improvement; it says how many would be enough."""

@@ -65,6 +65,13 @@ def test_plan() -> None:
     )
 
 
+def test_a_budget_that_never_ends(data: Path) -> None:
+    assert "questions without end" in afresh("plan", "--rows", 20000, "--no-end").stdout
+    refused = afresh("plan", "--rows", 20000, "--no-end", "--questions", 3)
+    assert (refused.returncode, "--no-end is in place of --questions 3" in refused.stderr) == (2, True)
+    assert "there is no end" in afresh("ask", data, "churned", "--no-end", "--allow-wide").stdout
+
+
 def test_a_guess_of_ones_own_never_fixes_a_plan_that_cannot_check_it(data: Path) -> None:
     guess = ("ask", data, "churned", "--guess", 0.3, 0.1)
     assert "never opened" in afresh(*guess).stderr

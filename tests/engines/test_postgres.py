@@ -404,3 +404,16 @@ def test_the_identity_of_very_many_columns(postgres_url: str, people: psycopg.Co
     people.execute(f"CREATE TABLE mine.broad AS SELECT {cells} FROM generate_series(1, 50) AS i")
     frame = pl.DataFrame({name: [i * j + 0.5 for i in range(1, 51)] for j, name in enumerate(names)})
     assert open_engine(postgres_url, "mine.broad").identity().fingerprint == open_engine(frame).identity().fingerprint
+
+
+def test_a_role_that_may_not_read_is_told_so(postgres_url: str, people: psycopg.Connection[Any]) -> None:
+    people.execute("DROP ROLE IF EXISTS visitor")
+    people.execute("CREATE ROLE visitor LOGIN")
+    people.execute("GRANT USAGE ON SCHEMA mine TO visitor")
+    try:
+        with pytest.raises(DataError, match=r'may not read "mine"."people"; .* GRANT SELECT') as refused:
+            open_engine(postgres_url.replace("//postgres:", "//visitor:"), "mine.people")
+        assert refused.value.__context__ is None
+    finally:
+        people.execute("REVOKE ALL ON SCHEMA mine FROM visitor")
+        people.execute("DROP ROLE visitor")

@@ -15,8 +15,8 @@ import pytest
 import afresh
 from afresh.errors import BudgetExhausted, InvalidArgument, LedgerError, QueryError
 from afresh.mechanisms import registry
-from afresh.mechanisms.checked import path_before
 from afresh.mechanisms.guess_and_check import make_guess_and_check
+from afresh.mechanisms.symbols import path_before
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
 
@@ -114,7 +114,7 @@ def test_what_was_paid_for_and_not_recorded_is_settled_in_the_order_of_the_recor
             def die(*_: Any, **__: Any) -> None:
                 raise LedgerError("killed")
 
-            patched.setattr(guard.desk.ledger, "record_many", die)
+            patched.setattr(guard.desk.ledger, "record_each", die)
             for call in (lambda: guard.claim("x < 30", between=(0.2, 0.4)), lambda: guard.ask("y < 0.3")):
                 with pytest.raises(LedgerError):
                     call()

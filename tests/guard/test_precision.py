@@ -106,7 +106,7 @@ def test_the_half_width_is_kept_at_the_lowest_charge(method: str, wish: float) -
     plan = planned(method)
     best = plan.half_width(0.5)
     if wish < best:
-        with pytest.raises(InvalidArgument, match="must be from"):
+        with pytest.raises(InvalidArgument, match="finer than this plan"):
             coarseness_for(plan.mechanism, wish)
         return
     coarseness = coarseness_for(plan.mechanism, wish)

@@ -49,7 +49,7 @@ HOSTILE: dict[str, list[tuple[str, str]]] = {
         ("age < 3 union select 1", _NO),
         ("age < 3 limit 1", _NO),
         ("age < 3 order by age", _NO),
-        ("age < 3 where churned", _NO),
+        ("age < 3 where churned", "where="),
         ("age < 3 from data", _NO),
         ("age < 3, churned", _NO),
     ],

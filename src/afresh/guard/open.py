@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from afresh import checks
@@ -20,6 +21,7 @@ from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.plan import FEWEST_ROWS, Plan, plan
 from afresh.planning.request import Wishes, check_wishes
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -34,7 +36,7 @@ WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
 
 def open(  # the name a newcomer expects: afresh.open
     data: Any,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -43,6 +45,7 @@ def open(  # the name a newcomer expects: afresh.open
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     open: float | None = None,
+    exam: float | None = None,
     promise: bool = False,
     table: str | None = None,
     analyst: str | None = None,
@@ -64,8 +67,10 @@ def open(  # the name a newcomer expects: afresh.open
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
             ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
-            is read where it is and may not change while it is open.
-        questions: How many answers the data may ever give (default 100).
+            is read where it is and may not change while it is open; or the address of a dataset of a service, such as
+            https://host/customers, alone.
+        questions: How many answers the data may ever give (default 100). None is a budget that never ends: answers are
+            a little wider, and each a little wider than the one before.
         confidence: The probability with which all intervals hold at once (default 0.95).
         ledger: The path of a file, or a postgresql:// address for several machines on one budget.
         method: How answers are made (default: the narrowest promise).
@@ -78,6 +83,8 @@ def open(  # the name a newcomer expects: afresh.open
         open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
             0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
             overfit them, and holds whatever you do.
+        exam: What part of the rows is kept for a few final questions, for example 0.1: `Guard.exam` answers them once,
+            exactly, with half of the failure probability for themselves.
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
         table: The table of a DuckDB file that holds several, or of a database.
@@ -111,6 +118,7 @@ def open(  # the name a newcomer expects: afresh.open
         rounds=rounds,
         typical=typical,
         open=open,
+        exam=exam,
         promise=promise,
         analyst=analyst,
         must_exist=must_exist,
@@ -119,6 +127,11 @@ def open(  # the name a newcomer expects: afresh.open
         simulation_seed=simulation_seed,
         made_up=made_up,
     )
+    if is_address(data):
+        from afresh.client.connect import open_address
+
+        refuse_plan(opening.wanted.given or any((ledger, table, analyst, new_rows, allow_wide, simulation_seed)))
+        return open_address(data)
     with opened_engine(data, table) as engine:
         desk = open_desk(engine, opening)
         desk.kind = kind_of(data)
@@ -140,7 +153,7 @@ class Opening:
 
 def check_opening(
     data: Any,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     method: str | None = None,
@@ -150,6 +163,8 @@ def check_opening(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -159,7 +174,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    choosing = typical, disagreement, open, promise
+    choosing = typical, disagreement, open, promise, exam, development
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
@@ -184,14 +199,22 @@ def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
         raise
 
 
-def open_desk(engine: Engine, opening: Opening) -> Desk:
-    """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
+def open_desk(engine: Engine, opening: Opening, development: Engine | None = None) -> Desk:
+    """The desk of an engine's rows, with the plan in force. It closes the engines when it is closed.
+
+    `development` are rows of the analyst's own, from which answers are guessed.
+    """
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
         terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
+        if stored.mechanism.own and development is None:
+            raise InvalidArgument(
+                "answers about these data are guessed from development data of your own; open them with "
+                "afresh.holdout(X, y, open=(X_dev, y_dev))."
+            )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
@@ -200,7 +223,7 @@ def open_desk(engine: Engine, opening: Opening) -> Desk:
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=owned)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
 
 
 def _check_seed(seed: int, ledger: object) -> int:
@@ -276,8 +299,8 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     assert stored is not None
     if differing := wanted.differing(stored):
         raise PlanMismatch(
-            f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
-            "released. Leave these arguments out to go on with the plan in force."
+            f"{differing} The first answer fixes a plan, as open rows, a division or a charge do, because changing it "
+            "later would void intervals already released. Leave these arguments out to go on with the plan in force."
         )
     return terms, stored
 
@@ -297,11 +320,13 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
     """The plan that is wanted; what is left out is as before, or as usual."""
-    questions = DEFAULT_QUESTIONS if before is None else before.questions
+    questions: int | None = DEFAULT_QUESTIONS
+    if before is not None:
+        questions = before.questions if before.expected is None else None
     confidence = DEFAULT_CONFIDENCE if before is None else before.confidence
     return plan(
         rows,
-        questions if wanted.questions is None else wanted.questions,
+        questions if isinstance(wanted.questions, EllipsisType) else wanted.questions,
         confidence if wanted.confidence is None else wanted.confidence,
         answers=wanted.answers,
         method=wanted.method,
@@ -309,6 +334,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         typical=wanted.typical,
         disagreement=wanted.disagreement,
         open=wanted.open,
+        exam=wanted.exam,
+        development=wanted.development,
         promise=wanted.promise,
     )
 
@@ -317,6 +344,11 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
     """Refuse a plan of which nothing can be learnt, and say what would work."""
     if (width := made.half_width(0.5)) <= WIDEST:
         return
+    if made.expected is not None:
+        raise InvalidArgument(
+            f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
+            "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
+        )
     instead = []
     with suppress(ImpossibleWidth):
         fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method, typical=typical)

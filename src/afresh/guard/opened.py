@@ -22,7 +22,8 @@ def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
         raise InvalidArgument("these data were opened without open rows; open other data with open=0.5, for example.")
     desk.engine.check_unchanged()
     desk.ledger.fix(desk.terms, analyst)
-    return desk.engine.hand_out(span), span
+    table = desk.engine.hand_out(span)
+    return table.drop_columns([name for name in table.column_names if name in desk.hidden]), span
 
 
 def as_kind(desk: Desk, table: Any, span: Span) -> Any:

@@ -6,7 +6,10 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from afresh import checks
 from afresh.errors import InvalidArgument
+from afresh.guard.exam import check_exam, exam_width, in_exam
+from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
@@ -23,13 +26,17 @@ if TYPE_CHECKING:
     from afresh.statistics.base import Statistic
 
 
-def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0) -> Price:
-    """Of a question that was checked."""
+def price_of_question(
+    desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0, exam: int | None = None
+) -> Price:
+    """Of a question that was checked; or of one of so many of the exam."""
+    if exam is not None:
+        return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
-    charge = sum(each.charge for each in new)
+    charge = sum((each.charge for each in new), 0.0)
     width = _expected_half_width(desk, asked, mean, share)
     grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
     over = "" if not grouped else f", over {show.percent(share)} of the rows"
@@ -41,14 +48,46 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
         half_width=width,
         mean=mean,
         left=left,
+        ways=_other_ways(desk, asked, mean) if new else {},
         words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
     )
 
 
+def _other_ways(desk: Desk, asked: Asked, mean: float) -> dict[str, float]:
+    """What the ways that were not chosen would give, of a question that is one answer."""
+    if len(asked.queries) > 1 or desk.plan.expected is not None:
+        return {}
+    low, high = asked.bounds
+    unit = (mean - low) / (high - low)
+    found = ways(desk.plan.mechanism, lambda mechanism: mechanism.half_width(unit))
+    return {way.how: way.half_width * (high - low) for way in found if way.how != "this plan"}
+
+
+def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float, questions: int) -> Price:
+    """The exam costs no answer of the budget."""
+    check_exam(desk.plan)
+    questions = checks.whole("exam", questions, 1)
+    asked = in_exam(desk.arranged(asked, exam=True))
+    desk.scope.check(asked.queries)
+    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    low, high = asked.bounds
+    reach = min(exam_width(desk, (mean - low) / (high - low), questions) / math.sqrt(share), 0.5) * (high - low)
+    taken = desk.ledger.examined(desk.terms)
+    when = f"It was taken, with {taken:,}" if taken else f"As one of {questions:,}"
+    words = f"In the exam, which costs no answer. {when}: expect about ±{show.width(reach)} at a mean of {mean:g}."
+    left = desk.left(analyst)
+    return Price(question=asked.text, answers=0, charge=0.0, half_width=reach, mean=mean, left=left, words=words)
+
+
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
-    schema, left = desk.engine.schema, desk.left(analyst)
+    from afresh.statistics.base import AtOnce  # which asks the desk
+
+    schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
+    if isinstance(statistic, AtOnce) and (shape := statistic.coordinates(schema)) is not None:
+        vector = desk.at_once(*shape)
+        answers = answers if vector is None else vector.answers
     charge = answers * desk.plan.charge
     return Price(
         question=statistic.text(schema),
@@ -111,4 +150,6 @@ def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = ""
         return "Free: it was asked before."
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
+    if desk.plan.expected is not None and not short:
+        return f"Costs {most}{answers_in_words(answers)}{nats}; there is no end."
     return f"Costs {most}{answers_in_words(answers)}{nats}; {left:,} left{enough}."

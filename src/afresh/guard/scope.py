@@ -21,11 +21,13 @@ class Scope:
     features: Features | None = None
     label: str | None = None
     """With public features, the one column that the analyst does not hold."""
+    called: str = "rows"
+    """What rows are called."""
 
     def words(self, rows: int, dealt: bool) -> str:
         """What a truth is a mean over."""
         if self.features != "public":
-            return f"in the population the {rows:,} rows were drawn from"
+            return f"in the population the {rows:,} {self.called} were drawn from"
         which = "some of these rows, dealt at random" if dealt else f"these {rows:,} rows"
         return f"on the features of {which}, if their labels were drawn anew (new rows may differ)"
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from afresh.errors import InvalidArgument, MissingExtra
 from afresh.losses import make_loss
 from afresh.models.holdout import check_holdout
-from afresh.models.score import score
 
 try:
     import sklearn  # noqa: F401
@@ -93,10 +92,10 @@ class GuardedScorer:
                 "`with_holdout` make X, y and cv. A search must not score training rows (return_train_score=False, "
                 "also for HalvingGridSearchCV) nor subsample rows (resource= a parameter)."
             )
-        rows, loss = self.holdout.labelled, self.holdout.settled(self.loss)
-        predicted = rows.predict([estimator], None, loss, features=X)
+        loss = self.holdout.settled(self.loss)
+        predicted = self.holdout.predict([estimator], None, loss, features=X)
         with advising(self.holdout, _ONE_BY_ONE):
-            (answer,) = score(rows, predicted, loss, self.holdout.guard.analyst)
+            (answer,) = self.holdout.score_predicted(predicted, loss)
         value, low, high = as_score(answer, self.loss)
         return {"score": value, "low": low, "high": high} if self.intervals else value
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
 from afresh.mechanisms.checked import Checked
+from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.theory.guess_and_check import History, Record, released_value
@@ -71,6 +72,8 @@ class Certified:
             return _InRounds(self.mechanism)
         if isinstance(self.mechanism, Checked):
             return Checking(self.mechanism, rng)
+        if isinstance(self.mechanism, Endless):
+            return _WithoutEnd(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
@@ -90,6 +93,21 @@ class _Noisy:
         noise = self._rng.standard_normal(len(of_each))
         released = np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)])
         return _table(self._constants.mechanism)(released)
+
+
+class _WithoutEnd:
+    """Every answer knows how many were before it."""
+
+    def __init__(self, mechanism: Endless, rng: np.random.Generator) -> None:
+        self._mechanism, self._rng, self._records = mechanism, rng, list[dict[str, float]]()
+
+    def answer(self, values: Values) -> Answers:
+        found = []
+        for each in moments(values):
+            released = self._mechanism.release(each, float(self._rng.standard_normal()))(self._records)
+            self._records.append(released)
+            found.append((self._mechanism.value(released), *self._mechanism.interval(released)))
+        return Answers(*np.array(found).T)
 
 
 class _InRounds:

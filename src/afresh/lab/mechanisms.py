@@ -18,8 +18,9 @@ from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
 from afresh.lab.session import Interactive, Releasing
-from afresh.mechanisms.checked import plan_open_rows
+from afresh.mechanisms.endless import plan_endless
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
+from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.registry import PLANNERS
 
 Make = Callable[[int, int, float], Interactive]
@@ -40,6 +41,7 @@ def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]
 # The guard's, and those of the lab that have a certificate too.
 _PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     **PLANNERS,
+    "endless": lambda rows, questions, failure: plan_endless(rows, failure, expected=questions),
     "calibrated-laplace": plan_calibrated_laplace,
     "fixed-gaussian": plan_fixed_gaussian,
     "fixed-laplace": plan_fixed_laplace,

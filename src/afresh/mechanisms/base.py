@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.moments import Span
+from afresh.moments import Span, Vector
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -146,6 +146,20 @@ class Mechanism(Protocol):
         """Which of the shuffled rows the analyst may hold in full; None where none."""
         ...
 
+    @property
+    def exam_rows(self) -> Span | None:
+        """Which of the shuffled rows are kept for the questions of an exam; None where none."""
+        ...
+
+    def exam_share(self, questions: int) -> float:
+        """The failure probability of one of so many questions of the exam; 0 where there is none."""
+        ...
+
+    @property
+    def own(self) -> bool:
+        """Whether guesses come from rows of the analyst's own, whose moments precede those of `spans`."""
+        ...
+
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
 
@@ -183,7 +197,7 @@ class Mechanism(Protocol):
         ...
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """The same for the next answer, after all that was released so far."""
+        """The same for the next answer, after what was released so far, of which the last is enough."""
         ...
 
     def history(self, earlier: Sequence[Any]) -> Any:
@@ -239,6 +253,20 @@ class FollowsDisagreement(Protocol):
 
 
 @runtime_checkable
+class NeverEnds(Protocol):
+    """A mechanism without a limit on answers that anybody would reach: each is a little wider than the one before."""
+
+    @property
+    def expected(self) -> int:
+        """For about how many answers its constants were chosen."""
+        ...
+
+    def half_width_at(self, place: int, mean: float) -> float:
+        """Half the interval's length of the answer with this place in the order of answers, if it reads `mean`."""
+        ...
+
+
+@runtime_checkable
 class ReadsMany(Protocol):
     """A mechanism that can say at once what many released numbers mean, for whoever checks a long chain."""
 
@@ -247,6 +275,28 @@ class ReadsMany(Protocol):
 
         NaN where it cannot tell, or does not admit the number.
         """
+        ...
+
+
+@runtime_checkable
+class AnswersVectors(Protocol):
+    """A mechanism that can release several numbers at once for less than their prices one by one (section 18)."""
+
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """The vector of so many coordinates, with about the plan's noise; None if it would be no cheaper."""
+        ...
+
+    def coordinate(self, vector: Vector) -> Coordinate:
+        """The mechanism of one coordinate; the first one carries the charge of all."""
+        ...
+
+
+class Coordinate(Mechanism, Protocol):
+    """The mechanism of a coordinate, with noise of its own."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise."""
         ...
 
 
@@ -293,15 +343,28 @@ def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
     return mechanism if coarseness == 1.0 else mechanism.coarser(coarseness)
 
 
+@lru_cache(maxsize=1024)
+def at_coordinate(mechanism: Mechanism, vector: Vector) -> Coordinate:
+    """The mechanism of one coordinate of a vector."""
+    if not isinstance(mechanism, AnswersVectors):
+        raise InvalidArgument(f"method={mechanism.method!r} releases no vectors at once.")
+    return mechanism.coordinate(vector)
+
+
 @lru_cache(maxsize=256)
 def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
     """The largest coarseness whose half-width, at the mean 1/2 where it is widest, is at most `half_width`."""
     mechanism.coarser(1.0)  # refuses where all answers must have the same noise
     best = mechanism.half_width(0.5)
-    if not best <= half_width < 0.5:
+    if half_width < best:
         raise InvalidArgument(
-            f"precision == {half_width:.6g} of the range between the bounds, must be from {best:.4g}, which an answer "
-            "at full price has, to 0.5, which is promised by saying nothing."
+            f"precision == {half_width:.6g} of the range between the bounds is finer than this plan's answers, which "
+            f"are accurate to ±{best:.4g}; leave precision out for the best there is, or ask for {best:.4g} or more."
+        )
+    if half_width >= 0.5:
+        raise InvalidArgument(
+            f"precision == {half_width:.6g} of the range between the bounds asks for nothing: every mean is within "
+            f"±0.5 of the middle. Give a half-width from {best:.4g} to below 0.5."
         )
     fits, fails = 0, _MOST_STEPS
     while fails - fits > 1:

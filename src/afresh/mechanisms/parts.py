@@ -16,6 +16,11 @@ class _HasHalfWidth(Protocol):
     def half_width(self, mean: float) -> float: ...
 
 
+class _HasQuestions(Protocol):
+    @property
+    def questions(self) -> int: ...
+
+
 class _HasGrid(Protocol):
     @property
     def grid(self) -> float | None: ...
@@ -63,6 +68,20 @@ class NoSymbols:
     def open_rows(self) -> None:
         """None: nobody holds any."""
         return
+
+    @property
+    def exam_rows(self) -> None:
+        """None: there is no exam."""
+        return
+
+    def exam_share(self, questions: int) -> float:
+        """0: there is no exam."""
+        return 0.0
+
+    @property
+    def own(self) -> bool:
+        """False: nothing is guessed from rows of the analyst's own."""
+        return False
 
 
 class NoMemory(NoSymbols):
@@ -164,10 +183,9 @@ class EqualAnswers(NoRowAccount):
     """All answers have the same noise."""
 
     method: ClassVar[str]
-    questions: int
 
     @property
-    def answers(self) -> int:
+    def answers(self: _HasQuestions) -> int:
         """As many as questions."""
         return self.questions
 

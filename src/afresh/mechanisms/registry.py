@@ -12,8 +12,10 @@ from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.checked import Checked, plan_checks, plan_open_rows
+from afresh.mechanisms.checked import Checked
+from afresh.mechanisms.endless import Endless, plan_endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck
+from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows, plan_own_rows
 from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
@@ -37,7 +39,11 @@ _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
 )
 # No new plan is made for these; ledgers and receipts that have one go on with it.
 _RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
-MECHANISMS: Mapping[str, type[Mechanism]] = {kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_RETIRED)}
+# Those that have no number of questions to plan for.
+_WITHOUT_END: tuple[type[Mechanism], ...] = (Endless,)
+MECHANISMS: Mapping[str, type[Mechanism]] = {
+    kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_WITHOUT_END, *_RETIRED)
+}
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
@@ -45,6 +51,8 @@ PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if
 TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
 # Those whose comparisons of models can follow a public `disagreement=`.
 FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
+# The one whose budget never ends, and its planner, from rows, failure probability and typical means.
+ENDLESS, planner_without_end = Endless.method, plan_endless
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = Rounds.method
 
@@ -58,9 +66,11 @@ def planner_for(rounds: int) -> Planner:
 WITH_OPEN_ROWS = Checked.method
 
 
-def planner_with_open(share: float) -> Planner:
-    """The planner with that share of the rows open."""
-    return partial(plan_open_rows, share=share)
+def planner_with_open(share: float | None, exam: float | None = None, development: int | None = None) -> Planner:
+    """The planner with that share of the rows open, or so many of the analyst's own, and a share for an exam."""
+    if development is not None:
+        return partial(plan_own_rows, development=development, exam=exam)
+    return partial(plan_checks, exam=exam) if share is None else partial(plan_open_rows, share=share, exam=exam)
 
 
 # Those that check a guess of the analyst's own.

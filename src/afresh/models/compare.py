@@ -17,19 +17,22 @@ from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.losses import Custom
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.labels import Labels
-from afresh.models.paired import smallest_difference
+from afresh.models.paired import disagreement_of, smallest_difference
 from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
+from afresh.planning.ways import would_tell
 from afresh.queries.asked import Asked
 from afresh.results.answer import Interval
 from afresh.results.rules import noise_of
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
+    from afresh.guard.path import Reply
     from afresh.losses import Loss
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
+    from afresh.planning.plan import Plan
 
 
 def compare(
@@ -53,7 +56,10 @@ def compare(
         value=found.value,
         interval=found.interval,
         smallest_difference=found.smallest,
+        would_tell=found.would_tell,
         noise=found.noise,
+        confirmed=found.confirmed,
+        widened=found.widened,
         bounds=(-scale, scale),
         confidence=plan.confidence,
         rows=desk.engine.rows,
@@ -93,8 +99,7 @@ def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
     """Scores of all, and the differences of all to the one that scores best."""
     _check_scale(loss)
-    if len({each.name for each in predicted}) < len(predicted):
-        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+    _check_names(predicted)
     if len(predicted) < 2:
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
     if rows.desk.plan.mechanism.batch is not None:
@@ -106,18 +111,37 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     others = [place for place in range(len(predicted)) if place != leader and not same[place]]
     to_leader: list[Interval | None] = [None] * len(predicted)
     charged, left = sum(each.charged for each in scores), scores[-1].left
+    nearest: list[_Difference] = []
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
         for place, found in zip(others, _differences(rows, pairs, loss, analyst), strict=True):
             to_leader[place] = found.interval
+            nearest.append(found)
             charged, left = charged + found.charged, found.left
     except BudgetExhausted:
         pass  # the scores, which are paid for, give an order of their own, with more ties
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
-    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated)
+    told = min(nearest, key=lambda each: each.value).would_tell if nearest else ()
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told)
 
 
-def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
+def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
+    """Scores and all pairs of one or more models, from the rows of the exam."""
+    _check_scale(loss)
+    _check_names(predicted)
+    if not predicted:
+        raise InvalidArgument("there are no models; an exam needs one.")
+    return _best_in_one_round(rows, predicted, loss, analyst, exam=True)
+
+
+def _check_names(predicted: Sequence[Predicted]) -> None:
+    if len({each.name for each in predicted}) < len(predicted):
+        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+
+
+def _best_in_one_round(
+    rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str, *, exam: bool = False
+) -> Ranking:
     """The same where questions that are asked together share fresh rows: all pairs, as nobody knows who will lead."""
     pairs = [
         (i, j)
@@ -125,20 +149,27 @@ def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss:
         if not _identical(rows, predicted[i], predicted[j])
     ]
     asked = [_asked(rows, predicted[i], predicted[j], loss, None) for i, j in pairs]
-    replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst)
+    replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst, exam=exam)
     scores = [rows.desk.tell(reply) for reply in replies[: len(predicted)]]
     ends = {pair: reply.number for pair, reply in zip(pairs, replies[len(predicted) :], strict=True)}
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
     to_leader: list[Interval | None] = [None] * len(predicted)
-    for (i, j), (_, low, high) in ends.items():
+    behind: list[tuple[float, Reply]] = []
+    for ((i, j), (value, low, high)), reply in zip(ends.items(), replies[len(predicted) :], strict=True):
         if leader == j:
             to_leader[i] = Interval(low, high)
+            behind.append((value, reply))
         elif leader == i:
             to_leader[j] = Interval(-high, -low)
+            behind.append((-value, reply))
     same = [_identical(rows, each, predicted[leader]) for each in predicted]
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
-    charged = sum(len(reply.charged) for reply in replies)
-    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, replies[-1].left, rows.desk.terms.simulated)
+    charged, left = 0 if exam else sum(len(reply.charged) for reply in replies), replies[-1].left
+    told: tuple[str, ...] = ()
+    if behind and not exam:
+        _, reply = min(behind, key=lambda each: each[0])
+        told = _would_tell(rows.desk.plan, reply, loss.bounds[1] - loss.bounds[0])
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told, exam)
 
 
 class _Difference(NamedTuple):
@@ -149,6 +180,9 @@ class _Difference(NamedTuple):
     smallest: float
     """That would show."""
     noise: float
+    confirmed: bool | None
+    widened: float | None
+    would_tell: tuple[str, ...]
     charged: int
     left: int
 
@@ -169,11 +203,24 @@ def _differences(
             Interval(reply.number.low, reply.number.high),
             smallest_difference(plan, *reply.parts) * scale,
             noise_of("difference", reply.parts, scale, plan),
+            rows.desk.confirmed(reply.parts),
+            rows.desk.widened(reply.parts),
+            _would_tell(plan, reply, scale),
             len(reply.charged),
             reply.left,
         )
         for reply in replies
     ]
+
+
+def _would_tell(plan: Plan, reply: Reply, scale: float) -> tuple[str, ...]:
+    """What would have told a difference as large as was released, where its interval leaves open who is better."""
+    value, low, high = reply.number
+    if not low <= 0 <= high or plan.expected is not None:
+        return ()
+    reach = value - low if value > 0 else high - value
+    differ = max(disagreement_of(plan, *reply.parts), 1e-9)
+    return would_tell(plan.mechanism, reach / scale, abs(value) / scale, lambda m: m.difference_width(differ))
 
 
 def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision: float | None) -> Asked:

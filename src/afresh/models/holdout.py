@@ -11,9 +11,9 @@ from afresh.escaping import visible
 from afresh.guard.guard import Guard
 from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
-from afresh.models.compare import best_of, coarseness_of, compare
+from afresh.models.compare import best_of, coarseness_of, compare, examine
 from afresh.models.paired import resolution
-from afresh.models.score import score
+from afresh.models.score import asked_scores, score
 from afresh.results import show
 
 if TYPE_CHECKING:
@@ -142,7 +142,57 @@ class Holdout(show.Shown):
             BudgetExhausted: Together they cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        return score(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst, precision)
+        return self.score_predicted(self.predict(models, names, used), used, precision)
+
+    def predict(
+        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+    ) -> list[Predicted]:
+        """What models predict, checked, for faces that score it in a second step. Free.
+
+        Args:
+            models: As in `score`, one after the other.
+            names: What to call them in the record.
+            loss: A loss that `settled` gave.
+            features: What to hand to models, if it is the holdout's features in another kind of table.
+
+        Returns:
+            What `score_predicted` takes.
+
+        Raises:
+            InvalidArgument: Some predictions do not suit the loss.
+        """
+        return self.labelled.predict(models, names, loss, features)
+
+    def score_predicted(
+        self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
+    ) -> list[Answer]:
+        """The mean losses of what was predicted, 1 answer each. All are charged, or none.
+
+        Args:
+            predicted: What `predict` gave for the same loss.
+            loss: A loss that `settled` gave.
+            precision: As in `score`.
+
+        Returns:
+            Their answers, in the same order.
+
+        Raises:
+            BudgetExhausted: Together they cost more than is left; nothing was charged.
+        """
+        return score(self.labelled, predicted, loss, self.guard.analyst, precision)
+
+    def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
+        """How many of these scores would be charged. Free.
+
+        Args:
+            predicted: What `predict` gave for the same loss.
+            loss: A loss that `settled` gave.
+
+        Returns:
+            How many were not asked before.
+        """
+        desk = self.guard.desk
+        return len(desk.ledger.unpaid(desk.terms, desk.questions(asked_scores(self.labelled, predicted, loss))))
 
     def compare(
         self,
@@ -177,7 +227,7 @@ class Holdout(show.Shown):
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        first, second = self.labelled.predict([a, b], names, used)
+        first, second = self.predict([a, b], names, used)
         return compare(self.labelled, first, second, used, self.guard.analyst, precision)
 
     def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
@@ -199,7 +249,7 @@ class Holdout(show.Shown):
             BudgetExhausted: Their scores cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        return best_of(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
+        return best_of(self.labelled, self.predict(models, names, used), used, self.guard.analyst)
 
     def open_rows(self) -> tuple[Any, Any]:
         """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
@@ -213,8 +263,58 @@ class Holdout(show.Shown):
         """
         from afresh.guard.opened import hand_out
 
-        hand_out(self.guard.desk, self.guard.analyst)
+        if not self.guard.plan.mechanism.own:
+            hand_out(self.guard.desk, self.guard.analyst)
         return self.labelled.opened()
+
+    @property
+    def has_open_rows(self) -> bool:
+        """Whether some rows, or development rows of the analyst's own, can be tuned on for nothing."""
+        return self.guard.plan.open is not None or self.guard.plan.mechanism.own
+
+    def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
+        """The mean losses of models on the open rows: free, as the analyst holds these rows, and with no interval.
+
+        Args:
+            models: As in `score`; predictions are for the rows of `features`.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            A mean loss for each, in the same order.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `open`, or predictions do not suit the loss.
+        """
+        self.guard.desk.check_open()
+        if not self.has_open_rows:
+            raise InvalidArgument("this holdout was opened without open rows; open=0.5 would have some, for example.")
+        used = self.settled(loss)
+        return [self.labelled.open_loss(model, used) for model in models]
+
+    def exam(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+        """Take the exam: the final models, scored and compared on rows that nothing else has touched. Once.
+
+        All scores and all pairs are one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part
+        of the failure probability. It costs no answer of the budget. The same models again get the same answers.
+
+        Args:
+            models: As in `score`, one or more.
+            names: What to call them in the record.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            The models in order; `ranking.models[0].score` is the number to publish.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `exam`, or two models have one name.
+            BudgetExhausted: The exam was taken, with other models.
+        """
+        from afresh.guard.exam import check_exam
+
+        self.guard.desk.check_open()
+        check_exam(self.guard.plan)
+        used = self.settled(loss)
+        return examine(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
 
     def claim(
         self,
@@ -253,9 +353,9 @@ class Holdout(show.Shown):
         if (better_than is None) == (between is None):
             raise InvalidArgument("a claim has exactly one of better_than, another model, and between, two ends.")
         if between is not None:
-            (only,) = self.labelled.predict([model], names, used)
+            (only,) = self.predict([model], names, used)
             return claim_score(self.labelled, only, between, used, self.guard.analyst)
-        b, a = self.labelled.predict([model, better_than], names, used)
+        b, a = self.predict([model, better_than], names, used)
         return claim_better(self.labelled, b, a, by, used, self.guard.analyst)
 
     def challenge(
@@ -291,11 +391,11 @@ class Holdout(show.Shown):
 
         used = self.settled(loss)
         if incumbent is not None:
-            b, a = self.labelled.predict([model, incumbent], names, used)
+            b, a = self.predict([model, incumbent], names, used)
         elif used.words not in self._incumbents:
             raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
         else:
-            (b,), a = self.labelled.predict([model], names, used), self._incumbents[used.words]
+            (b,), a = self.predict([model], names, used), self._incumbents[used.words]
         found = claim_better(self.labelled, b, a, by, used, self.guard.analyst, challenge=True)
         if found.passed or incumbent is not None:  # a rejection leaves whoever was accepted meanwhile
             self._incumbents[used.words] = b if found.passed else a
@@ -332,7 +432,7 @@ class Holdout(show.Shown):
         from afresh.models.claims import contest
 
         used, all_models = self.settled(loss), [*models, *([] if incumbent is None else [incumbent])]
-        predicted = self.labelled.predict(all_models, names, used)
+        predicted = self.predict(all_models, names, used)
         first = predicted if incumbent is None else predicted[:-1]
         last = None if incumbent is None else predicted[-1]
         return contest(self.labelled, first, last, bins, used, self.guard.analyst)
@@ -356,7 +456,7 @@ class Holdout(show.Shown):
         from afresh.models.claims import better, differing
 
         used = self.settled(loss)
-        b, a = self.labelled.predict([model, better_than], None, used)
+        b, a = self.predict([model, better_than], None, used)
         scale = used.bounds[1] - used.bounds[0]
         if disagreement is None:
             deviation = differing(self.labelled, [(a, b)], used)

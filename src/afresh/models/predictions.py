@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.labels import Labels
     from afresh.models.vectors import Rows, Values
+
+
+class Made(NamedTuple):
+    """Predictions that a model made elsewhere."""
+
+    kind: str
+    """What the model is called unless it has a name."""
+    values: Any
 
 
 class Predicted:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from types import EllipsisType
+from typing import Any, Protocol
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, at_coarseness, geometric_mean
+from afresh.mechanisms.base import (
+    TYPICAL_MEANS,
+    Mechanism,
+    NeverEnds,
+    at_coarseness,
+    at_coordinate,
+    geometric_mean,
+)
 from afresh.mechanisms.registry import (
+    ENDLESS,
     FOLLOWING,
     IN_ROUNDS,
     MECHANISMS,
@@ -22,13 +31,30 @@ from afresh.mechanisms.registry import (
     Planner,
     planner_for,
     planner_with_open,
+    planner_without_end,
 )
-from afresh.planning.request import check_share_open, complement
+from afresh.moments import Vector
+from afresh.planning.request import check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
+from afresh.planning.ways import Way, largest_share, narrowest_share, recommended, ways
 from afresh.results import show
 
 FEWEST_ROWS = 20
+
+
+class Paid(Protocol):
+    """What of an answer decides how it is made."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise."""
+        ...
+
+    @property
+    def vector(self) -> tuple[str, int, int, int] | None:
+        """Which coordinate of which vector."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,6 +91,11 @@ class Plan(show.Shown):
         return self.mechanism.answers
 
     @property
+    def expected(self) -> int | None:
+        """For about how many answers a budget that never ends is made; None for those with an end."""
+        return self.mechanism.expected if isinstance(self.mechanism, NeverEnds) else None
+
+    @property
     def confidence(self) -> float:
         """The probability with which all intervals hold at once."""
         return complement(self.mechanism.failure)
@@ -82,11 +113,23 @@ class Plan(show.Shown):
         return None if span is None else span.rows
 
     @property
+    def exam(self) -> int | None:
+        """How many rows are kept for the exam; None where none are."""
+        span = self.mechanism.exam_rows
+        return None if span is None else span.rows
+
+    @property
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
         widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
-        return f"{self.questions:,} questions{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
+        exam = "" if self.exam is None else f", {self.exam:,} rows kept for an exam"
+        said = f"{self._count}{rounds} at {show.percent(self.confidence)}, by {self.method}"
+        return f"{said}{widths}{exam}"
+
+    @property
+    def _count(self) -> str:
+        return f"{self.questions:,} questions" if self.expected is None else "questions without end"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -139,6 +182,28 @@ class Plan(show.Shown):
         """
         return at_coarseness(self.mechanism, coarseness)
 
+    def of(self, paid: Paid) -> Mechanism:
+        """The mechanism of an answer that was paid for, whatever its noise and whether it is a vector's coordinate.
+
+        Args:
+            paid: An entry of the ledger, or the record of its reservation.
+
+        Returns:
+            The mechanism with its charge and its interval.
+        """
+        vector = paid.vector
+        return self.at(paid.coarseness) if vector is None else at_coordinate(self.mechanism, Vector(*vector))
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        """The ways to ask as many questions of as many rows, the narrowest at a mean of one half first."""
+        return [] if self.expected is not None else ways(self.mechanism, lambda m: m.half_width(0.5))
+
+    @property
+    def recommendation(self) -> str:
+        """Which way to ask is the narrowest, in words; empty for a budget without end."""
+        return "" if self.expected is not None else recommended(self.mechanism)
+
     @cached_property
     def methods(self) -> dict[str, Method]:
         """The certified methods at these rows, questions and confidence, then the reference lines."""
@@ -158,6 +223,8 @@ class Plan(show.Shown):
             "parameters": self.parameters,
             "ends": self.ends,
             "failure_use": self.failure_use,
+            "recommendation": self.recommendation,
+            "ways": [asdict(way) for way in self.ways],
             "methods": {name: method.to_dict() for name, method in self.methods.items()},
         }
 
@@ -208,9 +275,8 @@ class Plan(show.Shown):
     def _blocks(self) -> list[show.Block]:
         widths = [f"±{show.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
         return [
-            show.Title(
-                f"{self.questions:,} questions to {self.rows:,} rows, {show.percent(self.confidence)}",
-            ),
+            show.Title(f"{self._count} to {self.rows:,} rows, {show.percent(self.confidence)}"),
+            *([show.Line(self.recommendation)] if self.recommendation else []),
             show.Facts(
                 {
                     "method": self.method,
@@ -220,7 +286,7 @@ class Plan(show.Shown):
                     "information": self.mechanism.accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
-                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE
+                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE and v is not None
                     )
                     or "none",
                 }
@@ -235,7 +301,7 @@ _SAID_ELSEWHERE = ("rows", "questions", "failure")
 
 def plan(
     rows: int | None = None,
-    questions: int | None = None,
+    questions: int | EllipsisType | None = ...,
     confidence: float = 0.95,
     *,
     answers: int | None = None,
@@ -246,6 +312,8 @@ def plan(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
@@ -256,7 +324,8 @@ def plan(
 
     Args:
         rows: How many rows the data have, at least 20.
-        questions: How many answers at full price there may be.
+        questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
+            little wider, and grow wider slowly.
         confidence: The probability with which all intervals hold at once.
         answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
         width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
@@ -270,6 +339,11 @@ def plan(
         disagreement: On what share of rows models will disagree that are compared where features are public. A
             comparison then costs one answer, and its noise follows how often the two do disagree.
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+            True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
+            with the narrowest answers.
+        exam: What part of the rows is kept for a few final questions (`Guard.exam`).
+        development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
+            open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
 
     Returns:
@@ -280,7 +354,15 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
-    planners = _following(_planners(method, rounds, open), method, disagreement)
+    if open is True and isinstance(rows, int) and isinstance(questions, int):
+        open, width = _solved_share(rows, questions, failure, width, mean, exam), None
+    if questions is None:
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
+        clash |= {"open": open, "exam": exam, "development": development}
+        return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
+    if questions is ...:
+        questions = None
+    planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
     means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
@@ -317,6 +399,38 @@ def plan(
     return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
 
 
+def _endless(
+    rows: int | None, failure: float, method: str | None, typical: object, clash: Mapping[str, object]
+) -> Plan:
+    """The plan without an end, which needs rows and nothing else."""
+    if rows is None:
+        raise InvalidArgument("questions == None is a budget that never ends; a plan for it needs rows.")
+    for name, value in {"method": method, **clash}.items():
+        if value is not None:
+            raise InvalidArgument(
+                f"questions == None is a budget that never ends, which has no {name} to choose; leave out {name}= or "
+                "give a number of questions."
+            )
+    means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
+    rows = checks.whole("rows", rows, FEWEST_ROWS)
+    made = planner_without_end(rows, failure, means)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+        )
+    return Plan(made)
+
+
+def _solved_share(
+    rows: int, questions: int, failure: float, width: float | None, mean: float, exam: float | None
+) -> float | None:
+    """The part of the rows to open, where the planner is to find it."""
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    if width is not None:
+        return largest_share(rows, questions, failure, width, mean, exam)
+    return narrowest_share(rows, questions, failure, mean, exam)
+
+
 WORTH_EXPECTING = 1.4
 
 
@@ -335,14 +449,22 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
     return found
 
 
-def _planners(method: str | None, rounds: int | None, open: float | None = None) -> Mapping[str, Planner]:
+def _planners(
+    method: str | None, rounds: int | None, open: float | None, exam: float | None, development: int | None
+) -> Mapping[str, Planner]:
     """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
-    if open is not None:
-        share = check_share_open(open)
+    share, kept = check_parts(open, exam)
+    if development is not None:
+        development = checks.whole("development", development, 1)
+    if open is not None or exam is not None or development is not None:
+        if open is not None and development is not None:
+            raise InvalidArgument("open rows are a part of these rows, or development rows of your own: not both.")
         if rounds is not None or method not in (None, WITH_OPEN_ROWS):
+            name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
-            raise InvalidArgument(f"open == {open}, but {other} has no open rows; leave one of them out.")
-        return {WITH_OPEN_ROWS: planner_with_open(share)}
+            instead = "" if rounds is None or open is not None else ": keep rows for a last round, which is the same"
+            raise InvalidArgument(f"{name} == {value}, but {other} has no {what}; leave one of them out{instead}.")
+        return {WITH_OPEN_ROWS: planner_with_open(share, kept, development)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, geometric_mean
 from afresh.mechanisms.registry import MECHANISMS, PLANNERS
 from afresh.results import show
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error
@@ -45,10 +45,13 @@ class Method:
 
 def compare(chosen: Mechanism) -> dict[str, Method]:
     """The certified methods at the rows, questions and confidence of the chosen one, then the reference lines."""
-    n, k, failure = chosen.rows, chosen.questions, chosen.failure
+    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, chosen.answers
     lines = {}
+    if isinstance(chosen, NeverEnds):  # the others are for as many as are expected
+        k = answers = chosen.expected
+        lines[chosen.method] = Method(chosen.method, True, _widths(chosen.half_width), chosen.about)
     for name, planner in PLANNERS.items():
-        mechanism = chosen if name == chosen.method else planner(n, k, failure, chosen.answers)
+        mechanism = chosen if name == chosen.method else planner(n, k, failure, answers)
         widths = None if mechanism is None else _widths(mechanism.half_width)
         kind = MECHANISMS[name]
         lines[name] = Method(name, True, widths, kind.about if widths else kind.unavailable, kind.promised)

@@ -5,6 +5,9 @@ Only ranges a person would have written are given: the years 1 to 9999 or all co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from afresh.queries.logic import never_null
 from afresh.queries.operations import PARTS
 from afresh.queries.ranges import ANYTHING, NOTHING, Range
@@ -16,16 +19,16 @@ def never_missing(node: Node) -> bool:
     return not range_of(node).may_be_null if node.type is Type.NUMBER else never_null(node)
 
 
-def range_of(node: Node) -> Range:
-    """What the values of a number are surely between."""
+def range_of(node: Node, columns: Mapping[str, Range] = MappingProxyType({})) -> Range:
+    """What the values of a number are surely between, if those of some columns are as is said."""
     if isinstance(node, Literal):
         return Range(node.value, node.value, False) if isinstance(node.value, float) else NOTHING
     if not isinstance(node, Call):
-        return ANYTHING
+        return columns.get(node.name, ANYTHING)
     if node.op is Op.PART:
         assert isinstance(node.args[0], Literal)
         return PARTS[str(node.args[0].value)].range
-    given = [range_of(arg) for arg in node.args if arg.type is Type.NUMBER]
+    given = [range_of(arg, columns) for arg in node.args if arg.type is Type.NUMBER]
     if node.op.row.strict and any(each.low > each.high for each in given):
         return NOTHING  # an operand that is always NULL
     return node.op.row.range(*given)

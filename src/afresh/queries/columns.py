@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from afresh.errors import QueryError
 from afresh.queries.refusals import MAX_NAME, nearest
 from afresh.queries.tree import Column, Type
 from afresh.queries.typing import short
+
+_PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Columns:
@@ -18,11 +21,11 @@ class Columns:
         self._schema = schema
         self._names = {name.lower(): name for name in schema}
 
-    def find(self, name: str, *, quoted: bool = False) -> Column:
-        """The column of this name; `quoted` tells that it was written in double quotes."""
+    def find(self, name: str) -> Column:
+        """The column of this name."""
         real = self._names.get(name.lower())
         if real is None:
-            raise self._unknown(name, quoted=quoted)
+            raise self._unknown(name)
         kind = self._schema[real]
         if kind is None:
             raise QueryError(
@@ -31,14 +34,28 @@ class Columns:
             )
         return Column(real, kind)
 
-    def _unknown(self, name: str, *, quoted: bool) -> QueryError:
+    def _unknown(self, name: str) -> QueryError:
         names = list(self._schema)
         by_lower = {each.lower(): each for each in names if len(each) <= MAX_NAME}
         close = [by_lower[each] for each in nearest(name.lower(), by_lower, 3, 0.6)]
-        hint = f" did you mean {' or '.join(close)}?" if close else ""
+        hint = f" did you mean {' or '.join(map(written, close))}?" if close else ""
         if name.lower() in ("rowid", "file_row_number", "filename", "ctid", "oid", "tableoid"):
             hint = " rows have no number that a question could read."
-        elif quoted and not close:
-            hint = f" text goes in single quotes: {short(name)}."
+        elif not close:
+            hint = f" if it is a text, put it in single quotes: {short(name)}."
         shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
         return QueryError(f"there is no column {short(name)};{hint} The columns are: {shown}")
+
+
+def written(name: str) -> str:
+    """A column as it must be written in a question."""
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def unquoted(text: str, schema: Mapping[str, Type | None]) -> str | None:
+    """A column that a text seems to name, and that needs double quotes it does not have."""
+    lower = text.lower()
+    for name in schema:
+        if not _PLAIN.fullmatch(name) and name.lower() in lower and f'"{name.lower()}"' not in lower:
+            return name
+    return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from afresh.errors import QueryError
 from afresh.queries import build
 from afresh.queries.casts import cast
-from afresh.queries.columns import Columns
+from afresh.queries.columns import Columns, unquoted, written
 from afresh.queries.dates import difference, minus, part
 from afresh.queries.operations import COMPARISONS, PARTS
 from afresh.queries.refusals import refuse, refuse_function
@@ -32,10 +32,21 @@ Handler = Callable[["_Reader", "Expression"], Operand]
 def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
     """The typed tree of a row expression in SQL."""
     try:
-        return build.expect_value(_Reader(schema).read(syntax(text)))
+        return build.expect_value(_Reader(schema).read(_parsed(text, schema)))
     except RecursionError:
         pass  # raised below, so that the error carries no thousand frames of context
     raise QueryError(TOO_DEEP)
+
+
+def _parsed(text: str, schema: Mapping[str, Type | None]) -> Expression:
+    """sqlglot's tree; an error says it if a column's name seems to lack its quotes."""
+    try:
+        return syntax(text)
+    except QueryError as error:
+        if (name := unquoted(text, schema)) is None:
+            raise
+        problem = f"{error}; a name with spaces or signs goes in double quotes: {written(name)}"
+    raise QueryError(problem)
 
 
 class _Reader:
@@ -68,7 +79,7 @@ class _Reader:
         name = str(node.name)
         if node.args.get("table"):
             raise QueryError(f"columns are written without a table: {short(name)[1:-1]} alone, without a dot")
-        return self.columns.find(name, quoted=bool(node.this.args.get("quoted")))
+        return self.columns.find(name)
 
     def literal(self, node: Expression) -> Node:
         if node.is_string:

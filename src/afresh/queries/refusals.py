@@ -24,7 +24,7 @@ SHARE = (
 )
 WINDOW = "a window function looks at other rows; a question reads one row at a time"
 INTEGER_DIVISION = "// is not allowed; write floor(a / b)"
-JOINED = "joining text with || is not allowed; compare the columns one by one"
+JOINED = "|| joins texts, which is not allowed; for conditions write a OR b, for texts compare the columns one by one"
 REGEX = "regular expressions are not supported; write LIKE 'abc%' or contains(x, 'abc')"
 LOG = "log means different things in different places; write ln(x) or log10(x)"
 NULL_SAFE = "IS NOT DISTINCT FROM is not allowed; write a = b OR (a IS NULL AND b IS NULL)"
@@ -49,8 +49,6 @@ _SPECIAL = {
     "All": SUBQUERY,
     "Any": "ANY is not allowed; write x IN (1, 2, 3)",
     "Window": WINDOW,
-    "WithinGroup": SHARE,
-    "Filter": SHARE,
     "Placeholder": PARAMETER,
     "Parameter": PARAMETER,
     "SessionParameter": PARAMETER,
@@ -94,6 +92,7 @@ _SPECIAL = {
     "Xor": "XOR is not allowed; write a <> b",
     "Bracket": NESTED,
     "Array": NESTED,
+    "ArrayOverlaps": "&& (array_overlaps) is not allowed; for conditions write a AND b",
     "Struct": NESTED,
     "Map": NESTED,
     "Lambda": NESTED,
@@ -142,6 +141,18 @@ _BY_NAME = {
     IF: "iff ifelse",
     NOT_FINITE: "isfinite",
 }
+# What to measure instead of asking for an aggregate; `x` stands for the number it is of.
+_MEASURED = {
+    'Quantile("x", 0.5, bounds=(low, high))': "median",
+    'Quantile("x", level, bounds=(low, high))': "quantile quantile_cont quantile_disc percentile_cont percentile_disc "
+    "approx_quantile reservoir_quantile percentile",
+    'StandardDeviation("x", bounds=(low, high))': "stddev stddev_pop stddev_samp std",
+    'Variance("x", bounds=(low, high))': "variance variance_pop var_pop var_samp",
+    'Covariance("x", "y", bounds_x=(low, high), bounds_y=(low, high))': "covar_pop covar_samp",
+    'Correlation("x", "y", bounds_x=(low, high), bounds_y=(low, high))': "corr",
+    'Histogram("x", edges=[...])': "histogram",
+}
+_STATISTICS = {name: statistic for statistic, names in _MEASURED.items() for name in names.split()}
 _NAMED = {name: why for why, names in _BY_NAME.items() for name in names.split()}
 _INSTEAD = {
     "strlen": "length",
@@ -171,7 +182,7 @@ def refuse(node: Expression) -> QueryError:
     """The error for a node of sqlglot's that is not on the allowlist."""
     from sqlglot import exp
 
-    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):  # which sqlglot puts around some aggregates
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | exp.Filter):  # around aggregates
         node = node.this
     kind = type(node).__name__
     if kind == "Anonymous":
@@ -182,7 +193,7 @@ def refuse(node: Expression) -> QueryError:
         return QueryError(why if name in why.lower() else f"{name}() is not allowed: {why}")
     if name:
         if isinstance(node, exp.AggFunc):
-            return refuse_aggregate(name)
+            return refuse_aggregate(name, node.this.name if isinstance(node.this, exp.Column) else "x")
         if kind.startswith(("Current", "Local", "Rand", "Uuid", "Localtime")):
             return QueryError(f"{name}() is not allowed: {CLOCK}")
         if kind.startswith(("JSON", "Array", "List", "Map", "Struct", "Parse", "Generate")):
@@ -196,8 +207,14 @@ def refuse(node: Expression) -> QueryError:
     )
 
 
-def refuse_aggregate(name: str) -> QueryError:
-    """The error for a function of many rows."""
+def refuse_aggregate(name: str, of: str = "x") -> QueryError:
+    """The error for a function of many rows, with the statistic to measure instead if there is one."""
+    if (statistic := _STATISTICS.get(name.lower())) is not None:
+        meant = statistic.replace('"x"', '"' + short(of)[1:-1] + '"')
+        return QueryError(
+            f"{name}() is an aggregate, and a question reads one row at a time; write "
+            f"guard.measure(afresh.statistics.{meant})"
+        )
     return QueryError(f"{name}() is an aggregate: {SHARE}")
 
 

@@ -45,6 +45,13 @@ _REFUSED = {
     "BIT_STRING": "numbers are written in decimal digits, as 255 or 1.5e3",
     "HINT": "comments are not allowed in a question; leave them out",
 }
+_CLAUSES = {
+    "WHERE": 'the condition that picks rows is an argument of its own; write ask("amount", where="tenure < 3"), on the '
+    "command line --where",
+    "GROUP_BY": "GROUP BY is not part of a question; for the mean of every group write guard.measure("
+    'afresh.statistics.GroupMeans("amount", by="country", categories=["CH", "AT"], bounds=(low, high)))',
+    "HAVING": "a question has no groups to pick; leave out HAVING",
+}
 _STATEMENTS = {
     *("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "ATTACH", "DETACH"),
     *("INSTALL", "LOAD", "PRAGMA", "SET", "EXPLAIN", "DESCRIBE", "SHOW", "CALL", "EXPORT", "IMPORT", "VALUES"),
@@ -101,7 +108,7 @@ def _parser(dialect: Dialect, steps: int) -> Parser:
 def _check_tokens(tokens: Sequence[Any], text: str) -> str:
     """Refuse what is no expression, and what would take sqlglot long or deep; the first word, in capitals."""
     nesting = chain = 0
-    first = None
+    first = clause = None
     for token in tokens:
         kind = token.token_type.name
         if token.comments:
@@ -112,6 +119,7 @@ def _check_tokens(tokens: Sequence[Any], text: str) -> str:
         if kind == "NUMBER" and "__" in written:  # most versions of sqlglot read 1__0 as 10, some do not read it
             raise QueryError(f"{short(written)} is not a number; write decimal digits, as 255 or 1.5e3")
         first = token if first is None else first
+        clause = _CLAUSES.get(kind) if clause is None and not nesting else clause
         nesting += kind in ("L_PAREN", "CASE")
         nesting -= kind in ("R_PAREN", "END")
         chain = chain + 1 if kind in ("NOT", "DASH", "PLUS", "TILDE") else 0  # - - - x nests without parentheses
@@ -122,5 +130,10 @@ def _check_tokens(tokens: Sequence[Any], text: str) -> str:
     if first.text.upper() == "IF" and [token.token_type.name for token in tokens[1:2]] != ["L_PAREN"]:
         raise QueryError(IF)  # sqlglot would read a statement, and log it
     if first.token_type.name in ("SELECT", "WITH", "FROM"):
-        raise QueryError("write only the condition or number itself, without SELECT, FROM or WHERE")
+        raise QueryError(
+            "write only the condition or number itself, without SELECT and FROM"
+            + ("" if clause is None else f"; {clause}")
+        )
+    if clause is not None:
+        raise QueryError(clause)
     return str(first.text).upper()

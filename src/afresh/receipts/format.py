@@ -131,7 +131,7 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
             "information": plan.information,
             "grid": limits.grid,
             "ends": limits.ends,
-            "constants": {name: frozen[name] for name in constants[method]},
+            "constants": {name: frozen.get(name, plan.parameters[name]) for name in constants[method]},
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
@@ -222,13 +222,46 @@ _CONSTANTS_2 = {
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:
-    found = _written(facts, 2, _CONSTANTS_2)
+    if facts.plan.exam is not None or facts.plan.mechanism.own:
+        raise InvalidArgument("version 2 of the format has no exam, and no development rows; a later one has.")
+    return _with_rows(facts, _written(facts, 2, _CONSTANTS_2))
+
+
+def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
         answer["rows"] = None if reserved.span is None else list(reserved.span)
     return found
 
 
-FORMATS: dict[int, Format] = {1: Format(_FIELDS_1, _write_1), 2: Format(_FIELDS_2, _write_2)}
+# Version 3 has more constants and methods: of checked answers, how many rows are kept for an exam, with what part of
+# the failure probability, and whether rows of the analyst's own guess. A plan that lacks a constant has the value that
+# means what it meant.
+_CONSTANTS_3 = {
+    **_CONSTANTS_2,
+    "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
+    "endless": ("expected", "failure", "s", "slant"),
+    "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own"),
+}
+
+
+# And says of an answer which coordinate of which vector it is.
+_FIELDS_3 = {**_FIELDS_2, "answers": [{**_FIELDS_2["answers"][0], "vector": None}]}
+_VECTOR_3 = ("kind", "size", "answers", "place")
+
+
+def _write_3(facts: Facts) -> dict[str, Any]:
+    found = _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
+        vector = reserved.vector
+        answer["vector"] = None if vector is None else dict(zip(_VECTOR_3, vector, strict=True))
+    return found
+
+
+FORMATS: dict[int, Format] = {
+    1: Format(_FIELDS_1, _write_1),
+    2: Format(_FIELDS_2, _write_2),
+    3: Format(_FIELDS_3, _write_3),
+}
 
 
 def format_of(document: object) -> Format:

@@ -8,6 +8,8 @@ from typing import Any
 
 from afresh.results import show
 
+NARROW, WIDE = 0.05, 0.1
+"""Half-widths, as parts of the range: one wider than WIDE decides little, and says what NARROW would have taken."""
 TOO_FEW = "too few rows"  # in place of a value that would mislead
 
 
@@ -74,6 +76,10 @@ class Released(show.Told):
     """Whether the noise came from a seed; such an answer promises nothing."""
     told: bool = True
     """Whether it says anything; if not, its group has too few rows, and `value` means nothing."""
+    confirmed: bool | None = None
+    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
+    widened: float | None = None
+    """By what share its failed check makes later answers wider; None if none failed."""
     noise: float = 0.0
     """About how far noise moves the value, 95 times of 100; 0 if none was added. The interval allows for it."""
 
@@ -102,6 +108,8 @@ class Released(show.Told):
             "simulated": self.simulated,
             "told": self.told,
             "noise": self.noise,
+            "confirmed": self.confirmed,
+            "widened": self.widened,
         }
 
     def shown(self) -> tuple[str, str, str]:
@@ -122,6 +130,15 @@ class Released(show.Told):
         """Beside the value, which may look far more precise than it is."""
         return f" (noise ±{show.width(self.noise)})" if self.noise and self.told else ""
 
+    def _check(self) -> list[str]:
+        """What came of the guess, if there was one."""
+        if self.confirmed is None:
+            return []
+        if self.confirmed:
+            return ["Confirmed: its guess agrees with the rows that check."]
+        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
+        return [f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."]
+
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
         value, low, high = self.shown()
         bar = [show.Bar(self.value, self.low, self.high, self.bounds)] if self.told else []
@@ -131,8 +148,11 @@ class Released(show.Told):
             show.Title(f"  {value}{self._noise()}   guaranteed {low} to {high}   {show.percent(self.confidence)}"),
             *bar,
             *between,
-            cost_line(self.charged, self.left),
+            self._cost(),
         ]
+
+    def _cost(self) -> show.Line:
+        return cost_line(self.charged, self.left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +164,15 @@ class Answer(Released):
     missing: str
     charged_information: float
     """What it cost, in nats."""
-    confirmed: bool | None = None
-    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
-    widened: float | None = None
-    """By what share its failed check makes later answers wider; None if none failed."""
+    exam: bool = False
+    """Whether it is one of the exam, which costs no answer of the budget."""
+    would_tell: tuple[str, ...] = ()
+    """Where the interval is too wide to be of use, what a plan would have needed for a tenth of the range, each by
+    itself."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
+    ahead: tuple[float, float] | None = None
+    """Where the budget never ends: the half-widths, of a share of one half, of the next answer and the hundredth."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -159,9 +182,10 @@ class Answer(Released):
             **Released.to_dict(self),
             "missing": self.missing,
             "charged_information": self.charged_information,
-            "confirmed": self.confirmed,
-            "widened": self.widened,
+            "exam": self.exam,
+            "would_tell": list(self.would_tell),
             "fixes": self.fixes,
+            "ahead": None if self.ahead is None else list(self.ahead),
         }
 
     def __repr__(self) -> str:
@@ -173,18 +197,32 @@ class Answer(Released):
         said = [self.covers, self.missing]
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
-        if self.confirmed is not None:
-            said.append(self._check())
+        said += self._check()
+        if self.would_tell:
+            said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
 
-    def _check(self) -> str:
-        """What came of the guess."""
-        if self.confirmed:
-            return "Confirmed: its guess agrees with the rows that check."
-        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
-        return f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."
+    @property
+    def _range(self) -> float:
+        return self.bounds[1] - self.bounds[0]
+
+    def _cost(self) -> show.Line:
+        if self.exam:
+            return exam_line(self.left)
+        if self.ahead is None:
+            return cost_line(self.charged, self.left)
+        return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
+
+
+def in_words(would_tell: tuple[str, ...], what: str) -> str:
+    """What a plan would have needed, as a sentence."""
+    if len(would_tell) == 1:
+        return f"{what} would have taken another plan: {would_tell[0]}."
+    return (
+        f"{what}, any of these would have done, with another plan: {', '.join(would_tell[:-1])}, or {would_tell[-1]}."
+    )
 
 
 def coverage(simulated: bool, said: str) -> str:
@@ -192,10 +230,25 @@ def coverage(simulated: bool, said: str) -> str:
     return "Promises nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
 
 
+def cost_in_words(charged: int) -> str:
+    """What was charged."""
+    return f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
+
+
+def worth_ahead(ahead: tuple[float, float]) -> str:
+    """What the next hundred answers of a budget without end are worth."""
+    now, later = map(show.width, ahead)
+    return f"The next hundred answers will be worth ±{now} to ±{later} at a share of 0.5."
+
+
 def cost_line(charged: int, left: int) -> show.Line:
     """The last line of every result."""
-    cost = f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
-    return show.Line(f"{cost}; {left:,} left.")
+    return show.Line(f"{cost_in_words(charged)}; {left:,} left.")
+
+
+def exam_line(left: int) -> show.Line:
+    """The same for what the exam says, which costs no answer of the budget."""
+    return show.Line(f"Of the exam, which is taken once and costs no answer; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:

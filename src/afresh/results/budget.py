@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from afresh.results import show
-from afresh.results.answer import answers_in_words, simulation_mark
+from afresh.results.answer import answers_in_words, simulation_mark, worth_ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,20 @@ class Budget(show.Shown):
     """For how many rounds of questions the plan is made; None for methods without rounds."""
     rows_left: int | None = None
     """How many rows are left that no question has seen, for this analyst's rounds."""
+    exam_rows: int | None = None
+    """How many rows are kept for the exam; None where there is none."""
+    examined: int = 0
+    """How many questions it had; 0 until it is taken."""
+    exam_half_width: float | None = None
+    """Of a share of rows near 1/2 as the exam's only question, or in the exam that was taken."""
     coarser: tuple[Coarser, ...] = ()
     """What coarser answers are worth, where the plan allows more answers than questions."""
     analyst: str | None = None
     """Whose share `answers`, `spent` and `left` are about; None if the budget is not divided."""
     shares: dict[str, int] = field(default_factory=dict)
     simulated: bool = False
+    ahead: tuple[float, float] | None = None
+    """Where it never ends: half-widths, of a share of one half, of the next answer and the hundredth from now."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -69,13 +77,19 @@ class Budget(show.Shown):
             "proviso": self.proviso,
             "rounds": self.rounds,
             "rows_left": self.rows_left,
+            "exam_rows": self.exam_rows,
+            "examined": self.examined,
+            "exam_half_width": self.exam_half_width,
             "coarser": [asdict(each) for each in self.coarser],
             "analyst": self.analyst,
             "shares": self.shares,
             "simulated": self.simulated,
+            "ahead": None if self.ahead is None else list(self.ahead),
         }
 
     def _nats(self) -> str:
+        if self.ahead is not None:  # and no limit that anybody would reach
+            return f", {self.spent_information:.4g} nats"
         return "" if self.information is None else f", {self.spent_information:.4g} of {self.information:.4g} nats"
 
     def _blocks(self) -> list[show.Block]:
@@ -89,11 +103,20 @@ class Budget(show.Shown):
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
         if self.rows_left is not None:
             facts["fresh rows"] = f"{self.rows_left:,} left for rounds of questions, planned for {self.rounds:,} rounds"
+        if self.exam_rows is not None and self.exam_half_width is not None:
+            width = f"±{show.width(self.exam_half_width)} at 0.5"
+            taken = f"taken, with {self.examined:,} question{'' if self.examined == 1 else 's'} ({width})"
+            facts["exam"] = taken if self.examined else f"{self.exam_rows:,} rows, once: {width} for one question"
+        if self.ahead is not None:
+            facts["ahead"] = worth_ahead(self.ahead)
         facts["repeats"] = "free, whatever is left"
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
         share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
         whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
         whose = " for those without a share" if self.shares and not whose else whose
-        title = f"{self.left:,} of {share:,} answers left{whose}, {show.percent(self.confidence)}"
+        left = f"{self.left:,} of {share:,} answers left"
+        if self.ahead is not None and not self.shares:
+            left = f"{answers_in_words(self.spent)} so far, without an end"
+        title = f"{left}{whose}, {show.percent(self.confidence)}"
         return [*simulation_mark(self.simulated), show.Title(title), show.Facts(facts)]

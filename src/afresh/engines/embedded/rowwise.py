@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -41,14 +42,14 @@ def read_no_rows(engine: Engine, name: str) -> Any:
     return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)} LIMIT 0")["v"]
 
 
-def read_features(engine: Engine, without: str) -> Any:
+def read_features(engine: Engine, without: Iterable[str]) -> Any:
     """All other columns as a pandas frame: what a model is handed to predict."""
     try:
         import pandas as pd
     except ImportError:
         raise MissingExtra("pandas", "frames") from None
     row = embedded(engine).source.row
-    hidden = [without] if row == "rowid" else [without, row]  # a rowid is in no *
+    hidden = sorted({*without} | (set() if row == "rowid" else {row}))  # a rowid is in no *
     found = embedded(engine).fetch(f"SELECT * EXCLUDE ({', '.join(map(quote_name, hidden))}) {_in_order(engine)}")
     return pd.DataFrame(found)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OLDEST = 130000  # pg_current_snapshot() came with version 13
+_NO_RIGHT = "42501"  # insufficient_privilege
 # what a text form, a constant or a time depends on is fixed, whatever the server's and the role's defaults are
 _SETTINGS = {
     "timezone": "UTC",
@@ -200,13 +201,18 @@ class PostgresEngine(RemoteEngine):
 
     def _described(self, cursor: psycopg.Cursor[Any]) -> dict[str, str]:
         """Names and types of the columns, of whatever kind the relation is."""
-        gone = False
+        state = None
         try:
             with cursor.connection.transaction():
                 cursor.execute(f"SELECT * FROM {self._relation} AS d LIMIT 0")
-        except self._errors:
-            gone = True
-        if gone or cursor.description is None or cursor.pgresult is None:
+        except self._errors as error:
+            state = getattr(error, "sqlstate", None) or "failed"
+        if state == _NO_RIGHT:
+            raise DataError(
+                f"this role may not read {self._relation}; whoever owns it can allow it: GRANT SELECT ON "
+                f"{self._relation} TO this role (and USAGE on its schema). Nothing was answered"
+            )
+        if state is not None or cursor.description is None or cursor.pgresult is None:
             raise DataChanged("the table was removed, renamed or locked away after it was opened; nothing was answered")
         found = [
             (column.name, column.type_code, cursor.pgresult.fmod(place))

@@ -1,9 +1,9 @@
 """One curve for all answers (17.7): intervals that follow the mean and the noise, and not the place of an answer.
 
-For 0 < l < 1 and a > 0 let E(rho) = a exp(l rho^2/2). By Lemma M, E_r[1_G E(|m|)] <= a exp(l tau_j/(2 (1 - l))) for
-answer j, so that all answers together fail with at most
+For 0 < l < 1 and a > 0 let E(rho) = a exp(l rho^2/2). By Lemma M, E_r[1_G E(|m|)] <= a (1 + l/(1-l) t/(1+t))^((j-1)/2)
+for answer j, so that all answers together fail with at most
 
-    a sum_j exp(l tau_j/(2 (1 - l))) + (number of answers) C <= bm
+    a sum_j (1 + l/(1-l) t/(1+t))^((j-1)/2) + (number of answers) C <= bm
 
 if every answer's h satisfies, for its own b and for some alpha in [.2, h],
 
@@ -47,7 +47,7 @@ _USELESS = 1e6
 
 @dataclass(frozen=True)
 class Common:
-    """The curve of a plan: `bend` is l, `lower` the part of bm that pays for the lower tails.
+    """The curve of a plan: `bend` is l, `lower` the part of bm that pays for the lower tails, `height` is ln a.
 
     There are up to `answers` answers, which together count for `constants.count` of noise `constants.s`.
     """
@@ -56,12 +56,7 @@ class Common:
     answers: int
     bend: float
     lower: float
-
-    @cached_property
-    def log_scale(self) -> float:
-        """ln a: what is left of bm, over the sum of all answers."""
-        share = math.log(self.constants.main) + math.log1p(-self.lower)
-        return share - log_sum(self.constants, self.bend, self.answers)
+    height: float
 
     @cached_property
     def log_lower(self) -> float:
@@ -75,7 +70,7 @@ class Common:
     def widths_and_alphas(self, reach: ArrayLike, log_part: float = 0.0) -> tuple[Floats, Floats]:
         """The same with the alphas at which both conditions hold."""
         tangents = _Tangents(self.constants.swap, reach, _THETAS)
-        first = tangents.upper(self.bend, self.log_scale + log_part)
+        first = tangents.upper(self.bend, self.height + log_part)
         h = np.maximum(first, tangents.lower(self.log_lower + log_part))
         best = h.argmin(axis=1)
         return h[np.arange(len(h)), best] * (1 + _SAFE), tangents.alpha[best]
@@ -112,16 +107,35 @@ class _Tangents:
         return found
 
 
+def highest(c: Constants, answers: int, bend: float, lower: float, *, first: bool = False) -> float:
+    """The largest ln a: what is left of bm, over the sum of all answers. `first` is for plans of the first sum."""
+    share = math.log(c.main) + math.log1p(-lower)
+    return share - (_first_log_sum if first else log_sum)(c, bend, answers)
+
+
 def log_sum(c: Constants, bend: float, answers: int) -> float:
-    """ln sum_j exp(l tau_j/(2 (1-l))) over so many answers, from above: tau_j <= min((j-1) t/(1+t), tau)."""
-    one = c.bulk_before(2)
+    """ln sum_j E_r[1_G exp(l |m|^2/2)], from above: exp(sum_{i<j} f(t_i)/2), f(t) = ln(1 + l/(1-l) t/(1+t)).
+
+    f is concave, so that the sum of f is at most (j-1) f(t), and at most M f(k t/M) for M answers that count as k.
+    """
+    rate = bend / (1 - bend) * _UP
+    each = math.log1p(rate * c.bulk_before(2)) / 2
+    return _log_sum(each, answers * math.log1p(rate * c.bulk / answers) / 2, answers)
+
+
+def _first_log_sum(c: Constants, bend: float, answers: int) -> float:
+    """The same with l/(1-l) t/(1+t) in place of its ln(1 + ..): somewhat more. Plans without a height are made so."""
     rate = bend / (2 * (1 - bend)) * _UP
-    growing = min(answers, math.floor(c.bulk / one) + 1)  # the answers before which tau may still grow
-    ratio = rate * one
-    # e^(ratio i) over i < growing: a geometric sum, in logarithms.
-    total = ratio * (growing - 1) + math.log(-math.expm1(-ratio * growing)) - math.log(-math.expm1(-ratio))
+    return _log_sum(rate * c.bulk_before(2), rate * c.bulk, answers)
+
+
+def _log_sum(each: float, most: float, answers: int) -> float:
+    """ln of the sum over so many answers of exp(min((j-1) each, most)), from above."""
+    growing = min(answers, math.floor(most / each) + 1)
+    # e^(each i) over i < growing: a geometric sum, in logarithms.
+    total = each * (growing - 1) + math.log(-math.expm1(-each * growing)) - math.log(-math.expm1(-each))
     if answers > growing:
-        total = float(np.logaddexp(total, math.log(answers - growing) + rate * c.bulk))
+        total = float(np.logaddexp(total, math.log(answers - growing) + most))
     return total + _SAFE
 
 
@@ -151,14 +165,19 @@ class Intervals:
 
     common: Common
     s: float
+    cells: int = _CELLS
+    log_part: float = 0.0
+    """Of the share of one answer."""
+    events: Constants | None = None
+    """Those by which D(P) is bounded, if not the plan's (section 18)."""
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        edges = np.sin(np.linspace(0, math.pi / 2, _CELLS + 1)) ** 2
+        edges = np.sin(np.linspace(0, math.pi / 2, self.cells + 1)) ** 2
         edges[-1] = 1.0
-        half = self.common.pairs_within(edges[: _CELLS // 2], edges[1 : _CELLS // 2 + 1])
         c = self.common.constants
-        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half)) * (1 + _SAFE)
+        half = pairs_within(self.events or c, edges[: self.cells // 2], edges[1 : self.cells // 2 + 1])
+        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half), self.log_part) * (1 + _SAFE)
         return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
 
     def ends(self, value: float, half_step: float) -> tuple[float, float]:
@@ -227,14 +246,15 @@ def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bo
     points, tangents = np.array(typical), _Tangents(c.swap, reach, _ROUGH_THETAS)
 
     def best(lower: float) -> tuple[float, Common]:
-        second = tangents.lower(Common(c, answers, 0.5, lower).log_lower)
+        second = tangents.lower(Common(c, answers, 0.5, lower, 0.0).log_lower)
 
         def of(x: float) -> Common:
-            return Common(c, answers, 1 / (1 + math.exp(-x)), lower)
+            bend = 1 / (1 + math.exp(-x))
+            return Common(c, answers, bend, lower, highest(c, answers, bend, lower))
 
         def rough(common: Common) -> float:
             """Neither outward nor cut to 1, so that it tells useless plans apart: the ends are p -+ s h(end)."""
-            h = np.maximum(tangents.upper(common.bend, common.log_scale), second)
+            h = np.maximum(tangents.upper(common.bend, common.height), second)
             away = c.s * h.min(axis=1)
             high, low = points, points
             for _ in range(6):

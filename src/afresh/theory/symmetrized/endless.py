@@ -1,21 +1,31 @@
 """A budget that never ends (17.8): answer j has the share K/((j+K)(j+K-1)), which sums to 1 over all j.
 
 Each answer is a comparison of its own, with constants for j answers and its own failure, so nothing that was released
-is touched by later questions. The constants are those of `count` = j and beta times the share.
+is touched by later questions. The constants are those of `count` = j and beta times the share. Widths that follow the
+mean have a curve for each j (17.7), whose bend is a closed form; from 129 on, answers share theirs in blocks of about
+1%, by the last of the block.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.theory.symmetrized.constants import constants
+from afresh.theory.symmetrized.common import Common, Intervals, pairs_within
+from afresh.theory.symmetrized.constants import MOST_ROW, constants
 from afresh.theory.symmetrized.fixed import best_noise, solve_width
 
 Floats = NDArray[np.float64]
+
+LOWER = 0.01  # what the lower tails take of an answer's share
+SLANTS = (0.7, 1.0)  # of which a plan has one: the bend that suits 1/2, or somewhat rarer means
+_CELLS = 200
+_FINE = 7  # binary digits of an answer's number that its block keeps
+_MOST_BEND = 0.98
 
 
 def open_share(j: int, expected: int) -> float:
@@ -39,3 +49,69 @@ def open_half_widths(n: int, s: float, beta: float, expected: int, j: ArrayLike)
 def open_noise(n: int, beta: float, expected: int) -> float:
     """The noise with the narrowest answer number `expected`."""
     return best_noise(n, expected, lambda s: open_half_width(n, s, beta, expected, expected))
+
+
+def block(j: int) -> tuple[int, int]:
+    """The answers that share constants with answer j: those after the first number, up to the second."""
+    step = 1 << max((j - 1).bit_length() - _FINE, 0)
+    before = (j - 1) // step * step
+    return before, before + step
+
+
+def block_share(j: int, expected: int) -> float:
+    """The share of each answer of j's block: K/(before+K) - K/(last+K), equally divided, so that all sum to 1."""
+    before, last = block(j)
+    return expected / ((before + expected) * (last + float(expected)))
+
+
+def last_answer(n: int, s: float) -> int:
+    """After so many answers, in whole blocks, one row may matter too much for the theorem: q = .9."""
+    most = min(math.floor(MOST_ROW * (1 - 1e-9) * 4 * n * n * s * s) - 3, 2**53)
+    return 0 if most < 1 else block(most)[0]
+
+
+def curve_of(n: int, s: float, beta: float, expected: int, slant: float, j: int) -> Common:
+    """The curve of answer j and its block, with a bend as the closed form of 17.1 has it."""
+    return _curve(n, s, beta * block_share(j, expected), slant, block(j)[1])
+
+
+@lru_cache(maxsize=4096)
+def _curve(n: int, s: float, failure: float, slant: float, last: int) -> Common:
+    c = constants(n, last, s, failure, alike=False)
+    theta = math.sqrt(2 * (c.swap + math.log(2 / c.main)) / (1 + 8 * c.step))
+    lam, root = slant * 2 * c.reach * theta, math.sqrt(c.bulk_before(last))
+    bend = min(lam / (lam + root), _MOST_BEND)
+    each = math.log1p(bend / (1 - bend) * c.step / (1 + c.step) * (1 + 1e-12)) / 2
+    height = math.log(c.main) + math.log1p(-LOWER) - each * (last - 1) * (1 + 1e-12)
+    return Common(c, 1, bend, LOWER, height)
+
+
+@lru_cache(maxsize=4096)
+def intervals_of(n: int, s: float, beta: float, expected: int, slant: float, j: int) -> Intervals:
+    """The intervals of answer j; ask for the last of its block, which has the same."""
+    return Intervals(curve_of(n, s, beta, expected, slant, j), s, _CELLS)
+
+
+@lru_cache(maxsize=64)
+def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...]) -> tuple[float, float]:
+    """Noise and slant with which answer number `expected` is narrowest, in the geometric mean at the typical means."""
+
+    def width(s: float, slant: float) -> float:
+        try:
+            curve = curve_of(n, s, beta, expected, slant, expected)
+        except InvalidArgument:  # one row may matter too much
+            return 1e6 / s
+        points = np.array(typical)
+
+        def away(truth: Floats) -> Floats:
+            pairs = pairs_within(curve.constants, truth, truth, iterates=6)
+            return s * curve.widths(np.sqrt(curve.constants.scaled(1.0) * pairs))
+
+        high = points
+        for _ in range(3):  # the ends are p -+ s h(end), about
+            high = points + away(np.minimum(high, 0.5))
+        low = np.maximum(points - away(points), 0.0)
+        return float(np.exp(np.log((high - low) / 2).mean()))
+
+    found = [(best_noise(n, expected, lambda s, own=slant: width(s, own)), slant) for slant in SLANTS]  # type: ignore[misc] # mypy infers no type for a default
+    return min(found, key=lambda pair: width(*pair))

@@ -1,0 +1,128 @@
+"""Commands of whoever serves guards to others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh.cli.options import Json
+from afresh.escaping import visible
+
+if TYPE_CHECKING:
+    from afresh.server.tokens import Tokens
+
+tokens = typer.Typer(no_args_is_help=True, help="Who may ask: make, list and revoke tokens.")
+ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", metavar="FILE")]
+
+
+def serve(
+    what: Annotated[str, typer.Argument(help="afresh.toml, or a data file for a first try.", metavar="FILE")],
+    questions: Annotated[
+        int | None, typer.Option(help="Of a data file: how many answers it may ever give.", metavar="K")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Where to listen. Default: as configured, or 8765.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the configuration and the data, and end.")] = False,
+) -> None:
+    """Serve guards to analysts who hold a token and nothing else.
+
+    Example: afresh serve afresh.toml
+
+    Example: afresh serve customers.parquet --questions 100
+    """
+    from dataclasses import replace
+
+    from afresh.errors import InvalidArgument
+    from afresh.server.config import read_config
+    from afresh.server.house import House
+    from afresh.server.run import first_try
+    from afresh.server.run import serve as run
+
+    if what.endswith(".toml"):
+        if questions is not None:
+            raise InvalidArgument("--questions is for a data file; a configuration says it itself.")
+        config = read_config(what)
+    else:
+        config = first_try(what, questions, 8765)
+    if port is not None:
+        config = replace(config, port=port)
+    if check:
+        house = House(config)
+        told = [
+            f"  {each.name}: {each.guard.rows:,} rows, {each.guard.plan.in_words}" for each in house.served.values()
+        ]
+        house.close()
+        print("\n".join([f"{visible(what)} is good; it serves", *map(visible, told)]))
+        return
+    if not what.endswith(".toml"):
+        from afresh.server.store import store_of
+        from afresh.server.tokens import Tokens
+
+        (name,) = config.datasets
+        made = Tokens(store_of(config.state, config.ledger)).new("analyst", days=1)
+        print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
+        print("This token is shown once and is good for a day.", file=sys.stderr)
+    run(config, what if what.endswith(".toml") else None)
+
+
+def _tokens(config: str) -> Tokens:
+    from afresh.server.config import read_config
+    from afresh.server.store import store_of
+    from afresh.server.tokens import Tokens
+
+    found = read_config(config)
+    return Tokens(store_of(found.state, found.ledger))
+
+
+@tokens.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="Whose it is; shares of a budget go by this name.", metavar="NAME")],
+    role: Annotated[str, typer.Option(help="steward, analyst or viewer.")] = "analyst",
+    dataset: Annotated[list[str] | None, typer.Option(help="What it is for; may be repeated. Default: all.")] = None,
+    days: Annotated[float | None, typer.Option(help="For how long it is good. Default: until it is revoked.")] = None,
+    cap: Annotated[int | None, typer.Option(help="How many answers it may spend.", metavar="K")] = None,
+    config: ConfigPath = "afresh.toml",
+) -> None:
+    """Make a token. It is printed this once; the service keeps a hash.
+
+    Example: afresh token new ann --dataset customers --days 30
+    """
+    print(_tokens(config).new(name, role, tuple(dataset or ("*",)), days, cap))
+
+
+@tokens.command("list")
+def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> None:
+    """All tokens, without what is secret of them."""
+    from datetime import UTC, datetime
+
+    from afresh.results import show
+
+    found = _tokens(config).all()
+    if as_json:
+        print(json.dumps(found))
+        return
+
+    def when(seconds: int | None) -> str:
+        return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(" ", "minutes")[:16]
+
+    header = ["id", "name", "role", "datasets", "expires", "cap", "spent", "revoked"]
+    rows = [
+        [
+            *(each["id"], each["name"], each["role"], " ".join(each["datasets"]), when(each["expires"])),
+            *("" if each["cap"] is None else str(each["cap"]), str(each["spent"]), when(each["revoked"])),
+        ]
+        for each in found
+    ]
+    print(show.as_text([show.Table(header, rows)]))
+
+
+@tokens.command("revoke")
+def revoke(
+    which: Annotated[str, typer.Argument(help="The id of a token, or a name for all of its tokens.", metavar="ID")],
+    config: ConfigPath = "afresh.toml",
+) -> None:
+    """Revoke a token; it acts at once, on all workers."""
+    for id in _tokens(config).revoke(which):
+        print(id)

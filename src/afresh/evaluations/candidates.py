@@ -1,0 +1,166 @@
+"""A candidate's scores, matched with the items: what is wrong with them is told before anything is charged.
+
+A candidate is known by its name and by its scores on the open part, never by those of the guarded part: otherwise a
+free repeat would tell that two candidates have the same guarded scores. For the same reason errors name ids and scores
+of the open part only; a guarded score that is no number from 0 to 1 counts as 0, without a word.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh import checks
+from afresh.errors import InvalidArgument
+from afresh.evaluations.results import Results
+from afresh.models.vectors import Rows, Values, VectorQuery, keyed_digest
+
+Floats = NDArray[np.float64]
+_SHOWN = 3
+
+
+class Dealt:
+    """The ids in order, which of them are open, and the secret that names candidates."""
+
+    def __init__(self, ids: Sequence[str], opened: NDArray[np.int64], seed: str) -> None:
+        """`opened` are the places of the open items."""
+        self.ids, self.seed = list(ids), seed
+        self.open = np.zeros(len(self.ids), dtype=bool)
+        self.open[opened] = True
+        self.places = {id: place for place, id in enumerate(self.ids)}
+
+    def match(self, results: Results, *, open_only: bool = False) -> Floats:
+        """The mean score of every item; NaN for guarded ones if only the open part is wanted.
+
+        Args:
+            results: What a reader gave.
+            open_only: Whether scores of guarded items may be missing; those there are are not looked at.
+
+        Returns:
+            One number for every item, in the order of the ids.
+
+        Raises:
+            InvalidArgument: An item has no score, or two of one trial, or there are others; nothing was charged.
+        """
+        pairs = list(zip(results.ids, results.trials, strict=True))
+        unknown = {id for id in results.ids if id not in self.places}
+        twice = {id for (id, _), count in _counted(pairs) if count > 1 and id in self.places}
+        there = set(results.ids)
+        needed = self.ids_open if open_only else self.ids
+        missing = [id for id in needed if id not in there]
+        problems = []
+        if missing:
+            problems.append(f"{self._items(missing)} no score")
+        if twice:
+            problems.append(f"{self._items(sorted(twice))} two scores for one trial")
+        if unknown:
+            problems.append(f"{len(unknown):,} scores are of no item (ids look like {checks.shown(self.ids_open[0])})")
+        if problems:
+            raise InvalidArgument(
+                f"the results do not fit the {len(self.ids):,} items: {'; '.join(problems)}. Give every item one score "
+                "a trial, 0 where a candidate failed. Nothing was charged."
+            )
+        return self._means(results, open_only)
+
+    def _means(self, results: Results, open_only: bool) -> Floats:
+        at = np.array([self.places[id] for id in results.ids], dtype=np.int64)
+        scores = np.array(results.scores, dtype=np.float64)
+        good = (scores >= 0) & (scores <= 1)
+        bad = np.flatnonzero(~good & self.open[at])
+        if bad.size:
+            first = int(bad[0])
+            raise InvalidArgument(
+                f"the score of item {checks.shown(results.ids[first])} is {results.scores[first]:g}, must be a number "
+                f"from 0 to 1 (and so for {bad.size:,} of the open part). Nothing was charged."
+            )
+        scores = np.where(good, scores, 0.0)
+        counts = np.bincount(at, minlength=len(self.ids))
+        means: Floats = np.bincount(at, scores, minlength=len(self.ids)) / np.maximum(counts, 1)
+        if open_only:
+            means[~self.open] = math.nan
+        return np.minimum(means, 1.0)
+
+    @cached_property
+    def ids_open(self) -> list[str]:
+        """Those of the open part."""
+        return [id for id, mine in zip(self.ids, self.open, strict=True) if mine]
+
+    def _items(self, ids: Collection[str]) -> str:
+        """How many items, naming open ones only, and that they have."""
+        opened = [id for id in ids if self.open[self.places[id]]]
+        guarded = len(ids) - len(opened)
+        said = []
+        if opened:
+            more = ", ..." if len(opened) > _SHOWN else ""
+            said.append(f"{len(opened):,} of the open part ({', '.join(map(checks.shown, opened[:_SHOWN]))}{more})")
+        if guarded:
+            said.append(f"{guarded:,} of the guarded part")
+        return f"{' and '.join(said)} {'has' if len(ids) == 1 else 'have'}"
+
+    def candidate(self, results: Results, name: str | None) -> Candidate:
+        """A candidate with its scores, known by its name and its open scores; without a name, by nothing."""
+        if name is not None:
+            checks.text("name", name, "what to call the candidate")
+        scores = self.match(results)
+        nonce = [] if name is not None else [secrets.token_hex(16)]
+        digest = keyed_digest(self.seed, ["candidate", name, *nonce], [scores[self.open]])
+        return Candidate(name or f"candidate {digest[:8]}", digest, scores, self.passes(scores))
+
+    def passes(self, scores: Floats) -> bool:
+        """Whether scores are passes and failures, as far as the open part tells."""
+        mine = scores[self.open]
+        return bool(((mine == 0) | (mine == 1)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Scores of every item, in the order of the ids."""
+
+    name: str
+    digest: str
+    scores: Floats
+    binary: bool
+    """Whether all open scores are 0 or 1: a guarded item then counts as passed if its score is 1, and else as failed.
+
+    It is decided by the open part, since which limits are used may not depend on guarded scores.
+    """
+
+    def values(self, binary: bool, rows: Rows) -> Floats:
+        """What counts of some items."""
+        found = self.scores[rows]
+        return (found >= 1).astype(np.float64) if binary else found
+
+
+def score_question(candidate: Candidate, seed: str) -> VectorQuery:
+    """The mean score of a candidate."""
+    what = "share of items passed" if candidate.binary else "mean score"
+    digest = keyed_digest(seed, ["score", candidate.binary, candidate.digest])
+
+    def values(rows: Rows) -> Values:
+        return candidate.scores[rows] >= 1 if candidate.binary else candidate.scores[rows]
+
+    return VectorQuery(digest, f"{what} of {candidate.name}", values, levels=2 if candidate.binary else None)
+
+
+def gain_question(a: Candidate, b: Candidate, seed: str) -> VectorQuery:
+    """(score of B - score of A + 1)/2, item by item."""
+    binary = a.binary and b.binary
+    digest = keyed_digest(seed, ["gain", binary, a.digest, b.digest])
+
+    def values(rows: Rows) -> Values:
+        return (b.values(binary, rows) - a.values(binary, rows) + 1) / 2
+
+    text = f"score of {b.name} minus that of {a.name}"
+    return VectorQuery(digest, text, values, levels=3 if binary else None, bounds=(-1.0, 1.0))
+
+
+def _counted(pairs: Iterable[tuple[str, object]]) -> Iterable[tuple[tuple[str, Any], int]]:
+    return Counter((id, repr(trial)) for id, trial in pairs).items()

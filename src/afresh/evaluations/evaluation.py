@@ -1,0 +1,260 @@
+"""An evaluation: items of which some are open and the others confirm, for candidates with a score an item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from afresh import checks
+from afresh.errors import InvalidArgument
+from afresh.evaluations.candidates import Candidate, Dealt, gain_question, score_question
+from afresh.evaluations.reading import read
+from afresh.evaluations.verdicts import Compared, Scored
+from afresh.guard.opened import hand_out
+from afresh.queries.asked import Asked
+from afresh.results import show
+
+if TYPE_CHECKING:
+    from afresh.evaluations.gate import Gate
+    from afresh.evaluations.items import Items
+    from afresh.guard.guard import Guard
+    from afresh.results.budget import Budget
+
+
+class Evaluation(show.Shown):
+    """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
+
+    def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
+        """Not for users: `afresh.evaluation` puts the parts together. `kept` is a folder for gates, if there is one."""
+        self.guard, self.id, self.dealt = guard, id, dealt
+        self._items, self._kept = items, kept
+
+    def for_analyst(self, analyst: str) -> Evaluation:
+        """The same evaluation in another name. See `Guard.for_analyst`.
+
+        Args:
+            analyst: Who asks.
+
+        Returns:
+            Another evaluation on the same items, plan and ledger.
+        """
+        return Evaluation(self.guard.for_analyst(analyst), self._items, self.dealt, self.id, self._kept)
+
+    @property
+    def items(self) -> int:
+        """The number of items, which is public."""
+        return self.guard.rows
+
+    @property
+    def open(self) -> int:
+        """How many of them are open."""
+        return len(self.dealt.ids_open)
+
+    @property
+    def guarded(self) -> int:
+        """How many of them confirm."""
+        return int(self.guard.plan.parameters["guarded"])
+
+    @property
+    def budget(self) -> Budget:
+        """The guard's."""
+        return self.guard.budget
+
+    def open_items(self) -> list[dict[str, Any]]:
+        """The open items in full, for whoever tunes: the same in every process. The first call fixes the plan.
+
+        Returns:
+            The items as they were passed, in the order of their ids.
+        """
+        hand_out(self.guard.desk, self.guard.analyst)
+        return [dict(row) for row, mine in zip(self._items.rows, self.dealt.open, strict=True) if mine]
+
+    def open_scores(self, results: Any) -> dict[str, float]:
+        """The scores of the open items, free: tune on them, look at failures. The first call fixes the plan.
+
+        Args:
+            results: As in `score`; guarded items may be missing, so that candidates need not be run on them.
+
+        Returns:
+            The mean score of every open item, by id.
+
+        Raises:
+            InvalidArgument: An open item has no score, or one that is no number from 0 to 1.
+        """
+        scores = self.dealt.match(self._read(results), open_only=True)
+        hand_out(self.guard.desk, self.guard.analyst)
+        mine = scores[self.dealt.open].tolist()
+        return dict(zip(self.dealt.ids_open, mine, strict=True))
+
+    def score(self, results: Any, *, name: str | None = None) -> Scored:
+        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer.
+
+        A candidate is known by its name and its open scores, never by its guarded scores: the same again is free, and
+        without a name every call is charged. Give a changed candidate a new name.
+
+        Args:
+            results: A score from 0 to 1 for every item: a mapping of ids to a score or to several, a frame with ids and
+                scores, or the path of a result file. `afresh.evaluations.read` has options for files.
+            name: What to call the candidate in the record.
+
+        Returns:
+            The mean score in the population of items, with an interval that holds.
+
+        Raises:
+            InvalidArgument: The results do not fit the items; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        desk, candidate = self.guard.desk, self.candidate(results, name)
+        query = score_question(candidate, desk.terms.seed)
+        what = "the share of items that pass" if candidate.binary else "the mean score"
+        (reply,) = desk.answer([self._asked(query, f"{what} with {candidate.name}")], self.guard.analyst)
+        told = desk.tell(reply)
+        return Scored(
+            candidate=candidate.name,
+            items=self.items,
+            open_score=float(candidate.values(candidate.binary, slice(None))[self.dealt.open].mean()),
+            confirmed=told.confirmed,
+            widened=told.widened,
+            **_common(told),
+        )
+
+    def compare(self, a: Any, b: Any, *, names: Sequence[str] | None = None) -> Compared:
+        """Whether B is better than A, item by item: 1 answer, guessed from the open part and checked on the other.
+
+        Args:
+            a: Results of a candidate, as in `score`.
+            b: Those of another.
+            names: What to call them in the record.
+
+        Returns:
+            The mean score of B minus that of A with its interval, and what may be concluded.
+
+        Raises:
+            InvalidArgument: The results do not fit the items; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        desk = self.guard.desk
+        if names is not None and (isinstance(names, str) or len(names) != 2 or names[0] == names[1]):
+            raise checks.wrong("names", names, "two different names")
+        called = (None, None) if names is None else tuple(names)
+        first, second = (self.candidate(each, name) for each, name in zip((a, b), called, strict=True))
+        low, high = (first, second) if first.digest < second.digest else (second, first)  # one question for a pair
+        asked = self._asked(
+            gain_question(low, high, desk.terms.seed),
+            f"the mean score of {second.name} minus that of {first.name}",
+            question=f"score of {second.name} minus that of {first.name}",
+            rule="difference",
+            parameters={"scale": 1.0, "sign": 1 if high is second else -1},
+        )
+        (reply,) = desk.answer([asked], self.guard.analyst)
+        told = desk.tell(reply)
+        return Compared(
+            a=first.name,
+            b=second.name,
+            items=self.items,
+            open_difference=self.open_difference(first, second),
+            confirmed=told.confirmed,
+            **_common(told),
+        )
+
+    def gate(self, incumbent: Any = None, *, name: str = "baseline", margin: float = 0.0) -> Gate:
+        """A ratchet that only lets real improvements pass: with the guard's confidence, *all* that it ever accepts are.
+
+        It goes on where it stopped, also in another process: the ledger knows the incumbent. It warns before the first
+        proposal where there are too few items to notice a useful improvement.
+
+        Args:
+            incumbent: Results of the first incumbent, as in `score`. Not needed once a candidate was accepted, unless
+                the ledger is on a server or in memory: then pass the results of the one accepted last.
+            name: What the first incumbent is called.
+            margin: By how much an improvement must exceed the incumbent.
+
+        Returns:
+            The gate.
+
+        Raises:
+            InvalidArgument: There is no incumbent, or it is not the one in force; nothing was charged.
+        """
+        from afresh.evaluations.gate import open_gate
+
+        return open_gate(self, incumbent, name, margin, self._kept)
+
+    def candidate(self, results: Any, name: str | None) -> Candidate:
+        """A candidate whose scores fit the items; what is wrong with them is told here, free.
+
+        Args:
+            results: As in `score`.
+            name: What to call it.
+
+        Returns:
+            Its scores, with a name.
+        """
+        self.guard.desk.check_open()
+        return self.dealt.candidate(self._read(results), name)
+
+    def open_difference(self, a: Candidate, b: Candidate) -> float:
+        """The mean score of B minus that of A on the open part, exactly.
+
+        Args:
+            a: A candidate.
+            b: Another.
+
+        Returns:
+            A number from -1 to 1.
+        """
+        return float(np.mean(b.scores[self.dealt.open] - a.scores[self.dealt.open]))
+
+    def _read(self, results: Any) -> Any:
+        return read(results, id=self.id if _has_column(results, self.id) else None)
+
+    def _asked(self, query: Any, about: str, question: str | None = None, **more: Any) -> Asked:
+        return Asked(
+            queries=(query,),
+            question=question or query.text,
+            bounds=query.bounds,
+            about_value=about,
+            about_missing="",
+            **more,
+        )
+
+    def close(self) -> None:
+        """Close the guard."""
+        self.guard.close()
+
+    def __enter__(self) -> Evaluation:
+        """An evaluation is its own context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Evaluation({self.items:,} items, {self.open:,} open, {self.guard!r})"
+
+    def _blocks(self) -> list[show.Block]:
+        facts = {"items": f"{self.items:,}, of which {self.open:,} are open and {self.guarded:,} confirm"}
+        return [show.Title("Evaluation"), show.Facts(facts), *self.guard.blocks()]
+
+
+def check_evaluation(evaluation: object) -> Evaluation:
+    """What `afresh.evaluation` makes, or an error."""
+    if not isinstance(evaluation, Evaluation):
+        raise InvalidArgument(f"this is a {type(evaluation).__name__}, must be what afresh.evaluation(items) makes.")
+    return evaluation
+
+
+def _has_column(results: Any, id: str) -> bool:
+    """Whether a table in memory has the evaluation's own column of ids."""
+    if hasattr(type(results), "columns"):
+        return id in list(results.columns) or id in getattr(results, "column_names", ())
+    return isinstance(results, list) and bool(results) and isinstance(results[0], dict) and id in results[0]
+
+
+def _common(told: Any) -> dict[str, Any]:
+    """What every released number has."""
+    names = ("value", "interval", "bounds", "confidence", "covers", "method", "charged", "left", "simulated")
+    return {name: getattr(told, name) for name in (*names, "told", "noise")}

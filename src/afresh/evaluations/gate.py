@@ -1,0 +1,340 @@
+"""A gate: candidates are proposed, and only those that certainly beat the incumbent become the incumbent (section 15).
+
+The path of all that the guarded part has said decides how sure each test must be. The open part foretells whether a
+proposal will pass, which is fixed before the guarded part is looked at: what it foretells costs later proposals
+nothing, only surprises do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from afresh import checks
+from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
+from afresh.evaluations.candidates import Candidate, gain_question
+from afresh.evaluations.keeping import keep, kept, let_go
+from afresh.evaluations.verdicts import Proposed
+from afresh.guard.claims import ask_task
+from afresh.guard.tasked import Tasked
+from afresh.mechanisms.tasks import Claim
+from afresh.results import show
+from afresh.theory.binomial import fewest_wins
+from afresh.theory.checked import node_level
+from afresh.theory.symbols import Trail, detectable
+
+if TYPE_CHECKING:
+    from afresh.evaluations.evaluation import Evaluation
+    from afresh.ledger import Entry
+
+USEFUL = 0.05  # an improvement that a gate should notice
+DIFFER = 0.2  # of items, on which a candidate of many edits differs from the incumbent
+_POWER = 0.9
+_BEATS = " scores higher than "
+_KNOWN = re.compile(r"gate: (.*) \[([0-9a-f]{16}) over ([0-9a-f]{16})\]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A candidate that a gate accepted, as the ledger knows it."""
+
+    name: str
+    digest: str
+    over: str
+    """The digest of whom it replaced."""
+    replaced: str
+    """And its name."""
+
+
+class Gate(show.Shown):
+    """A ratchet over the candidates of an evaluation. Make one with `Evaluation.gate`."""
+
+    def __init__(self, evaluation: Evaluation, incumbent: Candidate, margin: float, folder: str | None) -> None:
+        """Not for users: `open_gate` finds the incumbent."""
+        self.evaluation, self.margin = evaluation, margin
+        self._incumbent, self._folder = incumbent, folder
+
+    @property
+    def incumbent(self) -> str:
+        """The name of the candidate to beat: the first one, or the one that was accepted last."""
+        last = _accepted(self.evaluation)
+        return last[-1].name if last else self._incumbent.name
+
+    @property
+    def accepted(self) -> list[str]:
+        """The names of all that were accepted, in order; with the guard's confidence all are real improvements."""
+        return [each.name for each in _accepted(self.evaluation)]
+
+    def propose(self, results: Any, name: str) -> Proposed:
+        """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
+
+        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict.
+        Proposing every edit wastes answers: tune on the open part, and propose what survived at milestones.
+
+        Args:
+            results: As in `Evaluation.score`.
+            name: What to call the candidate.
+
+        Returns:
+            Whether it was accepted. It is true where it was.
+
+        Raises:
+            InvalidArgument: The results do not fit the items; nothing was charged.
+            BudgetExhausted: Nothing is left; nothing was charged.
+        """
+        checks.text("name", name, "what to call the candidate")
+        evaluation, before = self.evaluation, self._current()
+        desk, analyst = evaluation.guard.desk, evaluation.guard.analyst
+        candidate = evaluation.candidate(results, name)
+        past = _accepted(evaluation)
+        if past and past[-1].digest == candidate.digest[:16]:  # asked again after it was accepted
+            return self._told(candidate, past[-1].replaced, True, desk.left(analyst))
+        tasked = self._tasked(before, candidate)
+        keep(self._folder, candidate)  # before it can be accepted: a crash in between loses nothing
+        detects = self._detects(self._level(), self._spread(before, candidate))
+        try:
+            reply = ask_task(desk, analyst, tasked, "a proposal")
+        except BudgetExhausted:
+            let_go(self._folder, candidate, [before.digest])
+            raise
+        outcome = reply.parts[0].entry.outcome
+        assert outcome is not None
+        released: Any = outcome.released
+        passed = bool(released["passed"])
+        if passed:
+            self._incumbent = candidate
+        else:
+            let_go(self._folder, candidate, [before.digest])
+        gained = evaluation.open_difference(before, candidate)
+        return self._told(candidate, before.name, passed, reply.left, len(reply.charged), gained, detects)
+
+    def detects(self, *, disagreement: float = DIFFER, proposals: int | None = None, acceptances: int = 0) -> float:
+        """The smallest true improvement beyond the margin that is accepted nine times in ten, about. Free.
+
+        Args:
+            disagreement: On what share of items a candidate and the incumbent have different scores.
+            proposals: After how many proposals; now, unless it is given.
+            acceptances: How many of them were surprises: accepted, or rejected, against what the open part foretold.
+
+        Returns:
+            An improvement of the mean score; 1 if none can be accepted.
+        """
+        share = checks.share("disagreement", disagreement, ", a share of items")
+        if proposals is None:
+            return self._detects(self._level(), share)
+        most = self.evaluation.guard.plan.questions - 1
+        steps = checks.whole("proposals", proposals, 0, most, ", the answers of the plan")
+        events = checks.whole("acceptances", acceptances, 0, steps, ", the proposals")
+        return self._detects(self._level(Trail(steps, events)), share)
+
+    def likely(self, results: Any) -> bool:
+        """Whether the open part says that a candidate is worth a proposal: it would pass with some room. Free.
+
+        Args:
+            results: As in `propose`; guarded items may be missing.
+
+        Returns:
+            Whether its improvement on the open part exceeds what the gate needs now by two standard errors.
+        """
+        scores = np.array(list(self.evaluation.open_scores(results).values()))
+        gain = scores - self._current().scores[self.evaluation.dealt.open]
+        spread = float(np.mean(gain**2))
+        opened, guarded = self.evaluation.open, self.evaluation.guarded
+        room = 2 * math.sqrt(spread * (1 / opened + 1 / guarded))
+        return float(gain.mean()) - self.margin > self._needs(self._level(), spread) + room
+
+    @property
+    def advice(self) -> str:
+        """What the gate can notice, and when to propose, in words."""
+        now, most = self.detects(), self.evaluation.guard.plan.questions
+        fits = (
+            f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate notices improvements of "
+            f"{now:.3g} or more, nine times in ten, if candidates differ on {DIFFER:.0%} of items."
+        )
+        if now > USEFUL:
+            items = _enough(self.evaluation, self.margin)
+            return (
+                f"{fits} That is too few items to notice an improvement of {USEFUL:g}: about {items:,} items would be "
+                f"enough, and you have {self.evaluation.items:,}. Until then most proposals are rejected."
+            )
+        return f"{fits} Tune on the open part, and propose what survived at milestones."
+
+    def _current(self) -> Candidate:
+        """The incumbent, which another process may have changed."""
+        past = _accepted(self.evaluation)
+        if past and past[-1].digest != self._incumbent.digest[:16]:
+            self._incumbent = _found(self.evaluation, past[-1], self._folder)
+        return self._incumbent
+
+    def _tasked(self, a: Candidate, b: Candidate) -> Tasked:
+        desk = self.evaluation.guard.desk
+        query = gain_question(a, b, desk.terms.seed)
+        task = Claim(0.5 + self.margin / 2, 1.0, expected=self._foretold(a, b), signs=True)
+        by = f" by more than {self.margin:g}" if self.margin else ""
+        names = f"{json.dumps(b.name)}{_BEATS}{json.dumps(a.name)}{by}"
+        text = f"gate: {names} [{b.digest[:16]} over {a.digest[:16]}]"
+        return Tasked((query,), task, text, query.bounds, query.levels)
+
+    def _foretold(self, a: Candidate, b: Candidate) -> bool:
+        """Whether the open part expects a pass: a function of it and the plan alone, so that a repeat is one."""
+        level = node_level(self._checking, Trail()) + 1
+        gain = self.evaluation.open_difference(a, b) - self.margin
+        return gain > self._needs(level, self._spread(a, b))
+
+    def _spread(self, a: Candidate, b: Candidate) -> float:
+        """On what share of open items they differ, or how much if scores are numbers."""
+        opened = self.evaluation.dealt.open
+        return float(np.mean((b.scores[opened] - a.scores[opened]) ** 2))
+
+    @property
+    def _checking(self) -> Any:
+        mechanism: Any = self.evaluation.guard.plan.mechanism
+        return mechanism.checking
+
+    def _level(self, trail: Trail | None = None) -> float:
+        desk, mechanism = self.evaluation.guard.desk, self.evaluation.guard.plan.mechanism
+        if trail is None:
+            found: Any = mechanism
+            trail = found.trail(desk.ledger.released(desk.terms))
+        return node_level(self._checking, trail) if trail.steps < mechanism.questions else math.inf
+
+    def _needs(self, level: float, spread: float) -> float:
+        return math.sqrt(2 * level * spread / self.evaluation.guarded)
+
+    def _detects(self, level: float, spread: float) -> float:
+        return smallest_gain(self.evaluation.guarded, level, spread, self.margin)
+
+    def _told(
+        self,
+        candidate: Candidate,
+        over: str,
+        passed: bool,
+        left: int,
+        charged: int = 0,
+        gained: float | None = None,
+        detects: float | None = None,
+    ) -> Proposed:
+        desk = self.evaluation.guard.desk
+        said = (
+            f"Everything that this gate ever accepts ({len(self.accepted):,} so far) is a real improvement "
+            f"{desk.target}, at once with all that this guard certifies, {desk.odds}."
+        )
+        return Proposed(
+            candidate=candidate.name,
+            incumbent=over,
+            margin=self.margin,
+            accepted=passed,
+            detects=detects,
+            open_difference=gained,
+            confidence=desk.plan.confidence,
+            covers=desk.covers(said),
+            charged=charged,
+            left=left,
+            simulated=desk.terms.simulated,
+        )
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Gate(incumbent {self.incumbent!r}, {len(self.accepted)} accepted, margin {self.margin:g})"
+
+    def _blocks(self) -> list[show.Block]:
+        left = self.evaluation.guard.desk.left(self.evaluation.guard.analyst)
+        facts = {
+            "incumbent": self.incumbent,
+            "accepted": ", ".join(self.accepted) or "none so far",
+            "margin": f"{self.margin:g}",
+            "proposals left": f"{left:,}",
+        }
+        return [show.Title("Gate"), show.Facts(facts), show.Line(self.advice)]
+
+
+def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, folder: str | None) -> Gate:
+    """The gate of an evaluation, with the incumbent that is in force."""
+    by = checks.number("margin", margin, "an improvement of the mean score, from 0 to below 1", least=0, below=1)
+    past = _accepted(evaluation)
+    given = None if incumbent is None else evaluation.candidate(incumbent, name)
+    if not past:
+        if given is None:
+            raise InvalidArgument("a gate needs its first incumbent; pass its results: evaluation.gate(results).")
+        found = given
+    elif given is not None and given.digest[:16] == past[-1].digest:
+        found = given
+    elif given is not None and given.digest[:16] not in {each.over for each in past}:
+        raise InvalidArgument(
+            f"the incumbent of this gate is {checks.shown(past[-1].name)}, and {checks.shown(given.name)} with these "
+            "results never was; leave out incumbent= to go on."
+        )
+    else:  # a script that begins with its baseline goes on where it stopped
+        found = _found(evaluation, past[-1], folder)
+    gate = Gate(evaluation, found, by, folder)
+    if gate.detects() > USEFUL:
+        warnings.warn(gate.advice, FewItems, stacklevel=3)
+    return gate
+
+
+def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0) -> float:
+    """The improvement beyond the margin that passes nine times in ten, about, at so many nats.
+
+    Without a margin the exact sign test decides, else bets; the scatter of the items comes on top.
+    """
+    if not math.isfinite(level):
+        return 1.0
+    scatter = float(ndtri(_POWER)) * math.sqrt(spread / guarded)
+    if margin:
+        differ = min(max(spread, margin + margin**2), 1.0)
+        deviation = math.sqrt(max(differ - margin**2, 0.0))
+        return min(detectable("three-valued", guarded, level, margin, deviation, power=_POWER), 1.0)
+    differ = round(guarded * spread)
+    wins = fewest_wins(differ, level)
+    return 1.0 if wins is None else min((2 * wins - differ) / guarded + scatter, 1.0)
+
+
+def _enough(evaluation: Evaluation, margin: float) -> int:
+    """About how many items would notice a useful improvement, with the same plan."""
+    mechanism: Any = evaluation.guard.plan.mechanism
+    level = node_level(mechanism.checking, Trail())
+    low, high = evaluation.guarded, evaluation.guarded
+    while smallest_gain(high, level, DIFFER, margin) > USEFUL and high < checks.MOST:
+        low, high = high, 2 * high
+    while high - low > max(low // 100, 1):
+        middle = (low + high) // 2
+        low, high = (middle, high) if smallest_gain(middle, level, DIFFER, margin) > USEFUL else (low, middle)
+    items = high * evaluation.items / evaluation.guarded
+    step: int = 10 ** max(len(str(int(items))) - 2, 0)
+    return math.ceil(items / step) * step
+
+
+def _accepted(evaluation: Evaluation) -> list[Accepted]:
+    """All that the gate has accepted, as the ledger tells."""
+    desk = evaluation.guard.desk
+    return [each for entry in desk.ledger.entries(desk.terms) if (each := _read(entry)) is not None]
+
+
+def _read(entry: Entry) -> Accepted | None:
+    if entry.outcome is None or (known := _KNOWN.fullmatch(entry.text)) is None:
+        return None
+    released: Any = entry.outcome.released
+    if released.get("task") != 1.0 or not released["passed"]:
+        return None
+    name, end = json.JSONDecoder().raw_decode(known[1])
+    replaced, _ = json.JSONDecoder().raw_decode(known[1], end + len(_BEATS))
+    return Accepted(str(name), known[2], known[3], str(replaced))
+
+
+def _found(evaluation: Evaluation, last: Accepted, folder: str | None) -> Candidate:
+    """The incumbent's scores as they were kept, or an error that says what to pass."""
+    scores = kept(folder, last.digest)
+    if scores is None or len(scores[1]) != evaluation.items:
+        raise InvalidArgument(
+            f"the incumbent is {checks.shown(last.name)}, and its scores were not kept here; pass its results: "
+            f"evaluation.gate(results, name={checks.shown(last.name)})."
+        )
+    digest, values = scores
+    return Candidate(last.name, digest, values, evaluation.dealt.passes(values))

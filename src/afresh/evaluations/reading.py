@@ -1,0 +1,108 @@
+"""Results from whatever people have: the reader is chosen by what a file is, not by what it is called alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from afresh import checks
+from afresh.errors import DataError
+from afresh.evaluations import tables
+from afresh.evaluations.inspect_log import read_inspect
+from afresh.evaluations.junit import read_junit
+from afresh.evaluations.lm_eval import is_samples, read_samples
+from afresh.evaluations.promptfoo import is_promptfoo, read_promptfoo
+from afresh.evaluations.results import Results, from_mapping, unreadable
+
+_FILES = (
+    "an Inspect log (.eval), a sample file of lm-evaluation-harness (.jsonl), promptfoo's output (.json), JUnit XML "
+    "(.xml), or a table with ids and scores (.jsonl, .csv, .parquet)"
+)
+_GIVEN = f"a mapping of ids to scores, a frame or a list of dicts with both, or the path of {_FILES}"
+
+
+def read(
+    results: Any,
+    *,
+    id: str | None = None,
+    score: str | None = None,
+    candidate: str | None = None,
+    trials: bool = False,
+) -> Results:
+    """Read the results of one candidate, from a file of another tool or from what is in memory.
+
+    Every score is a number from 0 to 1; true and false count as 1 and 0. Several scores of one item are averaged where
+    they are told apart: epochs of Inspect, a column "trial" or "epoch", a list in a mapping, or `trials=True`.
+
+    Args:
+        results: A mapping of ids to scores, a frame or a list of dicts with both, or the path of a file.
+        id: The column, variable or field of ids (default "id", or what the tool numbers its items by).
+        score: Which score, where there are several: a column, a scorer of Inspect, a metric of lm-evaluation-harness
+            ("exact_match,strict-match" names the filter as well), a named score of promptfoo.
+        candidate: Which candidate, where a promptfoo file has several.
+        trials: Says that rows of a table with one id are trials of it.
+
+    Returns:
+        Ids, scores and trials, for `Evaluation.score` and `Gate.propose`.
+
+    Raises:
+        DataError: The file cannot be read, or has several scores and none was named.
+        InvalidArgument: It is nothing of this kind.
+    """
+    if isinstance(results, Results):
+        return results
+    if isinstance(results, str | os.PathLike):
+        return _read_file(results, id, score, candidate, trials)
+    if tables.is_frame(results):
+        return tables.from_rows(tables.frame_rows(results), "the frame", id, score, trials=trials)
+    if isinstance(results, Mapping):
+        return from_mapping(results)
+    if isinstance(results, list | tuple) and results and isinstance(results[0], Mapping):
+        return tables.from_rows(results, "the list", id, score, trials=trials)
+    if type(results).__name__ == "Series" and hasattr(results, "to_dict"):  # of pandas, by its index
+        if not results.index.is_unique:
+            raise DataError("the index of the series names some items twice; give a frame with a column of trials.")
+        return from_mapping(results.to_dict())
+    raise checks.wrong("results", results, _GIVEN)
+
+
+def _read_file(
+    path: str | os.PathLike[str], id: str | None, score: str | None, candidate: str | None, trials: bool
+) -> Results:
+    name = os.fspath(path).lower()
+    if not Path(path).is_file():
+        raise DataError(f"there is no file {os.fspath(path)!r}.")
+    try:
+        if name.endswith(".eval"):
+            return read_inspect(path, score)
+        if name.endswith(".xml"):
+            return read_junit(path)
+        if name.endswith(".json"):
+            return _read_json(path, id, score, candidate, trials)
+        if not name.endswith((".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")):
+            raise unreadable(path, "is of no kind that is known", f"give {_FILES}")
+        rows = tables.rows_of(path)
+    except UnicodeDecodeError:
+        raise unreadable(path, "is not UTF-8", "write it as UTF-8") from None
+    if rows and is_samples(rows[0]):
+        return read_samples(rows, path, id, score)
+    return tables.from_rows(rows, os.path.basename(os.fspath(path)), id, score, trials=trials)
+
+
+def _read_json(
+    path: str | os.PathLike[str], id: str | None, score: str | None, candidate: str | None, trials: bool
+) -> Results:
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise
+    except ValueError:
+        raise unreadable(path, "is no JSON", f"give {_FILES}") from None
+    if is_promptfoo(found):
+        return read_promptfoo(found, path, id, score, candidate)
+    if isinstance(found, dict) and {"eval", "samples"} <= found.keys():
+        return read_inspect(path, score)
+    return read(found, id=id, score=score, trials=trials)

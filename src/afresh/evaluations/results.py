@@ -1,0 +1,126 @@
+"""Per-item results as every reader gives them: an id, a score, and which trial of the item it was."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from afresh import checks
+from afresh.errors import DataError
+
+
+class Results(NamedTuple):
+    """Scores by item. Several with one id are trials of it, told apart by `trials`; their mean counts."""
+
+    ids: list[str]
+    scores: list[float]
+    """NaN where there is no number."""
+    trials: list[object]
+
+    @staticmethod
+    def of(rows: Iterable[tuple[object, object, object]]) -> Results:
+        """From triples of id, score and trial.
+
+        Args:
+            rows: One triple for every score.
+
+        Returns:
+            The results, ids as text.
+        """
+        found = Results([], [], [])
+        for id, score, trial in rows:
+            found.ids.append(id_text(id))
+            found.scores.append(as_score(score))
+            found.trials.append(trial)
+        return found
+
+
+def from_mapping(given: Mapping[Any, Any]) -> Results:
+    """From a mapping of ids to a score, or to the scores of several trials."""
+    rows: list[tuple[object, object, object]] = []
+    for id, score in given.items():
+        several = None if isinstance(score, str | bytes | Mapping) else checks.iterated(score)
+        rows += [(id, score, 0)] if several is None else [(id, each, trial) for trial, each in enumerate(several)]
+    return Results.of(rows)
+
+
+def id_text(value: object) -> str:
+    """An id as text: 7, 7.0 and "7" are one id, as a CSV file or a frame may have made one of the other."""
+    if isinstance(value, str):
+        return checks.text("id", value, "the name of an item")
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float) and math.isfinite(value) and value == math.floor(value):
+        return str(int(value))
+    raise checks.wrong("id", value, "a text or a whole number")
+
+
+def as_score(value: object) -> float:
+    """A score, or NaN: true and false count as 1 and 0, and text as the number that it spells."""
+    if isinstance(value, str):
+        said = value.strip().lower()
+        if said in _WORDS:
+            return _WORDS[said]
+        try:
+            return float(said)
+        except ValueError:
+            return math.nan
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy has one of its own
+        return float(bool(value))
+    try:
+        return float(value) if isinstance(value, Real | Decimal) else math.nan
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+_WORDS = {"true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0, "passed": 1.0, "failed": 0.0}
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """The name of a file, for messages."""
+    return os.path.basename(os.fspath(path))
+
+
+def unreadable(path: str | os.PathLike[str], what: str, remedy: str) -> DataError:
+    """The error for a file, to be raised: it names no score."""
+    return DataError(f"{shown_path(path)} {what}; {remedy}.")
+
+
+def choose(path: str | os.PathLike[str], what: str, choices: Iterable[str], wanted: str | None) -> str:
+    """The one that is wanted of several, or the only one.
+
+    Args:
+        path: The file that has them.
+        what: The argument of `afresh.evaluations.read` that says which.
+        choices: All there are.
+        wanted: What was said.
+
+    Returns:
+        One of the choices.
+
+    Raises:
+        DataError: There are none, or several and none was named.
+    """
+    found = list(dict.fromkeys(choices))
+    if wanted is not None:
+        if wanted in found:
+            return wanted
+        raise unreadable(path, f"has no {what} {checks.shown(wanted)}", f"it has {_listed(found)}")
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise unreadable(path, f"has no {what}", "score the items first")
+    first = checks.shown(found[0])
+    raise unreadable(
+        path,
+        f"has several {what}s: {_listed(found)}",
+        f"say which with afresh.evaluations.read(path, {what}={first})",
+    )
+
+
+def _listed(found: list[str]) -> str:
+    return checks.shown(found) if found else "none"

@@ -1,0 +1,145 @@
+"""What an evaluation says: the conclusion first, in words, then the numbers, then what exactly is guaranteed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from afresh.results import show
+from afresh.results.answer import Released, cost_line, simulation_mark
+
+_DO_NOT = "do not report this as an improvement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored(Released):
+    """The mean score of a candidate with its simultaneous interval."""
+
+    candidate: str
+    items: int
+    open_score: float
+    """Its exact mean on the open part, which may be overfitted; the interval is not about it."""
+    confirmed: bool | None
+    """Whether the guarded part agreed with the open part."""
+    widened: float | None
+    """By what share a failed check makes later answers wider; None if none failed."""
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        _, low, high = self.shown()
+        return f"{self.candidate} scores between {low} and {high}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        own = ("candidate", "verdict", "items", "open_score", "confirmed", "widened")
+        return {**{name: getattr(self, name) for name in own}, **Released.to_dict(self)}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return self._one_line(f"{self.candidate}: ")
+
+    def _blocks(self) -> list[show.Block]:
+        said = [show.Line(f"Mean of the open part, which anybody may have overfitted: {self.open_score:.4g}.")]
+        if self.confirmed is False:
+            wider = "" if self.widened is None else f" Later answers are {max(self.widened, 0.001):.1%} wider."
+            said.append(show.Line(f"The guarded part does not agree with the open part: it is overfitted.{wider}"))
+        return self._lines(self.verdict, *said, show.Line(self.covers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared(Released):
+    """The mean score of B minus that of A, with its simultaneous interval: above 0, B is better."""
+
+    a: str
+    b: str
+    items: int
+    open_difference: float
+    """The exact difference on the open part, which may be overfitted."""
+    confirmed: bool | None
+
+    @property
+    def better(self) -> str | None:
+        """'A', 'B', or None where the interval leaves it open."""
+        if self.low > 0:
+            return "B"
+        return "A" if self.high < 0 else None
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.better is None:
+            return f"cannot tell whether {self.b} is better than {self.a}: {_DO_NOT}"
+        first, second = (self.b, self.a) if self.better == "B" else (self.a, self.b)
+        _, low, high = show.with_interval(self.value, self.low, self.high)
+        ends = (low, high) if self.better == "B" else (high.removeprefix("-"), low.removeprefix("-"))
+        return f"{first} is better than {second} by {ends[0]} to {ends[1]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        own = ("a", "b", "verdict", "better", "items", "open_difference", "confirmed")
+        return {**{name: getattr(self, name) for name in own}, **Released.to_dict(self)}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return self._one_line(f"{self.verdict}: ")
+
+    def _blocks(self) -> list[show.Block]:
+        said = show.Line(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
+        return self._lines(self.verdict, said, show.Line(self.covers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed(show.Told):
+    """Whether a gate accepted a candidate. It is true where it was: `if gate.propose(...)`."""
+
+    candidate: str
+    incumbent: str
+    """Whom it was compared with."""
+    margin: float
+    accepted: bool
+    detects: float | None
+    """How large a true improvement had to be to be accepted nine times in ten, about; None of a repeat."""
+    open_difference: float | None
+    """The exact difference on the open part, which may be overfitted; None of a repeat."""
+    confidence: float
+    covers: str
+    charged: int
+    left: int
+    simulated: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether it was accepted."""
+        return self.accepted
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        by = f" by more than {self.margin:g}" if self.margin else ""
+        if self.accepted:
+            return f"accepted: {self.candidate} is better than {self.incumbent}{by}"
+        return f"not accepted: {self.candidate} is not certainly better than {self.incumbent}{by}, {_DO_NOT}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        names = ("candidate", "incumbent", "margin", "accepted", "verdict", "detects", "open_difference")
+        more = ("confidence", "covers", "charged", "left", "simulated")
+        return {name: getattr(self, name) for name in (*names, *more)}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Proposed({self.verdict})"
+
+    def _blocks(self) -> list[show.Block]:
+        said = []
+        if self.open_difference is not None and self.detects is not None:
+            said.append(f"Difference on the open part, which may be overfitted: {self.open_difference:+.4g}.")
+            said.append(f"A true improvement of {self.margin + self.detects:.3g} or more is accepted 9 times in 10.")
+        if not self.accepted:
+            said.append("It may still be better: nothing else was released.")
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(self.verdict),
+            *map(show.Line, (*said, self.covers)),
+            cost_line(self.charged, self.left),
+        ]

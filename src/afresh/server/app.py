@@ -1,0 +1,246 @@
+"""The application: doors, who comes in, what is refused, and what is written down."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from afresh.errors import AfreshError, InvalidArgument, MissingExtra, NotAllowed, NotFound, ServiceError, TooLarge
+from afresh.server.asking import Asking
+from afresh.server.config import Config, read_config
+from afresh.server.house import House
+from afresh.server.metrics import MEDIA_TYPE as METRICS
+from afresh.server.metrics import Metrics
+from afresh.server.tokens import Caller
+from afresh.version import __version__
+from afresh.wire import problems
+
+try:
+    from fastapi import FastAPI, Request, Response
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse, PlainTextResponse
+    from starlette.exceptions import HTTPException
+except ImportError:
+    raise MissingExtra("FastAPI and uvicorn", "server") from None
+
+CONFIG = "AFRESH_SERVE"
+"""The environment variable with the path of the configuration, for worker processes."""
+
+
+class Desk:
+    """What every door needs: the house, the limits, and who comes in."""
+
+    def __init__(self, config: Config) -> None:
+        """Open what is served."""
+        self.config, self.house, self.metrics = config, House(config), Metrics()
+        self.asking = Asking(self.house, self.metrics)
+        self._provider = None
+        if config.jwt is not None:
+            from afresh.server.jwt import Provider
+
+            self._provider = Provider(config.jwt)
+
+    async def caller(self, request: Request) -> Caller:
+        """Who presents the token of a request, which counts against its rate."""
+        given = request.headers.getlist("authorization")
+        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise NotAllowed("send your token once, in the header Authorization: Bearer TOKEN.")
+        token = token.strip()
+        signed = self._provider is not None and token.count(".") == 2
+        find = self._provider.find if self._provider is not None and signed else self.house.tokens.find
+        found = await self.asking.read(lambda: find(token))
+        request.state.who = found.id or "jwt"
+        self.asking.rates.count(found.id or f"jwt {found.name}")
+        return found
+
+    def close(self) -> None:
+        """Finish what was begun, and close everything."""
+        self.asking.close()
+        self.house.close()
+
+
+def make_app(config: Config) -> FastAPI:
+    """The ASGI application of a configuration. It opens everything when it starts."""
+    from afresh.server import api, models, steward
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.desk = Desk(config)
+        yield
+        app.state.desk.close()
+
+    app = FastAPI(
+        title="afresh",
+        version=__version__,
+        description="Ask one dataset adaptively, and get error bars that hold. A question asked twice is free, so "
+        "every request may be repeated.",
+        lifespan=lifespan,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for router in (api.router, models.router, steward.router):
+        app.include_router(router, prefix="/v1")
+    _answer_for_itself(app)
+    _refuse(app)
+    app.add_middleware(Gate, config=config)
+    if config.origins:
+        from starlette.middleware.cors import CORSMiddleware
+
+        app.add_middleware(
+            CORSMiddleware, allow_origins=config.origins, allow_headers=["authorization", "content-type"]
+        )
+    return app
+
+
+def _answer_for_itself(app: FastAPI) -> None:
+    @app.get("/health", include_in_schema=False)
+    async def health() -> Response:
+        """Whether the process lives."""
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    @app.get("/ready", include_in_schema=False)
+    async def ready(request: Request) -> Response:
+        """Whether it can answer: the ledger and the tables can be read."""
+        desk: Desk = request.app.state.desk
+
+        def look() -> None:
+            desk.house.tokens.all()
+            for served in desk.house.served.values():
+                served.guard.desk.check_open()
+                _ = served.guard.desk.left("")
+
+        await desk.asking.read(look)
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics(request: Request) -> Response:
+        """For Prometheus; it takes a token."""
+        desk: Desk = request.app.state.desk
+        await desk.caller(request)
+        return PlainTextResponse(desk.metrics.text(), media_type=METRICS)
+
+
+def _refuse(app: FastAPI) -> None:
+    """Every refusal is a problem document with a code."""
+
+    @app.exception_handler(AfreshError)
+    async def ours(request: Request, error: AfreshError) -> Response:
+        return refusal(request, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+        return refusal(request, InvalidArgument(f"{place}: {first['msg']}. Nothing was charged."))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, AfreshError):  # of reading a body
+            return refusal(request, error.__cause__)
+        if error.status_code in (404, 405):
+            said = f"there is nothing at {request.method} {request.url.path}; see /v1/openapi.json."
+            return refusal(request, NotFound(said), error.status_code)
+        return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        log({"event": "error", "kind": type(error).__name__})  # its words may quote a row
+        return refusal(request, ServiceError("the service failed; ask again, which is safe."))
+
+
+def refusal(request: Request, error: AfreshError, status: int | None = None) -> Response:
+    """The response for an error."""
+    request.state.code = error.code
+    document = problems.to_problem(error)
+    if status is not None:
+        document["status"] = status
+    headers = {"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {}
+    return JSONResponse(document, document["status"], headers, media_type=problems.MEDIA_TYPE)
+
+
+_Message = dict[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+
+
+class Gate:
+    """Counts bytes as they come in, keeps answers out of caches, and writes one line for every request."""
+
+    def __init__(self, app: Any, config: Config) -> None:
+        """Before an application."""
+        self._app, self._limits = app, config.limits
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status, got = time.monotonic(), 500, 0
+        most = self._limits.predictions if scope["path"].startswith("/v1/holdouts/") else self._limits.body
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        scope.setdefault("state", {})
+
+        async def counted() -> _Message:
+            nonlocal got
+            message = await receive()
+            got += len(message.get("body", b""))
+            if got > most:
+                raise too_large(most)
+            return message
+
+        async def noted(message: _Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = [(b"x-content-type-options", b"nosniff")]
+                if not any(name == b"cache-control" for name, _ in message["headers"]):
+                    own.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*message["headers"], *own]}
+            await send(message)
+
+        try:
+            declared = headers.get(b"content-length", b"0")
+            if b"content-encoding" in headers:
+                error: AfreshError = InvalidArgument("send the body as it is, without a Content-Encoding.")
+                await refusal(_request(scope), error, 415)(scope, receive, noted)  # type: ignore[arg-type]
+            elif declared.isdigit() and int(declared) > most:
+                await refusal(_request(scope), too_large(most))(scope, receive, noted)  # type: ignore[arg-type]
+            else:
+                await self._app(scope, counted, noted)
+        finally:
+            self._write(scope, status, time.monotonic() - began)
+
+    def _write(self, scope: _Message, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        scope["app"].state.desk.metrics.requested(route, status) if "app" in scope else None
+        line = {"event": "request", "method": scope["method"], "route": route, "status": status}
+        state = scope["state"]
+        line |= {"token": state.get("who"), "code": state.get("code"), "seconds": round(seconds, 2)}
+        log({key: value for key, value in line.items() if value is not None})
+
+
+def _request(scope: _Message) -> Request:
+    return Request(scope)
+
+
+def too_large(most: int) -> TooLarge:
+    """The error for a body of more bytes than the service takes."""
+    return TooLarge(f"a body may have {most:,} bytes; send less, or fewer questions at once. Nothing was charged.")
+
+
+def log(line: dict[str, Any]) -> None:
+    """One JSON object a line, on stderr: no rows, tokens, questions or numbers that are not released."""
+    print(json.dumps({"at": round(time.time(), 3), **line}), file=sys.stderr, flush=True)
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker process."""
+    return make_app(read_config(os.environ[CONFIG]))

@@ -1,0 +1,149 @@
+"""How a question is put to a guard: limits before, a thread to wait in, and the public clock after."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from afresh.errors import Frozen, TimedOut, TooMany
+from afresh.server.clock import leaving
+from afresh.server.house import House, Served
+from afresh.server.metrics import Metrics
+from afresh.server.tokens import Caller
+
+_Found = TypeVar("_Found")
+_REMEMBERED = 100_000  # questions that are known to be answered, in a worker
+_WAITING = 16  # times as many requests may wait as are answered at once
+
+
+class Rates:
+    """How many requests each token made in the present minute."""
+
+    def __init__(self, most: int) -> None:
+        """At most so many a minute."""
+        self._most, self._minute, self._made = most, 0, dict[str, int]()
+
+    def count(self, who: str) -> None:
+        """One more, or `TooMany`."""
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._made = minute, {}
+        self._made[who] = self._made.get(who, 0) + 1
+        if self._made[who] > self._most:
+            raise TooMany(
+                f"a token may make {self._most:,} requests a minute; wait for the next one. Nothing was charged."
+            )
+
+
+class Asking:
+    """Puts work on threads, so that questions that wait together share a scan and a commit."""
+
+    def __init__(self, house: House, metrics: Metrics) -> None:
+        """For what a house serves."""
+        self.house, self.metrics, limits = house, metrics, house.config.limits
+        self._limits = limits
+        self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
+        self._readers = ThreadPoolExecutor(4, "afresh-read")
+        self._waiting = 0
+        self._answered: OrderedDict[bytes, None] = OrderedDict()
+        self.rates = Rates(limits.requests)
+
+    async def read(self, work: Callable[[], _Found]) -> _Found:
+        """Something that asks nothing of the rows."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def ask(
+        self,
+        served: Served,
+        caller: Caller,
+        question: Any,
+        work: Callable[[], _Found],
+        price: Callable[[], int],
+        charged: Callable[[_Found], int],
+    ) -> _Found:
+        """What the guard says. It leaves on the clock, unless this very question was answered here before.
+
+        `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
+        """
+        began, name = time.monotonic(), _name(served.name, question)
+        known = name in self._answered
+        try:
+            found = await self._wait(lambda: self._work(served, caller, work, price, charged))
+            self._remember(name)
+            return found
+        finally:
+            if not known:
+                ready = time.monotonic() - began
+                leaves = leaving(ready, self.house.config.tick)
+                self.metrics.ticked(late=leaves > self.house.config.tick > 0)
+                await asyncio.sleep(leaves - (time.monotonic() - began))
+
+    def _work(
+        self,
+        served: Served,
+        caller: Caller,
+        work: Callable[[], _Found],
+        price: Callable[[], int],
+        charged: Callable[[_Found], int],
+    ) -> _Found:
+        if (why := self.house.freezer.why(served.name)) is not None:
+            raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
+        if caller.cap is None:
+            found = work()
+        else:
+            taken, spent = price(), 0
+            self.house.tokens.take(caller, taken)
+            try:
+                found = work()
+                spent = charged(found)
+            finally:
+                self.house.tokens.give_back(caller, taken - spent)
+        self.metrics.answered(charged(found))
+        return found
+
+    async def _wait(self, work: Callable[[], _Found]) -> _Found:
+        if self._waiting >= _WAITING * self._limits.scans:
+            raise TooMany("the service is busy; ask again in a while. Nothing was charged.")
+        self._waiting += 1
+        running: Future[_Found] = self._threads.submit(work)
+        running.add_done_callback(_seen)
+        try:
+            waiting = asyncio.shield(asyncio.wrap_future(running))
+            return await asyncio.wait_for(waiting, self._limits.seconds)
+        except TimeoutError:
+            if running.cancel():
+                raise TimedOut(
+                    f"it waited for {self._limits.seconds:g} seconds and was not begun. Nothing was charged; ask again."
+                ) from None
+            raise TimedOut(
+                f"it took more than {self._limits.seconds:g} seconds. It goes on, and is free when you ask it again."
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    def _remember(self, name: bytes) -> None:
+        self._answered[name] = None
+        self._answered.move_to_end(name)
+        if len(self._answered) > _REMEMBERED:
+            self._answered.popitem(last=False)
+
+    def close(self) -> None:
+        """Let what was begun come to its end."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._readers.shutdown(wait=True, cancel_futures=True)
+
+
+def _name(dataset: str, question: Any) -> bytes:
+    return hashlib.blake2b(json.dumps([dataset, question]).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _seen(running: Future[Any]) -> None:
+    """Nobody waits for work that was abandoned, and asyncio must not complain of its error."""
+    if not running.cancelled():
+        running.exception()

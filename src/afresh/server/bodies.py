@@ -1,0 +1,114 @@
+"""What requests may say. Unknown keys are refused: a name in a body, for example, names nobody."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_Number = int | float
+_Pair = tuple[_Number, _Number]
+_Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
+
+
+class Body(BaseModel):
+    """A JSON object with these keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+    def given(self) -> dict[str, Any]:
+        """As a dict."""
+        return self.model_dump()
+
+
+class Question(Body):
+    """The arguments of `Guard.ask`."""
+
+    expression: _Expression
+    bounds: _Pair | None = Field(None, description="What a number is clipped to; the data dictionary's if left out.")
+    where: _Expression | None = Field(None, description="Ask for the mean within the rows that satisfy this.")
+    missing: _Number | bool | None = Field(None, description="What rows without a value count as; left out by default.")
+    precision: _Number | None = Field(None, description="A half-width that is enough, at a lower charge.")
+    guess: _Pair | None = Field(None, description="A value and a half-width of your own, to be checked.")
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"expression": "churned AND tenure < 3"}, {"expression": "amount"}]},
+    )
+
+
+class Questions(Body):
+    """Those of `Guard.ask_many`: all are charged, or none."""
+
+    questions: list[Question | _Expression] = Field(
+        examples=[["churned", {"expression": "amount", "bounds": [0, 500]}]]
+    )
+    rows: int | None = Field(None, ge=1, description="In rounds, how many fresh rows they get.")
+
+
+class Priced(Body):
+    """A question, or a statistic, and what answer to expect."""
+
+    question: Question | None = Field(None, examples=[{"expression": "churned"}])
+    statistic: dict[str, Any] | None = Field(
+        None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
+    )
+    mean: _Number | None = None
+    share: _Number = 1.0
+    exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
+
+
+class Measured(Body):
+    """A statistic of `afresh.statistics`: `kind`, and what it is made from."""
+
+    statistic: dict[str, Any] = Field(examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}])
+
+
+class Claim(Body):
+    """The arguments of `Guard.claim`."""
+
+    expression: _Expression
+    between: tuple[_Number | None, _Number | None] = Field(examples=[[0.2, None]])
+    bounds: _Pair | None = None
+    missing: _Number | bool | None = None
+
+
+class Detected(Claim):
+    """Those of `Guard.detects`."""
+
+    deviation: _Number | None = None
+
+
+class Division(Body):
+    """Who may have how many answers."""
+
+    shares: dict[str, int] = Field(examples=[{"ann": 400, "bob": 300}])
+
+
+class Charge(Body):
+    """The arguments of `Guard.charge`."""
+
+    revealed: str = Field(examples=["a noisy mean in the 2025 report"])
+    kl: _Number | None = None
+    zcdp: _Number | None = None
+    pure_dp: _Number | None = None
+    noise_sd: _Number | None = None
+    study: dict[str, Any] | None = Field(None, description="The receipt of a finished guard over some of the rows.")
+    rows: int | None = None
+    count: int = 1
+
+
+class Freeze(Body):
+    """Why nothing new may be answered."""
+
+    why: str = Field("the steward has frozen it.", max_length=1000)
+
+
+class NewToken(Body):
+    """Whom a token is for."""
+
+    name: str = Field(max_length=200, examples=["ann"])
+    role: str = Field("analyst", examples=["analyst"])
+    datasets: list[str] = Field(["*"], examples=[["customers"]])
+    days: float | None = Field(None, description="For how long it is good; for ever if left out.")
+    cap: int | None = Field(None, description="How many answers it may spend; as many as its analyst if left out.")

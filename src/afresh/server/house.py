@@ -1,0 +1,160 @@
+"""What a service has opened: every dataset and holdout of its configuration, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from afresh.errors import AfreshError, DataError, Forbidden, InvalidArgument, NotFound
+from afresh.guard.guard import Guard
+from afresh.guard.open import check_opening, open_desk, opened_engine
+from afresh.server.config import Config, Dataset
+from afresh.server.dictionary import Dictionary
+from afresh.server.store import store_of
+from afresh.server.tokens import Caller, Freezer, Tokens
+from afresh.wire.arguments import to_argument
+from afresh.wire.plans import plan_to_json
+
+if TYPE_CHECKING:
+    from afresh.models.holdout import Holdout
+
+STEWARD = "steward"
+"""In whose name the service itself writes to the ledger."""
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """One opened dataset."""
+
+    settings: Dataset
+    guard: Guard
+    dictionary: Dictionary
+    holdout: Holdout | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in addresses."""
+        return self.settings.name
+
+    @cached_property
+    def places(self) -> dict[Any, int] | None:
+        """Where the row of each id is; None of a holdout whose predictions come in order."""
+        if self.settings.id is None:
+            return None
+        from afresh.engines.embedded.rowwise import read_column
+
+        values = read_column(self.guard.desk.engine, self.settings.id)
+        if np.ma.is_masked(values):
+            raise DataError(f"the id column {self.settings.id!r} of {self.name} has missing values.")
+        found = {str(value): place for place, value in enumerate(np.ma.getdata(values).tolist())}
+        if len(found) < len(values):
+            raise DataError(f"the id column {self.settings.id!r} of {self.name} has the same value twice.")
+        return found
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """The plan in force, with the comparison of methods, which takes a while to make."""
+        return plan_to_json(self.guard.plan)
+
+    def describe(self) -> dict[str, Any]:
+        """What anybody with a token for it may know."""
+        desk, settings = self.guard.desk, self.settings
+        told: dict[str, Any] = {
+            "name": self.name,
+            "kind": "dataset" if self.holdout is None else "holdout",
+            "description": settings.description,
+            "rows": self.guard.rows,
+            "columns": self.dictionary.describe(desk.schema),
+            "plan": self.plan,
+            "simulated": desk.terms.simulated,
+        }
+        if self.holdout is not None:
+            labels = self.holdout.labelled.labels
+            told |= {
+                "label": self.holdout.label,
+                "label_type": np.ma.getdata(labels.values).dtype.str,
+                "classes": None if self.holdout.classes is None else list(self.holdout.classes),
+                "loss": to_argument(self.holdout.loss),
+                "features": self.holdout.visibility,
+                "download": settings.download,
+                "id": settings.id,
+            }
+        return told
+
+
+class House:
+    """All of them, and who may come in."""
+
+    def __init__(self, config: Config) -> None:
+        """Open everything, or nothing."""
+        self.config, self.served = config, dict[str, Served]()
+        store = store_of(config.state, config.ledger)
+        self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
+        try:
+            for settings in config.datasets.values():
+                self.served[settings.name] = _open(settings, config.ledger)
+        except BaseException:
+            self.close()
+            raise
+
+    def find(self, name: str, caller: Caller) -> Served:
+        """A dataset, if it exists for whoever asks."""
+        if name not in self.served or not caller.sees(name):
+            there = ", ".join(each for each in self.served if caller.sees(each)) or "none"
+            raise NotFound(f"there is no dataset {name!r} for this token; there are: {there}.")
+        return self.served[name]
+
+    def close(self) -> None:
+        """Close everything; what was released is kept."""
+        for served in self.served.values():
+            served.guard.close()
+        self.store.close()
+
+
+def require(caller: Caller, role: str) -> None:
+    """Refuse whoever has not a role."""
+    if not caller.may(role):
+        raise Forbidden(f"this takes a token with the role {role}, and yours is a {caller.role}'s.")
+
+
+def _open(settings: Dataset, ledger: str) -> Served:
+    try:
+        return _opened(settings, ledger)
+    except AfreshError as error:
+        error.add_note(f"while opening {settings.name} ({'a holdout' if settings.label else 'a dataset'})")
+        raise
+
+
+def _opened(settings: Dataset, ledger: str) -> Served:
+    opening = check_opening(settings.data, ledger=ledger, analyst=STEWARD, **settings.wishes)
+    with opened_engine(settings.data, settings.table) as engine:
+        dictionary = Dictionary(settings.columns, engine.schema)
+        if settings.label is not None:
+            _check_label(settings, engine.schema)
+        desk = open_desk(engine, opening)
+    guard = Guard(desk, STEWARD)
+    try:
+        desk.hidden = dictionary.hidden
+        if settings.shares and desk.ledger.shares(desk.terms) != dict(settings.shares):
+            guard.divide(settings.shares)
+        holdout = None
+        if settings.label is not None:
+            from afresh.models.open import holdout as hold
+
+            holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
+        found = Served(settings, guard, dictionary, holdout)
+        _ = found.places, found.plan  # what is wrong with ids is told now
+        return found
+    except BaseException:
+        guard.close()
+        raise
+
+
+def _check_label(settings: Dataset, schema: Any) -> None:
+    names = {name.lower() for name in schema}
+    for what in (settings.label, settings.id):
+        if what is not None and what.lower() not in names:
+            raise InvalidArgument(f"there is no column {what!r}; there are {', '.join(list(schema)[:30])}.")

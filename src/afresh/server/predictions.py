@@ -1,0 +1,184 @@
+"""Predictions as they are uploaded: JSON, CSV, Parquet, Arrow or npy; in the rows' order, or by row id.
+
+Nothing is unpickled. Parquet and Arrow are decoded in a process of their own with little memory and time (`decode`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from afresh import checks
+from afresh.errors import InvalidArgument
+from afresh.models.predictions import Made
+from afresh.server.decode import decoded
+
+CSV, NPY, ARROW = "text/csv", "application/x-npy", "application/vnd.apache.arrow.file"
+STREAM, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
+FORMATS = (CSV, NPY, ARROW, STREAM, PARQUET)
+_OPTIONS = ("loss", "precision", "names", "kinds", "statistic", "by", "between", "challenge", "incumbent", "bins")
+_KNOWN = (*_OPTIONS, "disagreement")
+_LONGEST = 200  # characters of a name
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Predictions of one or several models, and what is asked of them."""
+
+    models: list[Any]
+    names: list[str] | None
+    options: Mapping[str, Any]
+    digest: str
+    """Of the whole request, for whoever looks for a repeat."""
+
+
+def read_submission(
+    body: bytes, media: str, query: Mapping[str, str], rows: int, places: Mapping[str, int] | None, id: str | None
+) -> Submission:
+    """What was uploaded, or an error that quotes nothing but it."""
+    kind = media.partition(";")[0].strip().lower()
+    options = _options(query)
+    if kind == "application/json":
+        names, columns, ids = _from_json(body, options)
+    elif kind == NPY:
+        names, columns, ids = None, _from_npy(body), None
+    elif kind in FORMATS:
+        table = _from_csv(body, rows) if kind == CSV else decoded(body, kind, rows)
+        ids = table.pop(id, None) if id is not None else None
+        names, columns = list(table), list(table.values())
+    else:
+        raise InvalidArgument(
+            f"Content-Type == {checks.shown(media)}, must be application/json or one of {', '.join(FORMATS)}."
+        )
+    if not columns:
+        raise InvalidArgument("there are no predictions.")
+    if ids is not None:
+        order = _order(ids, rows, places)
+        columns = [_ordered(each, order) for each in columns]
+    given = options.pop("names", None)
+    names = _texts("names", given, len(columns)) if given is not None else names
+    if names is not None:
+        names = _texts("names", names, len(columns))
+    kinds = _texts("kinds", options.pop("kinds", None) or ["predictions"] * len(columns), len(columns))
+    models = [Made(kind, each) for kind, each in zip(kinds, columns, strict=True)]
+    digest = hashlib.blake2b(body, digest_size=16)
+    digest.update(json.dumps([kind, sorted(query.items())]).encode(errors="surrogatepass"))
+    return Submission(models, names, options, digest.hexdigest())
+
+
+def _options(query: Mapping[str, str]) -> dict[str, Any]:
+    """What the address says after `?`: values are JSON, or texts."""
+    found: dict[str, Any] = {}
+    for name, value in query.items():
+        if name not in _KNOWN:
+            raise InvalidArgument(f"there is no option {checks.shown(name)}; there are {', '.join(_KNOWN)}.")
+        try:
+            found[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name] = value
+    return found
+
+
+def _from_json(body: bytes, options: dict[str, Any]) -> tuple[list[str] | None, list[Any], Any]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidArgument("the body cannot be read as JSON in UTF-8.") from None
+    if not isinstance(document, dict) or "predictions" not in document:
+        raise InvalidArgument('the body must be an object such as {"predictions": {"my model": [0, 1]}}.')
+    predictions, ids = document.pop("predictions"), document.pop("ids", None)
+    if unknown := document.keys() - set(_KNOWN):
+        raise InvalidArgument(
+            f"there is no key {checks.shown(min(unknown))}; there are predictions, ids, {', '.join(_KNOWN)}."
+        )
+    options |= document
+    if ids is not None and not isinstance(ids, list):
+        raise checks.wrong("ids", ids, "a list with the id of each prediction's row")
+    if isinstance(predictions, dict):
+        return list(predictions), list(predictions.values()), ids
+    if not isinstance(predictions, list):
+        raise checks.wrong("predictions", predictions, "lists by the names of models, or a list of lists")
+    return None, predictions, ids
+
+
+def _from_npy(body: bytes) -> list[Any]:
+    """An array whose first axis is the models', or one of one model."""
+    try:
+        array = np.load(io.BytesIO(body), allow_pickle=False)
+    except (ValueError, OSError, EOFError, MemoryError, SyntaxError, TypeError):
+        raise InvalidArgument(
+            "the body is no array in npy format, version 1 or 2, without Python objects (allow_pickle=False)."
+        ) from None
+    if not isinstance(array, np.ndarray):
+        raise InvalidArgument("the body is a zip of arrays; send one array in npy format.")
+    if array.ndim not in (1, 2, 3) or array.dtype.kind not in "biufU":
+        raise InvalidArgument(f"an array of the shape {array.shape} and type {array.dtype} has no predictions.")
+    return [array] if array.ndim == 1 else list(array)
+
+
+def _from_csv(body: bytes, rows: int) -> dict[str, Any]:
+    import csv
+
+    try:
+        lines = csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True)
+        header = next(lines, [])
+        cells = [line for line in lines if line]
+    except (UnicodeDecodeError, csv.Error):
+        raise InvalidArgument("the body cannot be read as CSV in UTF-8.") from None
+    if not header or len(set(header)) < len(header):
+        raise InvalidArgument("a CSV file begins with a line of different names: one for each model, and the id's.")
+    if any(len(line) != len(header) for line in cells):
+        raise InvalidArgument(f"every line must have {len(header)} cells, as the first has.")
+    return {name: _column([line[place] for line in cells]) for place, name in enumerate(header)}
+
+
+def _column(cells: list[str]) -> Any:
+    """Numbers or truth values where all cells are some, else texts."""
+    lowered = {cell.lower() for cell in set(cells[:1000]) | set(cells)}
+    if lowered <= {"true", "false"}:
+        return [cell.lower() == "true" for cell in cells]
+    for kind in (int, float):
+        try:
+            return [kind(cell) for cell in cells]
+        except ValueError:
+            continue
+    return cells
+
+
+def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
+    """For every row, which prediction is its own."""
+    if places is None:
+        raise InvalidArgument("this holdout has no id column: send one prediction for each row, in the rows' order.")
+    given = [str(each) for each in ids]
+    if len(given) != rows:
+        raise InvalidArgument(f"there are {rows:,} rows and {len(given):,} ids; there must be one for each row.")
+    found = [places.get(each, -1) for each in given]
+    if -1 in found:
+        raise InvalidArgument(f"there is no row with the id {checks.shown(given[found.index(-1)])}.")
+    if len(set(found)) < rows:
+        raise InvalidArgument("an id is there twice; there must be one prediction for each row.")
+    order = [0] * rows
+    for place, row in enumerate(found):
+        order[row] = place
+    return order
+
+
+def _ordered(column: Any, order: list[int]) -> Any:
+    if not hasattr(column, "__len__") or len(column) != len(order):
+        raise InvalidArgument(f"there are {len(order):,} ids; there must be as many predictions.")
+    return column[np.asarray(order)] if isinstance(column, np.ndarray) else [column[place] for place in order]
+
+
+def _texts(what: str, given: Any, count: int) -> list[str]:
+    if not isinstance(given, list) or len(given) != count:
+        raise checks.wrong(what, given, f"a list of {count} texts, one for each model")
+    for each in given:
+        if len(checks.text(what, each, "words")) > _LONGEST:
+            raise checks.wrong(what, each, f"at most {_LONGEST} characters")
+    return given

@@ -1,0 +1,47 @@
+"""Start and stop: what `afresh serve` does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from afresh import checks
+from afresh.errors import DataError, MissingExtra
+from afresh.server.config import NAME, Config, Dataset
+
+
+def serve(config: Config, path: str | None) -> None:
+    """Serve until a signal says to stop. `path` is the file of the configuration, which several workers need."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtra("FastAPI and uvicorn", "server") from None
+    from afresh.server.app import CONFIG, make_app
+
+    options = {
+        "host": config.host,
+        "port": config.port,
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": 30,
+        "proxy_headers": False,
+    }
+    if config.workers > 1 and path is not None:
+        os.environ[CONFIG] = os.path.abspath(path)
+        uvicorn.run("afresh.server.app:from_environment", factory=True, workers=config.workers, **options)  # type: ignore[arg-type]
+    else:
+        uvicorn.run(make_app(config), **options)  # type: ignore[arg-type]
+
+
+def first_try(data: str, questions: int | None, port: int) -> Config:
+    """The configuration of one dataset, on the ledger that a command without a service would use."""
+    from afresh.ledger import default_place
+
+    if "://" not in data and not Path(data).expanduser().exists():
+        raise DataError(f"there is no file {checks.shown(data)}.")
+    ledger = default_place()
+    name = "".join(c if NAME.fullmatch(f"a{c}") else "-" for c in Path(data).stem).lstrip("-_.") or "data"
+    state = os.path.dirname(os.path.abspath(os.path.expanduser(ledger))) if "://" not in ledger else "afresh-state"
+    wishes = {} if questions is None else {"questions": questions}
+    return Config({name: Dataset(name, data, wishes=wishes)}, state=state, ledger=ledger, port=port)

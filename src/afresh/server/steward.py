@@ -1,0 +1,79 @@
+"""The steward's doors: shares, what was revealed elsewhere, freezing, tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from afresh.server.api import enter
+from afresh.server.bodies import Charge, Division, Freeze, NewToken
+from afresh.server.house import require
+from afresh.server.schemas import shows
+from afresh.wire.results import to_json
+
+if TYPE_CHECKING:
+    from afresh.server.app import Desk
+
+router = APIRouter(tags=["steward"])
+
+
+@router.post("/datasets/{name}/divide", responses=shows("Budget"))
+async def divide(request: Request, name: str, body: Division) -> Response:
+    """Divide the budget among named analysts; the others share the rest."""
+    desk, served, caller = await enter(request, name, "steward")
+    guard = served.guard.for_analyst(caller.name)
+    return JSONResponse(to_json(await desk.asking.read(lambda: guard.divide(body.shares))))
+
+
+@router.post("/datasets/{name}/charge", responses=shows("Budget"))
+async def charge(request: Request, name: str, body: Charge) -> Response:
+    """Record what was revealed about the rows elsewhere."""
+    desk, served, caller = await enter(request, name, "steward")
+    guard = served.guard.for_analyst(caller.name)
+    return JSONResponse(to_json(await desk.asking.read(lambda: guard.charge(**body.given()))))
+
+
+@router.put("/datasets/{name}/freeze", responses=shows())
+async def freeze(request: Request, name: str, body: Freeze) -> Response:
+    """Answer nothing new until it is thawed, on all workers."""
+    desk, served, _ = await enter(request, name, "steward")
+    await desk.asking.read(lambda: desk.house.freezer.freeze(served.name, body.why))
+    return JSONResponse({"frozen": body.why})
+
+
+@router.delete("/datasets/{name}/freeze", responses=shows())
+async def thaw(request: Request, name: str) -> Response:
+    """Answer again."""
+    desk, served, _ = await enter(request, name, "steward")
+    await desk.asking.read(lambda: desk.house.freezer.thaw(served.name))
+    return JSONResponse({"frozen": None})
+
+
+async def _steward(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    require(await desk.caller(request), "steward")
+    return desk
+
+
+@router.get("/tokens", responses=shows())
+async def tokens(request: Request) -> Response:
+    """All tokens, without what is secret of them."""
+    desk = await _steward(request)
+    return JSONResponse({"tokens": await desk.asking.read(desk.house.tokens.all)})
+
+
+@router.post("/tokens", responses=shows())
+async def new_token(request: Request, body: NewToken) -> Response:
+    """A new token, which is shown this once."""
+    desk = await _steward(request)
+    given: dict[str, Any] = body.given()
+    return JSONResponse({"token": await desk.asking.read(lambda: desk.house.tokens.new(**given))})
+
+
+@router.delete("/tokens/{which}", responses=shows())
+async def revoke(request: Request, which: str) -> Response:
+    """Revoke a token by its id, or all of a name; at once, on all workers."""
+    desk = await _steward(request)
+    return JSONResponse({"revoked": await desk.asking.read(lambda: desk.house.tokens.revoke(which))})

@@ -1,0 +1,160 @@
+"""Tokens: who asks, as what, of which datasets, until when, and for how many answers.
+
+A token is 256 random bits. It is shown once and stored as a hash; every request looks it up, so that revoking it acts
+at once on all workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from afresh import checks
+from afresh.errors import BudgetExhausted, NotAllowed, NotFound
+from afresh.server.store import Store
+
+ROLES = ("viewer", "analyst", "steward")
+"""Each may do what those before it may."""
+ALL = "*"
+_PREFIX = "afresh_"
+_UNKNOWN = "the token is not known here, or it has expired or was revoked; ask the steward for another."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whom a token belongs to."""
+
+    name: str
+    role: str
+    datasets: tuple[str, ...]
+    cap: int | None = None
+    id: str | None = None
+    """Of a token of this service; None of an identity provider's."""
+
+    def may(self, role: str) -> bool:
+        """Whether it has a role, or a stronger one."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def sees(self, dataset: str) -> bool:
+        """Whether a dataset exists for it."""
+        return self.role == "steward" or ALL in self.datasets or dataset in self.datasets
+
+
+class Tokens:
+    """The tokens of a service."""
+
+    def __init__(self, store: Store) -> None:
+        """In a store that all workers share."""
+        self._store = store
+
+    def new(
+        self,
+        name: str,
+        role: str = "analyst",
+        datasets: Sequence[str] = (ALL,),
+        days: float | None = None,
+        cap: int | None = None,
+    ) -> str:
+        """A new token: the only time that it is shown."""
+        checks.text("name", name, "a name")
+        checks.one_of("role", role, ROLES)
+        listed = [checks.text("datasets", each, "names of datasets, or *") for each in datasets]
+        if days is not None:
+            days = checks.number("days", days, "a number of days above 0", above=0, most=36500)
+        if cap is not None:
+            cap = checks.whole("cap", cap, 0)
+        token = _PREFIX + secrets.token_urlsafe(32)
+        now = time.time()
+        expires = None if days is None else int(now + days * 86400)
+        self._store.run(
+            "INSERT INTO afresh_tokens (id, hash, name, role, datasets, expires, cap, made) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (secrets.token_hex(4), _hash(token), name, role, json.dumps(listed), expires, cap, int(now)),
+        )
+        return token
+
+    def all(self) -> list[dict[str, Any]]:
+        """All tokens but what is secret of them, in the order in which they were made."""
+        rows = self._store.run(
+            "SELECT id, name, role, datasets, expires, cap, spent, made, revoked FROM afresh_tokens ORDER BY made, id"
+        )
+        names = ("id", "name", "role", "datasets", "expires", "cap", "spent", "made", "revoked")
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        return [{**each, "datasets": json.loads(each["datasets"])} for each in found]
+
+    def revoke(self, which: str) -> list[str]:
+        """Revoke the token of this id, or all of this name; the ids that were good until now."""
+        found = [each["id"] for each in self.all() if which in (each["id"], each["name"]) and each["revoked"] is None]
+        if not found:
+            raise NotFound(f"there is no token with the id or name {checks.shown(which)} that could be revoked.")
+        for id in found:
+            self._store.run("UPDATE afresh_tokens SET revoked = ? WHERE id = ?", (int(time.time()), id))
+        return found
+
+    def find(self, token: str) -> Caller:
+        """Who presents a token, or `NotAllowed`, which says the same of every bad one."""
+        wanted = _hash(token)
+        rows = self._store.run(
+            "SELECT id, hash, name, role, datasets, expires, cap, revoked FROM afresh_tokens WHERE hash = ?", (wanted,)
+        )
+        for id, hash, name, role, datasets, expires, cap, revoked in rows:
+            good = hmac.compare_digest(hash, wanted)
+            if good and revoked is None and (expires is None or time.time() < expires):
+                return Caller(name, role, tuple(json.loads(datasets)), cap, id)
+        raise NotAllowed(_UNKNOWN)
+
+    def take(self, caller: Caller, answers: int) -> None:
+        """Count answers against the cap of a token, before they are asked for, or refuse."""
+        if caller.cap is None or caller.id is None or not answers:
+            return
+        taken = self._store.run(
+            "UPDATE afresh_tokens SET spent = spent + ? WHERE id = ? AND spent + ? <= cap RETURNING spent",
+            (answers, caller.id, answers),
+        )
+        if not taken:
+            (row,) = self._store.run("SELECT spent FROM afresh_tokens WHERE id = ?", (caller.id,))
+            spent = int(row[0])
+            raise BudgetExhausted(
+                asked=answers,
+                spent=spent,
+                questions=caller.cap,
+                message=f"this may need {answers} answers, and {spent} of the {caller.cap} that this token may have "
+                "are spent. Nothing was charged. The steward can give another token.",
+            )
+
+    def give_back(self, caller: Caller, answers: int) -> None:
+        """What was counted and not charged."""
+        if caller.cap is not None and caller.id is not None and answers:
+            self._store.run("UPDATE afresh_tokens SET spent = spent - ? WHERE id = ?", (answers, caller.id))
+
+
+class Freezer:
+    """Which datasets the steward has frozen."""
+
+    def __init__(self, store: Store) -> None:
+        """In a store that all workers share."""
+        self._store = store
+
+    def freeze(self, dataset: str, why: str) -> None:
+        """Answer nothing new."""
+        self._store.run("DELETE FROM afresh_frozen WHERE dataset = ?", (dataset,))
+        self._store.run("INSERT INTO afresh_frozen VALUES (?, ?)", (dataset, why))
+
+    def thaw(self, dataset: str) -> None:
+        """Answer again."""
+        self._store.run("DELETE FROM afresh_frozen WHERE dataset = ?", (dataset,))
+
+    def why(self, dataset: str) -> str | None:
+        """Why it is frozen; None if it is not."""
+        rows = self._store.run("SELECT why FROM afresh_frozen WHERE dataset = ?", (dataset,))
+        return str(rows[0][0]) if rows else None
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -1,0 +1,217 @@
+"""A gate: what it accepts is an improvement, it goes on after a restart, and says beforehand what it can notice."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import binom
+
+import afresh
+from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
+from afresh.evaluations.gate import smallest_gain
+from afresh.mechanisms.planned_checks import plan_open_rows
+from afresh.mechanisms.tasks import Claim
+from afresh.moments import Moments
+from afresh.receipts import verify
+from afresh.theory.binomial import sign_test
+from afresh.theory.checked import node_level
+from afresh.theory.exact import lower_limit
+from afresh.theory.symbols import Trail
+
+N = 6000
+RNG = np.random.default_rng(7)
+IDS = [f"q{i}" for i in range(N)]
+BASE = dict(zip(IDS, (RNG.random(N) < 0.6).astype(int).tolist(), strict=True))
+
+
+def edited(scores: dict[str, int], gain: float, loss: float, seed: int) -> dict[str, int]:
+    """An edit that mends a share of failures and breaks a share of passes."""
+    rng = np.random.default_rng(seed)
+    return {id: int(rng.random() >= loss) if s else int(rng.random() < gain) for id, s in scores.items()}
+
+
+BETTER = edited(BASE, 0.25, 0.03, 1)
+BEST = edited(BETTER, 0.3, 0.02, 2)
+WORSE = edited(BASE, 0.03, 0.1, 3)
+
+
+def opened(**options: Any) -> afresh.Evaluation:
+    return afresh.evaluation(IDS, **{"ledger": ":memory:", "questions": 40, **options})
+
+
+def test_only_improvements_pass_and_become_the_incumbent() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        assert not gate.propose(WORSE, "worse")
+        assert gate.incumbent == "baseline"
+        found = gate.propose(BETTER, "better")
+        assert found
+        assert str(found).startswith("accepted: better is better than baseline\n")
+        assert gate.incumbent == "better"
+        rejected = gate.propose(BASE, "back")
+        assert not rejected
+        assert "do not report this as an improvement" in rejected.verdict
+        assert gate.propose(BEST, "best").incumbent == "better"
+        assert gate.accepted == ["better", "best"]
+        assert evaluation.budget.spent == 4
+        assert json.loads(found.to_json())["accepted"] is True
+        outcome = verify(json.dumps(evaluation.guard.receipt()))
+        assert outcome.passed, str(outcome)
+
+
+def test_a_proposal_again_is_free_and_says_the_same() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        for results, name in ((WORSE, "worse"), (BETTER, "better")):
+            first, again = (gate.propose(results, name) for _ in range(2))
+            assert (again.accepted, again.charged) == (first.accepted, 0)
+            assert again.incumbent == "baseline"
+
+
+def test_a_margin_must_be_exceeded() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE, margin=0.05)
+        slightly = edited(BASE, 0.15, 0.03, 4)  # by .042
+        assert not gate.propose(slightly, "slightly")
+        assert gate.propose(BEST, "best")
+        assert "by more than 0.05" in gate.propose(BEST, "best").verdict
+
+
+def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
+    ledger = tmp_path / "book.sqlite"
+    with opened(ledger=ledger) as evaluation:
+        assert evaluation.gate(BASE).propose(BETTER, "better")
+        assert not evaluation.gate(BASE).propose(WORSE, "worse")
+    (kept,) = tmp_path.glob("book.sqlite.gates/*/*.npz")
+    assert kept.stat().st_mode & 0o077 == 0
+    with opened(ledger=ledger) as evaluation:
+        for gate in (evaluation.gate(), evaluation.gate(BASE), evaluation.gate(BETTER, name="better")):
+            assert gate.incumbent == "better"
+            assert not gate.propose(BASE, "base again")
+        assert evaluation.budget.spent == 3
+        with pytest.raises(InvalidArgument, match="the incumbent of this gate is 'better'"):
+            evaluation.gate(WORSE, name="worse")
+    kept.unlink()
+    with opened(ledger=ledger) as evaluation:
+        with pytest.raises(InvalidArgument, match="pass its results"):
+            evaluation.gate()
+        assert evaluation.gate(BETTER, name="better").propose(BEST, "best")
+
+
+def test_another_gate_of_the_same_evaluation_sees_the_incumbent(tmp_path: Path) -> None:
+    with opened(ledger=tmp_path / "book.sqlite") as evaluation:
+        one, two = evaluation.gate(BASE), evaluation.gate(BASE)
+        assert one.propose(BETTER, "better")
+        assert two.propose(BEST, "best").incumbent == "better"
+        assert one.incumbent == "best"
+
+
+def test_a_gate_needs_an_incumbent_and_a_good_margin() -> None:
+    with opened() as evaluation:
+        with pytest.raises(InvalidArgument, match="first incumbent"):
+            evaluation.gate()
+        for wrong in (-0.1, 1.0, "much"):
+            with pytest.raises(InvalidArgument, match="margin"):
+                evaluation.gate(BASE, margin=wrong)  # type: ignore[arg-type]
+        gate = evaluation.gate(BASE)
+        with pytest.raises(InvalidArgument, match="name"):
+            gate.propose(BETTER, "")
+        with pytest.raises(InvalidArgument, match="do not fit"):
+            gate.propose({}, "nothing")
+        assert evaluation.budget.spent == 0
+
+
+def test_nothing_is_kept_of_what_could_not_be_proposed(tmp_path: Path) -> None:
+    with opened(ledger=tmp_path / "book.sqlite", questions=1) as evaluation:
+        gate = evaluation.gate(BASE)
+        assert not gate.propose(WORSE, "worse")
+        with pytest.raises(BudgetExhausted):
+            gate.propose(BETTER, "better")
+    assert not list(tmp_path.glob("book.sqlite.gates/*/*.npz"))
+
+
+def test_overfitting_the_open_part_passes_nothing() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        mine = {item["id"] for item in evaluation.open_items()}
+        learnt = {id: 1 if id in mine else score for id, score in BASE.items()}
+        assert gate.likely(learnt)  # all that the open part can say
+        assert not gate.propose(learnt, "learnt by heart")
+        assert not gate.likely(BASE)
+
+
+def test_what_it_detects_is_what_it_accepts() -> None:
+    """An improvement as large as `detects` says is accepted about nine times in ten; failure probability 1e-9."""
+    n, level, differ = 3000, 9.0, 0.2
+    gain = smallest_gain(n, level, differ)
+    rng = np.random.default_rng(3)
+    better, worse, _ = rng.multinomial(n, [(differ + gain) / 2, (differ - gain) / 2, 1 - differ], 1000).T
+    passed = int((sign_test(better, worse) >= level).sum())
+    assert binom.cdf(passed, 1000, 0.85) > 1e-9
+    assert binom.sf(passed, 1000, 0.97) > 1e-9
+    margin = 0.03
+    gain = smallest_gain(n, level, differ, margin) + margin
+    better, worse, _ = rng.multinomial(n, [(differ + gain) / 2, (differ - gain) / 2, 1 - differ], 1000).T
+    limits = lower_limit("three-valued", n, better - worse, better + worse, level)
+    assert binom.cdf(int((limits > margin).sum()), 1000, 0.8) > 1e-9
+
+
+def test_it_says_beforehand_what_it_can_notice_and_what_would_be_enough() -> None:
+    with opened() as evaluation:
+        gate = evaluation.gate(BASE)
+        assert 0.03 < gate.detects() < 0.05
+        assert gate.detects(disagreement=0.06) < gate.detects() < gate.detects(proposals=30, acceptances=10)
+        assert gate.detects(disagreement=0.001) == 1.0
+        assert "milestones" in str(gate)
+    ids = [f"q{i}" for i in range(500)]
+    with afresh.evaluation(ids, ledger=":memory:") as evaluation:
+        with pytest.warns(FewItems, match="too few items.* about 3,[0-9]00 items would be enough, and you have 500"):
+            gate = evaluation.gate(dict.fromkeys(ids, 1))
+        assert gate.detects() > 0.1
+        assert evaluation.budget.spent == 0
+    with afresh.evaluation([f"q{i}" for i in range(4000)], ledger=":memory:") as evaluation, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluation.gate(dict.fromkeys([f"q{i}" for i in range(4000)], 1))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1])
+@pytest.mark.parametrize("graded", [False, True])
+def test_the_certificate_exactly_on_small_worlds(margin: float, graded: bool) -> None:
+    """Every sample of a small world, every level: a candidate that is no improvement passes with at most e^-L.
+
+    Brute force over all counts of 12 items, for all three-point laws of the gain with a mean of exactly the margin; the
+    graded world has the gains -1/2, 0, 1 so that bets on numbers decide.
+    """
+    n, worst = 12, 0.0
+    plan = plan_open_rows(2 * n, 3, 0.4, share=0.5)
+    assert plan is not None
+    values = np.array([-0.5, 0.0, 1.0]) if graded else np.array([-1.0, 0.0, 1.0])
+    counts = np.array([(i, n - i - j, j) for i in range(n + 1) for j in range(n + 1 - i)])
+    gains = counts @ values
+    squares = counts @ values**2
+    alpha = np.exp(-node_level(plan.checking, Trail()))
+    passed = []
+    for total, square in zip(gains, squares, strict=True):
+        shifted = Moments(n, (total + n) / 2, (square + 2 * total + n) / 4)
+        task = Claim(0.5 + margin / 2, 1.0, expected=False, signs=True)
+        settle = plan.release((Moments(n, n / 2, n / 4), shifted), 0.0, task=task, levels=None if graded else 3)
+        passed.append(bool(settle(())["passed"]))
+    assert any(passed)
+    ways = gammaln(n + 1) - gammaln(counts + 1).sum(1)
+    for up in np.linspace(0.001, 1, 60):
+        down = (up * values[2] - margin) / -values[0]
+        if down >= 0 and up + down <= 1:
+            law = np.array([down, 1 - up - down, up])
+            with np.errstate(divide="ignore"):
+                logs = np.where(counts > 0, counts * np.log(np.maximum(law, 1e-300)), 0.0).sum(1)
+            chance = np.exp(ways + logs)
+            assert abs(chance.sum() - 1) < 1e-9
+            worst = max(worst, float(chance[np.array(passed)].sum()))
+    assert worst <= alpha
+    assert worst > 1e-4 * alpha  # the world is not trivial

@@ -1,0 +1,271 @@
+"""Result files of other tools: each is read, and what is wrong with one is said without a score."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.errors import DataError, InvalidArgument, MissingExtra
+from afresh.evaluations import Results, read
+
+SAMPLES = Path(__file__).parent / "samples"
+WANTED = {"a": [1.0], "b": [0.5]}
+
+
+def scores(found: Results) -> dict[str, list[float]]:
+    told: dict[str, list[float]] = {}
+    for id, score in zip(found.ids, found.scores, strict=True):
+        told.setdefault(id, []).append(score)
+    return told
+
+
+FRAME = pd.DataFrame({"id": ["a", "b"], "score": [1.0, 0.5]})
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        {"a": 1, "b": 0.5},
+        {"a": True, "b": [0.5]},
+        [{"id": "a", "score": 1}, {"id": "b", "score": "0.5"}],
+        FRAME,
+        FRAME.set_index("id")["score"],
+        pl.from_pandas(FRAME),
+        pa.table({"id": ["a", "b"], "correct": [1.0, 0.5]}),
+    ],
+    ids=["mapping", "lists", "dicts", "pandas", "series", "polars", "arrow"],
+)
+def test_what_is_in_memory(results: Any) -> None:
+    assert scores(read(results)) == WANTED
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.jsonl", '{"id": "a", "score": true}\n\n{"id": "b", "score": 0.5}\n'),
+        ("r.csv", "id,score\na,1\nb,0.5\n"),
+        ("r.tsv", "id\tscore\na\tpass\nb\t.5\n"),
+        ("r.json", '{"a": 1, "b": 0.5}'),
+        ("list.json", '[{"id": "a", "score": 1}, {"id": "b", "score": 0.5}]'),
+        ("bom.csv", "\ufeffid,score\na,1\nb,0.5\n"),
+    ],
+)
+def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert scores(read(tmp_path / name)) == WANTED
+
+
+def test_a_parquet_file_and_ids_that_are_numbers(tmp_path: Path) -> None:
+    pd.DataFrame({"item": [1, 2], "epoch": [1, 1], "right": [1.0, 0.5]}).to_parquet(tmp_path / "r.parquet")
+    found = read(tmp_path / "r.parquet", id="item", score="right")
+    assert (found.ids, found.scores, found.trials) == (["1", "2"], [1.0, 0.5], [1, 1])
+
+
+def test_trials_are_told_apart(tmp_path: Path) -> None:
+    rows = [{"id": "a", "score": 1}, {"id": "a", "score": 0}]
+    assert read(rows).trials == [0, 0]  # which the evaluation refuses as two scores of one trial
+    assert read(rows, trials=True).trials == [0, 1]
+    assert read({"a": [1, 0]}).trials == [0, 1]
+
+
+def test_lm_evaluation_harness() -> None:
+    """A file that lm-eval 0.4.13 wrote with its dummy model."""
+    path = SAMPLES / "lm_eval.jsonl"
+    with pytest.raises(DataError, match=r"several scores: \['acc', 'acc_norm'\]; say which"):
+        read(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    found = read(path, score="acc")
+    assert scores(found) == {str(line["doc_id"]): [line["acc"]] for line in lines}
+    assert read(path, score="acc,none") == found
+    assert read(path, score="acc", id="key").ids == [line["doc"]["key"] for line in lines]
+
+
+def test_lm_evaluation_harness_with_two_filters(tmp_path: Path) -> None:
+    line = {"doc_id": 0, "filtered_resps": [], "metrics": ["exact_match"]}
+    rows = [{**line, "filter": "strict", "exact_match": 0.0}, {**line, "filter": "flexible", "exact_match": 1.0}]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="'exact_match,strict', 'exact_match,flexible'"):
+        read(tmp_path / "s.jsonl")
+    assert scores(read(tmp_path / "s.jsonl", score="exact_match,flexible")) == {"0": [1.0]}
+
+
+def test_promptfoo() -> None:
+    path = SAMPLES / "promptfoo.json"
+    with pytest.raises(DataError, match="several candidates: \\['echo, prompt 0', 'echo, prompt 1'\\]"):
+        read(path)
+    assert scores(read(path, candidate="echo, prompt 0")) == {"a": [1.0], "b": [0.25, 0.75]}
+    assert scores(read(path, candidate="echo, prompt 1", score="tone")) == {"a": [1.0], "b": [1.0]}
+
+
+def test_what_pytest_writes(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent("""
+        import pytest
+        class TestIt:
+            def test_right(self): pass
+            @pytest.mark.parametrize("x", [1, 2])
+            def test_half(self, x): assert x == 1
+            @pytest.mark.skip
+            def test_left_out(self): pass
+        def test_broken(nothing_of_this_name): pass
+        """)
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "--junitxml=r.xml", "-p", "no:cacheprovider", "test_it.py"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take longer than the tests
+    subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, check=False)
+    assert scores(read(tmp_path / "r.xml")) == {
+        "test_it.TestIt::test_right": [1.0],
+        "test_it.TestIt::test_half[1]": [1.0],
+        "test_it.TestIt::test_half[2]": [0.0],
+        "test_it.TestIt::test_left_out": [0.0],
+        "test_it::test_broken": [0.0],
+    }
+
+
+def test_no_entity_is_ever_expanded(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a")
+    for declared in (f'<!ENTITY x SYSTEM "file://{secret}">', '<!ENTITY x "a">', ""):
+        (tmp_path / "r.xml").write_text(f'<!DOCTYPE t [{declared}]><t><testcase name="a">&amp;</testcase></t>')
+        with pytest.raises(DataError, match="declares a document type"):
+            read(tmp_path / "r.xml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("r.jsonl", '{"id": "a", "score": 1}\nnonsense', "no JSON object on line 2"),
+        ("r.jsonl", '{"id": "a", "x": 1, "y": 1}', r"several scores: \['x', 'y'\]"),
+        ("r.jsonl", '{"name": "a", "score": 1}', "has no id"),
+        ("r.csv", "id,score\na\n", "rows of several lengths"),
+        ("r.csv", "id,score\n", "has no rows"),
+        ("r.json", "{", "is no JSON"),
+        ("r.xml", "<t>", "is no XML"),
+        ("r.xml", "<t/>", "no test cases"),
+        ("r.docx", "", "is of no kind that is known"),
+        ("r.json", '{"results": {"results": []}}', "has no results"),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, text: str, says: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        read(tmp_path / name)
+
+
+def test_what_is_no_result_at_all() -> None:
+    with pytest.raises(DataError, match="there is no file"):
+        read("nowhere.jsonl")
+    for wrong in (3, None, [], [1.0], b"a"):
+        with pytest.raises(InvalidArgument, match="results =="):
+            read(wrong)
+    with pytest.raises(InvalidArgument, match="id == "):
+        read({1.5: 1.0})
+
+
+@given(st.dictionaries(st.text(min_size=1), st.none() | st.floats() | st.booleans() | st.text() | st.binary()))
+def test_any_mapping_is_read_or_refused(results: dict[str, Any]) -> None:
+    try:
+        found = read(results)
+    except InvalidArgument:
+        return
+    assert all(isinstance(score, float) for score in found.scores)
+
+
+INSPECT = """
+import sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import includes, match
+from inspect_ai.solver import generate
+
+def answer(input, tools, tool_choice, config):
+    number = int(input[-1].text.split()[-1])
+    said = ModelOutput.from_content("mockllm/model", str(number) if number % 3 else "no")
+    said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or it downloads a tokenizer
+    return said
+
+samples = [Sample(id=f"q{i}", input=f"say {i}", target=str(i)) for i in range(6)]
+task = Task(dataset=MemoryDataset(samples), solver=generate(), scorer=[match(), includes()])
+model = get_model("mockllm/model", custom_outputs=answer)
+eval(task, model=model, epochs=2, log_dir=sys.argv[1], display="none")
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="needs inspect-ai")
+@pytest.mark.filterwarnings("ignore")
+def test_inspect_end_to_end(tmp_path: Path) -> None:
+    """Inspect runs its mock model and writes a log, which is read."""
+    subprocess.run([sys.executable, "-c", INSPECT, str(tmp_path)], check=True, capture_output=True)
+    (log,) = tmp_path.glob("*.eval")
+    with pytest.raises(DataError, match=r"several scores: \['match', 'includes'\]"):
+        read(log)
+    found = read(log, score="match")
+    assert scores(found) == {f"q{i}": [float(i % 3 > 0)] * 2 for i in range(6)}
+    assert sorted(set(found.trials)) == [1, 2]  # type: ignore[type-var]
+
+
+def test_inspect_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
+    (tmp_path / "r.eval").write_bytes(b"")
+    with pytest.raises(MissingExtra, match=r"pip install 'afresh\[inspect\]'"):
+        read(tmp_path / "r.eval")
+
+
+LM_EVAL = """
+import json, os, sys
+os.environ |= {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": sys.argv[1]}
+from pathlib import Path
+from lm_eval import simple_evaluate
+from lm_eval.loggers import EvaluationTracker
+from lm_eval.tasks import TaskManager
+
+folder = Path(sys.argv[1])
+docs = [{"key": f"d{i}", "question": f"{i}?", "choices": ["a", "b"], "answer": i % 2} for i in range(8)]
+(folder / "docs.jsonl").write_text("\\n".join(map(json.dumps, docs)))
+(folder / "sums.yaml").write_text(f'''
+task: sums
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {folder}/docs.jsonl}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{question}}}}"
+doc_to_target: answer
+doc_to_choice: "{{{{choices}}}}"
+metric_list: [{{metric: acc}}]
+''')
+tracker = EvaluationTracker(output_path=str(folder / "out"))
+tasks = TaskManager(include_path=str(folder), include_defaults=False)
+found = simple_evaluate(
+    model="dummy", tasks=["sums"], task_manager=tasks, evaluation_tracker=tracker, log_samples=True
+)
+samples = found.pop("samples")
+tracker.save_results_aggregated(results=found, samples=samples)
+tracker.save_results_samples(task_name="sums", samples=samples["sums"])
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="needs lm-eval")
+def test_lm_evaluation_harness_end_to_end(tmp_path: Path) -> None:
+    """lm-eval runs its dummy model and writes a sample file, which is read."""
+    subprocess.run([sys.executable, "-c", LM_EVAL, str(tmp_path)], check=True, capture_output=True)
+    (path,) = tmp_path.glob("out/*/samples_sums_*.jsonl")
+    found = read(path, id="key")
+    assert sorted(found.ids) == [f"d{i}" for i in range(8)]
+    assert {*found.scores} <= {0.0, 1.0}
+    assert not any(map(math.isnan, found.scores))

@@ -1,0 +1,117 @@
+"""Mistakes of a configuration are told with their lines, all at once, before anything is opened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from afresh.errors import InvalidArgument
+from afresh.server.config import read_config
+from server.running import CONFIG, write_data
+
+WRONG = """
+state = "state"
+tick = -1
+colour = "red"
+
+[limits]
+body = "large"
+
+[datasets.customers]
+data = "customers.parquet"
+questions = 0
+method = "magic"
+[datasets.customers.columns.amount]
+bounds = [5, 1]
+unit = 3
+
+[datasets."bad name"]
+data = "x.parquet"
+
+[datasets.empty]
+
+[holdouts.churn]
+data = "churn.parquet"
+loss = "huge"
+[holdouts.customers]
+data = "churn.parquet"
+label = "y"
+shares = { ann = -1 }
+"""
+
+
+def test_every_mistake_has_its_line(tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    place.write_text(WRONG)
+    with pytest.raises(InvalidArgument) as caught:
+        read_config(place)
+    told = {tuple(line.split(": ", 2)[:2]) for line in caught.value.args[0].splitlines()}
+    lines = {
+        (3, "tick"),
+        (4, "colour"),
+        (7, "limits.body"),
+        (11, "datasets.customers.questions"),
+        (14, "datasets.customers.columns.amount.bounds"),
+        (15, "datasets.customers.columns.amount.unit"),
+        (17, "datasets.bad name"),
+        (20, "datasets.empty"),
+        (22, "holdouts.churn"),
+        (24, "holdouts.churn.loss"),
+        (25, "holdouts.customers"),
+        (28, "holdouts.customers.shares"),
+    }
+    assert {(f"{place}:{line}", path) for line, path in lines} <= told
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(("text", "line"), [("tick = ", 1), ("[datasets", 1), ("\n\x00", 2), ("a = 1\na = 2", 2)])
+def test_what_is_no_toml_is_told(tmp_path: Path, text: str, line: int) -> None:
+    place = tmp_path / "afresh.toml"
+    place.write_text(text)
+    with pytest.raises(InvalidArgument, match=rf"afresh\.toml:{line}: "):
+        read_config(place)
+
+
+def test_nothing_is_served_by_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    place.write_text("")
+    with pytest.raises(InvalidArgument, match="nothing is served"):
+        read_config(place)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        read_config(tmp_path / "nowhere.toml")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "afresh.cli", *arguments]
+    environment = {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": "", "HOME": str(folder)}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+
+
+def test_a_check_opens_the_data_and_ends(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more="", ledger=""))
+    good = run(tmp_path, "serve", "afresh.toml", "--check")
+    assert good.returncode == 0, good.stderr
+    assert "customers: 4,000 rows" in good.stdout
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more='[datasets.gone]\ndata = "gone.parquet"', ledger=""))
+    bad = run(tmp_path, "serve", "afresh.toml", "--check")
+    assert bad.returncode == 1
+    assert "gone" in bad.stderr
+
+
+def test_tokens_from_a_shell(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more="", ledger=""))
+    made = run(tmp_path, "token", "new", "ann", "--dataset", "customers", "--days", "1", "--cap", "5").stdout.strip()
+    assert len(made) > 43
+    listed = run(tmp_path, "token", "list").stdout
+    assert "ann" in listed
+    assert made not in listed
+    assert made.encode() not in (tmp_path / "state" / "service.sqlite").read_bytes()
+    assert (tmp_path / "state" / "service.sqlite").stat().st_mode & 0o777 == 0o600
+    assert run(tmp_path, "token", "revoke", "ann").returncode == 0
+    assert run(tmp_path, "token", "revoke", "ann").returncode == 1
+    assert run(tmp_path, "token", "new", "bob", "--role", "king").returncode == 2
