@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-_ROOMS = ("evaluations", "integrations", "lab", "losses", "receipts", "statistics")
+_ROOMS = ("evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
 _FACES = {
     "Evaluation": "afresh.evaluations.evaluation",
     "Gate": "afresh.evaluations.gate",
