@@ -71,6 +71,7 @@ def test_a_regression_through_a_guard_that_is_open(tmp_path: Path) -> None:
         assert len(guard.transcript) == 32
         with pytest.raises(BudgetExhausted):
             LinearRegression(steps=30).fit_guard(guard, names, "other")
+        assert guard.budget.spent == 32
         for features, label in ((["f0", "none"], "y"), (names, "none")):
             with pytest.raises(InvalidArgument, match="none"):
                 LinearRegression(steps=2).fit_guard(guard, features, label)

@@ -69,9 +69,7 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
             if name not in guard.desk.schema:
                 raise InvalidArgument(f"there is no column {name!r}; there are {', '.join(guard.desk.schema)}.")
         engine = guard.desk.engine
-        matrix = np.column_stack(
-            [np.ma.filled(np.ma.asarray(_numbers(read_column(engine, n), n)), np.nan) for n in names]
-        )
+        matrix = np.column_stack([numbers_of(read_column(engine, name), name) for name in names])
         about = ([*map(float, scale.low), *map(float, scale.high)], scale.norm, self._about())
         sample = Sample(guard, (*names, label), scale.rows(matrix), np.empty(0), about)
         return sample, read_column(engine, label)
@@ -90,8 +88,9 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
         return found
 
 
-def _numbers(values: Any, name: str) -> Any:
-    kind = np.ma.getdata(values).dtype.kind
-    if kind not in "biuf":
-        raise InvalidArgument(f"the feature {name!r} is not a number.")
-    return np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
+def numbers_of(values: Any, name: str) -> Floats:
+    """A column as numbers, NaN where one is missing."""
+    if np.ma.getdata(values).dtype.kind not in "biuf":
+        raise InvalidArgument(f"the column {name!r} has no numbers.")
+    found: Floats = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
+    return found

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh import checks
+from afresh.errors import BudgetExhausted
 from afresh.models.vectors import VectorQuery, keyed_digest
 from afresh.queries.asked import Asked
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
     from afresh.models.vectors import Rows, Values
+    from afresh.moments import Vector
 
 Floats = NDArray[np.float64]
 Slope = Callable[[Floats, Floats], Floats]
@@ -135,6 +137,8 @@ def descend(sample: Sample, norm: float, slope: Slope, curvature: float, steps: 
     weights, speed, kept = np.zeros(size), np.zeros(size), list[Floats]()
     for step in range(1, steps + 1):
         asked = Gradient(sample, weights, norm, slope).questions(step)
+        if step == 1:
+            _check_budget(sample.guard, asked, vector, steps)
         found = np.array([reply.number.value for reply in desk.answer(asked, analyst, vector=vector)])
         penalty = alpha * np.append(weights[:-1], 0.0)
         speed = _MOMENTUM * speed - rate * (found + penalty)
@@ -145,10 +149,13 @@ def descend(sample: Sample, norm: float, slope: Slope, curvature: float, steps: 
     return averaged
 
 
-def price(guard: Guard, size: int, steps: int) -> int:
-    """How many answers so many steps cost, and one for the certificate."""
-    vector = guard.desk.at_once("ball", size)
-    return steps * (size if vector is None else vector.answers) + 1
+def _check_budget(guard: Guard, asked: Sequence[Asked], vector: Vector | None, steps: int) -> None:
+    """Refuse a fit that could not be finished, unless it was begun before: what was asked then is free."""
+    desk, left = guard.desk, guard.budget.left
+    wanted = steps * (len(asked) if vector is None else vector.answers) + 1
+    if wanted > left and desk.ledger.unpaid(desk.terms, desk.questions(asked, vector=vector)):
+        spent = guard.budget.spent
+        raise BudgetExhausted(asked=wanted, spent=spent, questions=spent + left)
 
 
 def scale_of(bounds: Any, columns: int, norm: float | None) -> Scale:

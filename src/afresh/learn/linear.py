@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from afresh import checks
-from afresh.learn.base import LABEL, Guarded
+from afresh.learn.base import LABEL, Guarded, numbers_of
 from afresh.learn.descent import descend
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
 
     def _fit(self, guard: Guard, features: Sequence[str], label: str) -> None:
         (low, high), scale = self._target, self._scaled(len(features))
-        self._check_budget(guard, len(features) + 1)
         sample, column = self._sample(guard, features, label, scale)
-        values = np.ma.filled(np.ma.asarray(column).astype(np.float64), np.nan)
+        values = numbers_of(column, label)
         with np.errstate(all="ignore"):
             target = (values - (low + high) / 2) / ((high - low) / 2)
         target = np.clip(np.where(np.isfinite(target), target, 0.0), -1.0, 1.0)

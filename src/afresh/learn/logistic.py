@@ -111,7 +111,6 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
 
     def _fit(self, guard: Guard, features: Sequence[str], label: str, classes: list[Any]) -> None:
         scale = self._scaled(len(features))
-        self._check_budget(guard, len(features) + 1)
         sample, column = self._sample(guard, features, label, scale)
         positive = np.ma.getdata(column) == classes[1]
         positive &= ~np.ma.getmaskarray(np.ma.asarray(column))
