@@ -25,7 +25,7 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
-from afresh.mechanisms.base import NeverEnds, coarseness_for
+from afresh.mechanisms.base import DrawsSeveral, NeverEnds, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.moments import Span
 from afresh.queries.group import GroupMean
@@ -287,10 +287,16 @@ class Desk:
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if self.scope.features == "public" else 3
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
-                released = mechanism.release(moments, self._draw(entry.number), **options)
+                released = mechanism.release(moments, self._noise_for(mechanism, entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released, before)
             found.append((entry, settle if callable(released) else settle(())))
         return found
+
+    def _noise_for(self, mechanism: Mechanism, number: int) -> Any:
+        """A standard normal number, or as many as the mechanism draws."""
+        if isinstance(mechanism, DrawsSeveral):
+            return [self._draw(number, which) for which in range(mechanism.draws)]
+        return self._draw(number)
 
     def _moments(self, pending: Sequence[Entry], queries: Sequence[RowQuestion]) -> list[Any]:
         """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""

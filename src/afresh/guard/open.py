@@ -45,6 +45,7 @@ def open(  # the name a newcomer expects: afresh.open
     typical: float | Sequence[float] | None = None,
     open: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
     table: str | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -82,6 +83,9 @@ def open(  # the name a newcomer expects: afresh.open
             overfit them, and holds whatever you do.
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
+        deviation: The standard deviation that numbers will have, as a part of the range between their bounds, such as
+            0.05: noise then follows the standard deviation that each of them has, which makes answers about numbers
+            two to four times narrower, and shares of rows somewhat wider.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
             name).
@@ -114,6 +118,7 @@ def open(  # the name a newcomer expects: afresh.open
         typical=typical,
         open=open,
         promise=promise,
+        deviation=deviation,
         analyst=analyst,
         must_exist=must_exist,
         allow_wide=allow_wide,
@@ -153,6 +158,7 @@ def check_opening(
     disagreement: float | None = None,
     open: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -161,7 +167,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    choosing = typical, disagreement, open, promise
+    choosing = typical, disagreement, open, promise, deviation
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
@@ -314,6 +320,7 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         disagreement=wanted.disagreement,
         open=wanted.open,
         promise=wanted.promise,
+        deviation=wanted.deviation,
     )
 
 

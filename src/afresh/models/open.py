@@ -40,6 +40,7 @@ def holdout(
     disagreement: float | None = None,
     open: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -79,6 +80,7 @@ def holdout(
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
         open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows.
         promise: As in `afresh.open`.
+        deviation: As in `afresh.open`, for losses that are numbers.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -117,6 +119,7 @@ def holdout(
         "disagreement": disagreement,
         "open": open,
         "promise": promise,
+        "deviation": deviation,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

@@ -13,6 +13,7 @@ from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, geometric_mean
 from afresh.mechanisms.registry import (
+    DEVIATING,
     ENDLESS,
     FOLLOWING,
     IN_ROUNDS,
@@ -23,10 +24,11 @@ from afresh.mechanisms.registry import (
     WITH_OPEN_ROWS,
     Planner,
     planner_for,
+    planner_for_deviation,
     planner_with_open,
     planner_without_end,
 )
-from afresh.planning.request import check_share_open, complement
+from afresh.planning.request import check_deviation, check_share_open, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
@@ -257,6 +259,7 @@ def plan(
     disagreement: float | None = None,
     open: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
@@ -282,6 +285,8 @@ def plan(
             comparison then costs one answer, and its noise follows how often the two do disagree.
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
         promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
+        deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
+            then follows the standard deviation that each of them has, and answers are narrowest about this one.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -292,10 +297,15 @@ def plan(
     """
     failure = complement(checks.confidence(confidence))
     if questions is None:
-        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        clash: dict[str, object] = {"answers": answers, "width": width, "rounds": rounds, "open": open}
+        clash |= {"disagreement": disagreement, "deviation": deviation}
         return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
     if questions is ...:
         questions = None
+    if deviation is not None:
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        clash |= {"typical": typical, "method": None if method == DEVIATING else method}
+        return _deviating(rows, questions, failure, check_deviation(deviation), clash)
     planners = _following(_planners(method, rounds, open), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
@@ -351,6 +361,24 @@ def _endless(
     if made is None:
         raise InvalidArgument(
             f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+        )
+    return Plan(made)
+
+
+def _deviating(
+    rows: int | None, questions: int | None, failure: float, deviation: float, clash: Mapping[str, object]
+) -> Plan:
+    """The plan for numbers with about this standard deviation."""
+    for name, value in clash.items():
+        if value is not None:
+            raise InvalidArgument(f"deviation == {deviation:g} leaves no {name} to choose; leave one of them out.")
+    if rows is None or questions is None:
+        raise InvalidArgument("a plan for a deviation needs rows and questions.")
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    made = planner_for_deviation(rows, questions, failure, deviation)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
         )
     return Plan(made)
 

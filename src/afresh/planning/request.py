@@ -36,12 +36,15 @@ class Wishes:
     """Likewise."""
     open: float | None = None
     promise: bool = False
+    deviation: float | None = None
+    """For choosing constants, as `typical`."""
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        wishes = self.confidence, self.method, self.answers, self.rounds, self.typical, self.disagreement, self.open
-        return self.promise or self.questions is not ... or any(wish is not None for wish in wishes)
+        wishes = self.confidence, self.method, self.answers, self.rounds
+        choices = self.typical, self.disagreement, self.open, self.deviation
+        return self.promise or self.questions is not ... or any(wish is not None for wish in (*wishes, *choices))
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -81,6 +84,7 @@ def check_wishes(
     disagreement: float | None = None,
     open: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
     if questions is not None and questions is not ...:
@@ -95,7 +99,14 @@ def check_wishes(
         None if disagreement is None else checks.share("disagreement", disagreement, ", a share of rows"),
         None if open is None else check_share_open(open),
         checks.flag("promise", promise),
+        None if deviation is None else check_deviation(deviation),
     )
+
+
+def check_deviation(deviation: object) -> float:
+    """The standard deviation of a number in [0, 1], or `InvalidArgument`."""
+    must_be = "a standard deviation as a part of the range between the bounds, above 0 and at most 0.5"
+    return checks.number("deviation", deviation, must_be, above=0, most=0.5)
 
 
 def check_share_open(share: object) -> float:
