@@ -29,7 +29,7 @@ from afresh.cli.options import (
     show,
 )
 from afresh.escaping import visible
-from afresh.mechanisms.registry import GUESSING
+from afresh.mechanisms.names import GUESSING
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine

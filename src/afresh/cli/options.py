@@ -13,7 +13,7 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
-from afresh.mechanisms.registry import PLANNERS
+from afresh.mechanisms.names import OFFERED
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -49,7 +49,7 @@ Analyst = Annotated[
 Method = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise, or expected widths where they are much "
+        help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths where they are much "
         "narrower.",
         metavar="METHOD",
     ),

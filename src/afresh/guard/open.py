@@ -44,6 +44,7 @@ def open(  # the name a newcomer expects: afresh.open
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     open: float | None = None,
+    exam: float | None = None,
     promise: bool = False,
     deviation: float | None = None,
     table: str | None = None,
@@ -81,6 +82,8 @@ def open(  # the name a newcomer expects: afresh.open
         open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
             0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
             overfit them, and holds whatever you do.
+        exam: What part of the rows is kept for a few final questions, for example 0.1: `Guard.exam` answers them once,
+            exactly, with half of the failure probability for themselves.
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds, such as
@@ -117,6 +120,7 @@ def open(  # the name a newcomer expects: afresh.open
         rounds=rounds,
         typical=typical,
         open=open,
+        exam=exam,
         promise=promise,
         deviation=deviation,
         analyst=analyst,
@@ -157,6 +161,8 @@ def check_opening(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
     deviation: float | None = None,
     analyst: str | None = None,
@@ -167,7 +173,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    choosing = typical, disagreement, open, promise, deviation
+    choosing = typical, disagreement, open, promise, exam, development, deviation
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
@@ -192,14 +198,22 @@ def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
         raise
 
 
-def open_desk(engine: Engine, opening: Opening) -> Desk:
-    """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
+def open_desk(engine: Engine, opening: Opening, development: Engine | None = None) -> Desk:
+    """The desk of an engine's rows, with the plan in force. It closes the engines when it is closed.
+
+    `development` are rows of the analyst's own, from which answers are guessed.
+    """
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
         terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
+        if stored.mechanism.own and development is None:
+            raise InvalidArgument(
+                "answers about these data are guessed from development data of your own; open them with "
+                "afresh.holdout(X, y, open=(X_dev, y_dev))."
+            )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
@@ -208,7 +222,7 @@ def open_desk(engine: Engine, opening: Opening) -> Desk:
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=owned)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
 
 
 def _check_seed(seed: int, ledger: object) -> int:
@@ -319,6 +333,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         typical=wanted.typical,
         disagreement=wanted.disagreement,
         open=wanted.open,
+        exam=wanted.exam,
+        development=wanted.development,
         promise=wanted.promise,
         deviation=wanted.deviation,
     )

@@ -6,7 +6,9 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from afresh import checks
 from afresh.errors import InvalidArgument
+from afresh.guard.exam import check_exam, exam_width, in_exam
 from afresh.mechanisms.base import FollowsDeviation
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
@@ -30,9 +32,12 @@ def price_of_question(
     asked: Asked,
     mean: float | None = None,
     share: float = 1.0,
+    exam: int | None = None,
     deviation: float | None = None,
 ) -> Price:
-    """Of a question that was checked."""
+    """Of a question that was checked; or of one of so many of the exam."""
+    if exam is not None:
+        return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
@@ -53,10 +58,31 @@ def price_of_question(
     )
 
 
+def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float, questions: int) -> Price:
+    """The exam costs no answer of the budget."""
+    check_exam(desk.plan)
+    questions = checks.whole("exam", questions, 1)
+    asked = in_exam(desk.arranged(asked, exam=True))
+    desk.scope.check(asked.queries)
+    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    low, high = asked.bounds
+    reach = min(exam_width(desk, (mean - low) / (high - low), questions) / math.sqrt(share), 0.5) * (high - low)
+    taken = desk.ledger.examined(desk.terms)
+    when = f"It was taken, with {taken:,}" if taken else f"As one of {questions:,}"
+    words = f"In the exam, which costs no answer. {when}: expect about ±{show.width(reach)} at a mean of {mean:g}."
+    left = desk.left(analyst)
+    return Price(question=asked.text, answers=0, charge=0.0, half_width=reach, mean=mean, left=left, words=words)
+
+
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
     """Of a statistic; what was asked before is free, so it may cost less."""
+    from afresh.statistics.base import AtOnce  # which asks the desk
+
     schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
+    if isinstance(statistic, AtOnce) and (shape := statistic.coordinates(schema)) is not None:
+        vector = desk.at_once(*shape)
+        answers = answers if vector is None else vector.answers
     charge = answers * desk.plan.charge
     return Price(
         question=statistic.text(schema),

@@ -32,6 +32,7 @@ from afresh.ledger.base import (
     check_question,
     check_released,
     check_text,
+    counted,
 )
 from afresh.ledger.records import (
     START,
@@ -180,8 +181,14 @@ class Account:
     """How many of the shuffled rows were opened for batches, from the first on."""
     batch: tuple[int, int] | None = None
     """Those that were opened last, while nothing was answered since."""
+    started: Reserved | None = None
+    """The last coordinate of a vector of which more must follow."""
     closed: bool = False
     """Whether nothing more may be asked, but for final looks."""
+    exam: tuple[int, int] | None = None
+    """The rows that the plan keeps for an exam."""
+    examined: int = 0
+    """How many questions the exam has, once it is taken."""
     looked: dict[int, int] = field(default_factory=dict)
     """The numbers of final looks, by that of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
@@ -227,6 +234,8 @@ class Account:
         kind = type(record)
         if (kind is Opened) != (self.length == 0) or (self.length == 1 and kind is not Planned):
             raise BrokenChain(f"record {self.length + 1} is of kind {kind_of(record)!r}, out of its place")
+        if self.started is not None and kind is not Reserved:
+            raise BrokenChain(f"record {self.length + 1} comes before the last coordinate of a vector")
         match record:  # the most frequent first
             case Reserved():
                 self._reserve(record)
@@ -257,7 +266,7 @@ class Account:
 
     def _plan(self, limits: Limits) -> None:
         row_share = None if limits.row_share is None else Fraction(limits.row_share)
-        self.limits = limits
+        self.limits, self.exam = limits, limits.exam(self._opened.rows)
         self.whole = _Caps(limits.answers, Fraction(limits.information), row_share, self._opened.rows)
         self.entries.ends = limits.ends
 
@@ -278,12 +287,15 @@ class Account:
         if known is not None and paid[known - 1].coarseness <= record.coarseness:
             raise BrokenChain(f"record {self.length + 1} pays a second time for question {record.number}")
         check_question(record)
+        self._check_vector(record)
         if record.again is not None:
             self._look_again(record)
             self.looked[record.again] = record.number
+        elif self.exam is not None and record.span is not None:
+            self._examine(record)
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
-            asked = _Sum(1, _exact(record.charge), _exact(record.row_charge), rows)
+            asked = _Sum(counted(record), _exact(record.charge), _exact(record.row_charge), rows)
             if self.closed or self.shares or not _fits(self.total, self._whole, asked):
                 self.check_budget([record], record.analyst, rows)
             self.total.add(asked)
@@ -291,6 +303,22 @@ class Account:
         paid.append(record)
         self.entries.answered.append(None)
         self.finest[record.digest] = record.number
+
+    def _check_vector(self, record: Reserved) -> None:
+        """The coordinates of a vector are recorded in order and by themselves, and the first one is charged for all."""
+        last, self.started = self.started, None
+        if record.vector is None and last is None:  # nearly always
+            return
+        kind, size, answers, place = record.vector or ("", 0, 0, 0)
+        expected = 0 if last is None else last.vector[3] + 1 if last.vector is not None else 0
+        follows = last is None or (
+            last.vector == (kind, size, answers, expected - 1)
+            and (last.analyst, last.coarseness) == (record.analyst, record.coarseness)
+        )
+        if place != expected or not follows or (place and (record.charge or record.row_charge)):
+            raise BrokenChain(f"record {self.length + 1} is not the next coordinate of a vector")
+        if place < size - 1:
+            self.started = record
 
     def _look_again(self, record: Reserved) -> None:
         """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""
@@ -302,6 +330,32 @@ class Account:
         named = record.digest == digest_again(first.digest) and record.charge == record.row_charge == 0
         if not (self.closed and same and named and record.span == (first.span[0], self._opened.rows)):
             raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
+
+    def _examine(self, record: Reserved) -> None:
+        """A question of the exam: one batch, once, from the rows kept for it. It is no answer of the budget."""
+        if record.span != self.exam or (self.examined and self.batch != self.exam):
+            raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
+        if record.analyst in self.shares or record.charge or record.row_charge:
+            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of somebody with a share")
+        self.batch, self.examined = self.exam, self.examined + 1
+
+    def check_exam(self, analyst: str) -> None:
+        """Raise unless this analyst may take the exam now."""
+        if self.exam is None:
+            raise InvalidArgument("the plan of these data keeps no rows for an exam")
+        if analyst in self.shares:
+            raise InvalidArgument(
+                f"the exam is taken once for everybody, so it is not for {analyst}, who has a share; whoever divided "
+                "the budget can take it."
+            )
+        if self.examined:
+            raise BudgetExhausted(
+                asked=0,
+                spent=self.total.answers,
+                questions=self.total.answers,
+                message=f"the exam was taken, with {self.examined:,} question{'' if self.examined == 1 else 's'}: its "
+                "rows are not fresh for others. Nothing was charged; its answers can be asked for again.",
+            )
 
     def _open_rows(self, span: tuple[int, int]) -> int:
         """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
@@ -315,7 +369,7 @@ class Account:
 
     def check_closing(self) -> None:
         """Raise `InvalidArgument` unless there are rounds to close."""
-        if self.closed or not any(each.span is not None for each in self.entries.reserved):
+        if self.closed or self.exam is not None or not any(each.span is not None for each in self.entries.reserved):
             raise InvalidArgument("there are no open rounds to close")
 
     def check_open(self) -> None:
@@ -422,7 +476,7 @@ class Account:
         self.check_open()
         asked = _Sum(rows=rows)
         for question in new:
-            asked.add(_Sum.of(1, question.charge, question.row_charge))
+            asked.add(_Sum.of(counted(question), question.charge, question.row_charge))
         if not _fits(self.total, self._whole, asked):
             raise _refusal(self.total, self._whole, asked, new, None)
         if not self.shares:
@@ -569,6 +623,7 @@ def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
         guess=record.guess,
         span=record.span,
         again=record.again,
+        vector=record.vector,
     )
 
 

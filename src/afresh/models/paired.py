@@ -27,7 +27,7 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
     entry, interval = reading.entry, reading.interval
     assert entry.outcome is not None
     released = entry.outcome.released
-    return Heard(plan.at(entry.coarseness), entry.number, released, reading.value, interval.low, interval.high)
+    return Heard(plan.of(entry), entry.number, released, reading.value, interval.low, interval.high)
 
 
 def smallest_difference(plan: Plan, *parts: Reading) -> float:

@@ -222,6 +222,8 @@ _CONSTANTS_2 = {
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:
+    if facts.plan.exam is not None or facts.plan.mechanism.own:
+        raise InvalidArgument("version 2 of the format has no exam, and no development rows; a later one has.")
     return _with_rows(facts, _written(facts, 2, _CONSTANTS_2))
 
 
@@ -231,23 +233,35 @@ def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 3 has more constants and methods. A plan that lacks a constant has the value that means what it meant.
+# Version 3 has more constants and methods: of checked answers, how many rows are kept for an exam, with what part of
+# the failure probability, and whether rows of the analyst's own guess. A plan that lacks a constant has the value that
+# means what it meant.
 _CONSTANTS_3 = {
     **_CONSTANTS_2,
     "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
     "endless": ("expected", "failure", "s", "slant"),
     "twofold": ("failure", "s", "D", "bend", "lower", "height", "finest"),
+    "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own"),
 }
 
 
+# And says of an answer which coordinate of which vector it is.
+_FIELDS_3 = {**_FIELDS_2, "answers": [{**_FIELDS_2["answers"][0], "vector": None}]}
+_VECTOR_3 = ("kind", "size", "answers", "place")
+
+
 def _write_3(facts: Facts) -> dict[str, Any]:
-    return _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    found = _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
+        vector = reserved.vector
+        answer["vector"] = None if vector is None else dict(zip(_VECTOR_3, vector, strict=True))
+    return found
 
 
 FORMATS: dict[int, Format] = {
     1: Format(_FIELDS_1, _write_1),
     2: Format(_FIELDS_2, _write_2),
-    3: Format(_FIELDS_2, _write_3),
+    3: Format(_FIELDS_3, _write_3),
 }
 
 
