@@ -12,6 +12,7 @@ from afresh.version import __version__
 
 if TYPE_CHECKING:
     from afresh import errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.client.connect import connect
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.open import evaluation
@@ -36,6 +37,7 @@ __all__ = [
     "Plan",
     "Transcript",
     "__version__",
+    "connect",
     "correct_pvalue",
     "errors",
     "evaluation",
@@ -53,6 +55,7 @@ __all__ = [
 
 _ROOMS = ("errors", "evaluations", "integrations", "lab", "losses", "receipts", "statistics")
 _HOMES = {
+    "connect": "client.connect",
     "Answer": "results.answer",
     "Budget": "results.budget",
     "Evaluation": "evaluations.evaluation",

@@ -239,12 +239,14 @@ def ask(
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     many = how_many(questions, no_end)
     with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
+        arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
+        arguments["guess"] = guess
         if dry_run:
-            from afresh.guard.pricing import price_of_question
-
-            show(price_of_question(guard.desk, guard.analyst, asked[0]), as_json)
-        else:
+            show(guard.price(expression, **arguments), as_json)
+        elif asked:
             show(guard.ask_checked(asked)[0], as_json)
+        else:  # a service checks it
+            show(guard.ask(expression, **arguments), as_json)
 
 
 @app.command(epilog=EPILOG)

@@ -14,6 +14,7 @@ import typer
 from afresh import errors
 from afresh.escaping import visible
 from afresh.mechanisms.names import OFFERED
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -27,7 +28,11 @@ EPILOG = (
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 Data = Annotated[
-    str, typer.Argument(help="A Parquet, CSV or DuckDB file, or postgresql://user@host/database.", metavar="DATA")
+    str,
+    typer.Argument(
+        help="A Parquet, CSV or DuckDB file, postgresql://user@host/database, or a service's https://host/NAME.",
+        metavar="DATA",
+    ),
 ]
 Table = Annotated[
     str | None,
@@ -89,6 +94,15 @@ def opened(
     from afresh.guard.guard import Guard
     from afresh.guard.open import check_opening, open_desk, opened_engine
 
+    if is_address(data):
+        from afresh.client.connect import open_address
+
+        options.pop("must_exist", None)
+        given = (*arguments, table, *options.values())
+        refuse_plan(any(value is not None and value is not False and value is not ... for value in given))
+        with open_address(data) as guard:
+            yield guard
+        return
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
     with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
         opening = check_opening(data, *arguments, **options)

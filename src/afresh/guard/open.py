@@ -21,6 +21,7 @@ from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.plan import FEWEST_ROWS, Plan, plan
 from afresh.planning.request import Wishes, check_wishes
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -67,7 +68,8 @@ def open(  # the name a newcomer expects: afresh.open
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
             ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
-            is read where it is and may not change while it is open.
+            is read where it is and may not change while it is open; or the address of a dataset of a service, such as
+            https://host/customers, alone.
         questions: How many answers the data may ever give (default 100). None is a budget that never ends: answers are
             a little wider, and each a little wider than the one before.
         confidence: The probability with which all intervals hold at once (default 0.95).
@@ -130,6 +132,11 @@ def open(  # the name a newcomer expects: afresh.open
         simulation_seed=simulation_seed,
         made_up=made_up,
     )
+    if is_address(data):
+        from afresh.client.connect import open_address
+
+        refuse_plan(opening.wanted.given or any((ledger, table, analyst, new_rows, allow_wide, simulation_seed)))
+        return open_address(data)
     with opened_engine(data, table) as engine:
         desk = open_desk(engine, opening)
         desk.kind = kind_of(data)

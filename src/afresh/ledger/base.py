@@ -300,6 +300,12 @@ def check_released(made: Outcome | Answered) -> None:
         raise InvalidArgument("the released number does not lie in its interval")
 
 
+def check_ends(made: Outcome | Answered, step: float) -> None:
+    """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
+    if not ((made.low / step).is_integer() and (made.high / step).is_integer()):
+        raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {step!r}")
+
+
 def check_plan(plan: Mapping[str, Any]) -> None:
     """Refuse what is no plan: constants by name, as JSON has them."""
     if not isinstance(plan, Mapping):

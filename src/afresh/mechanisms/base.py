@@ -197,7 +197,7 @@ class Mechanism(Protocol):
         ...
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """The same for the next answer, after all that was released so far."""
+        """The same for the next answer, after what was released so far, of which the last is enough."""
         ...
 
     def history(self, earlier: Sequence[Any]) -> Any:

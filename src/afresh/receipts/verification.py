@@ -11,8 +11,8 @@ import numpy as np
 
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.guard.outside import convert
-from afresh.ledger.account import Paid
 from afresh.ledger.collector import paused
+from afresh.ledger.paid import Paid
 from afresh.ledger.records import START, Answered, seal
 from afresh.mechanisms.base import Mechanism, ReadsMany, at_coordinate
 from afresh.moments import Span, Vector

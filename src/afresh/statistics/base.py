@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from afresh import checks
-from afresh.guard.desk import Reply
+from afresh.guard.path import Reply
 from afresh.queries.asked import Asked, ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
