@@ -48,9 +48,9 @@ def main() -> None:
                 if method == "checked":
                     guard.claim("tenure < 4", between=(0.3, 0.6))
                     guard.claim("tenure < 4", between=(0.5, 0.6))
-                guard.divide({"ann": 30, "bob": 4})
-                if method == "rounds":
+                if method == "rounds":  # before she has a share: closing is for whoever divides
                     guard.close_rounds()
+                guard.divide({"ann": 30, "bob": 4})
                 receipt = guard.receipt()
         (SAMPLES / f"version{receipt['version']}-{method}.json").write_text(json.dumps(receipt, indent=1))
 
