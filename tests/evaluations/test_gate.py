@@ -15,7 +15,7 @@ from scipy.stats import binom
 import afresh
 from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
 from afresh.evaluations.gate import smallest_gain
-from afresh.mechanisms.checked import plan_open_rows
+from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.tasks import Claim
 from afresh.moments import Moments
 from afresh.receipts import verify

@@ -15,8 +15,8 @@ import pytest
 import afresh
 from afresh.errors import BudgetExhausted, InvalidArgument, LedgerError, QueryError
 from afresh.mechanisms import registry
-from afresh.mechanisms.checked import path_before
 from afresh.mechanisms.guess_and_check import make_guess_and_check
+from afresh.mechanisms.symbols import path_before
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
 

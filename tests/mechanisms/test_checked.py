@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.checked import Checked, after, path_before, plan_checks, plan_open_rows
+from afresh.mechanisms.checked import Checked
+from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows
+from afresh.mechanisms.symbols import after, path_before
 from afresh.mechanisms.tasks import Claim, Contest, Task
 from afresh.moments import Moments
 from afresh.theory.checked import node_level

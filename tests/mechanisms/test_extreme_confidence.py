@@ -12,8 +12,8 @@ from afresh.lab.baselines.fixed_gaussian import FixedGaussian
 from afresh.lab.baselines.fixed_laplace import FixedLaplace
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated
-from afresh.mechanisms.checked import plan_checks
 from afresh.mechanisms.guess_and_check import make_guess_and_check
+from afresh.mechanisms.planned_checks import plan_checks
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.split import Split

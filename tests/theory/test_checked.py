@@ -201,7 +201,10 @@ def test_claims_after_very_many_failures() -> None:
 
 def test_ends_of_the_domain() -> None:
     for rows, questions, failure in ((10, 1, 0.5), (10**9, 10**6, 1e-9), (50, 10**6, 1e-9)):
-        for plan in (plan_checked(rows, questions, failure), plan_open(rows, questions, failure)):
+        for plan in (
+            plan_checked(rows, questions, failure),
+            plan_open(rows // 2, rows - rows // 2, questions, failure),
+        ):
             for mean in (0.0, 1e-6, 0.5, 1.0):
                 low, high = claim(plan, mean, None, Trail())
                 assert 0 <= low <= mean <= high <= 1

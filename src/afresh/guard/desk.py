@@ -22,6 +22,7 @@ import numpy as np
 from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument
 from afresh.guard.evaluate import moments_of
+from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Question, Statement, outcome
@@ -70,9 +71,18 @@ class Desk:
     """One opened dataset with its plan, its ledger and its noise, for any number of analysts and threads."""
 
     def __init__(
-        self, engine: Engine, plan: Plan, ledger: Ledger, terms: Terms, draw: Noise, *, owns_ledger: bool
+        self,
+        engine: Engine,
+        plan: Plan,
+        ledger: Ledger,
+        terms: Terms,
+        draw: Noise,
+        *,
+        owns_ledger: bool,
+        development: Engine | None = None,
     ) -> None:
-        """The parts; `afresh.open` puts them together."""
+        """The parts; `afresh.open` puts them together. `development` are rows of the analyst's own, that guess."""
+        self.development = development
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
@@ -89,23 +99,26 @@ class Desk:
             return self.engine.schema
         return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
 
-    def answer(self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None) -> list[Reply]:
+    def answer(
+        self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None, exam: bool = False
+    ) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
-        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them.
+        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them. In
+        an `exam` they are answered from the rows that are kept for it.
         """
         if rows is not None:
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
-            return self._answer(asked, analyst, later, rows)
+            return self._answer(asked, analyst, later, rows, exam)
 
-    def arranged(self, asked: Asked, scope: Scope | None = None) -> Asked:
+    def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
 
         Not where features are public: which rows are in a group is then no draw, and its truth another one.
         """
         public = (scope or self.scope).features == "public"
-        if asked.rule != "within" or public or not self.plan.mechanism.exact_moments:
+        if asked.rule != "within" or public or not (exam or self.plan.mechanism.exact_moments):
             return asked
         return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
 
@@ -128,9 +141,11 @@ class Desk:
         finally:
             self._working.pop(this, None)
 
-    def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None) -> list[Reply]:
+    def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None, exam: bool) -> list[Reply]:
         scope = self.scope  # a holdout may declare another one meanwhile
-        asked = [self.arranged(one, scope) for one in asked]
+        asked = [self.arranged(one, scope, exam=exam) for one in asked]
+        if exam:
+            asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)
         queries = [query for one in asked for query in one.queries]
         if not queries:  # nothing asked writes nothing, not even a plan
@@ -138,10 +153,11 @@ class Desk:
         self.engine.check_unchanged()
         entries = self.ledger.reserve(
             self.terms,
-            self.questions(asked),
+            self.questions(asked, exam=exam),
             analyst,
             later=later,
             batch=self.plan.mechanism.batch if rows is None else rows,
+            exam=exam,
         )
         spent, by_number = entries.spent, {entry.number: entry for entry in entries}
 
@@ -163,7 +179,7 @@ class Desk:
             # Only what its digest determines: a model may predict otherwise by then, under the same name.
             named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
             self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
-        return list(self._replies(asked, readings, statements, self._left(spent), scope))
+        return list(self._replies(asked, readings, statements, self.left_of(spent, analyst), scope))
 
     def _replies(
         self, asked: Sequence[Asked], readings: Sequence[Reading], statements: list[Statement], left: int, scope: Scope
@@ -182,13 +198,14 @@ class Desk:
                 number = Number(found.value, found.low, found.high)
             yield Reply(one, number, tuple(parts), tuple(charged), left, scope)
 
-    def questions(self, asked: Iterable[Asked]) -> list[Question]:
+    def questions(self, asked: Iterable[Asked], *, exam: bool = False) -> list[Question]:
         """What the ledger is asked to reserve."""
-        return [
+        found = [
             self._question(query, self._noise(one), self._guess(one), one.own and one.rule is None)
             for one in asked
             for query in one.queries
         ]
+        return [of_exam(each) for each in found] if exam else found
 
     def _question(
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
@@ -278,11 +295,15 @@ class Desk:
         `first` are the answers, by number, that final looks look at again.
         """
         found: list[tuple[Entry, Outcome | Settle]] = []
+        exam = self.plan.mechanism.exam_rows
+        taken = None if exam is None else self.ledger.examined(self.terms)
         for entry, query, moments in zip(pending, queries, self._moments(pending, queries), strict=True):
             mechanism = self.plan.at(entry.coarseness)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
             if mechanism.symbols:
                 options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
+            if exam is not None and entry.span == exam:
+                options["exam"] = taken
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if self.scope.features == "public" else 3
@@ -300,6 +321,11 @@ class Desk:
         wanted = [(query, span) for query, own in zip(queries, spans, strict=True) for span in own]
         found = iter(moments_of(self.engine, [query for query, _ in wanted], [span for _, span in wanted]))
         parts = [tuple(next(found) for _ in own) for own in spans]
+        if self.plan.mechanism.own and self.development is not None:
+            places = [place for place, entry in enumerate(pending) if entry.span is None]
+            guesses = moments_of(self.development, [queries[place] for place in places])
+            for place, guess in zip(places, guesses, strict=True):
+                parts[place] = (guess, *parts[place])
         return [own[0] if len(own) == 1 else own for own in parts]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
@@ -327,17 +353,22 @@ class Desk:
             covers=self._covers(asked, len(reply.parts), reply.scope),
             missing=asked.about_missing,
             method=self.plan.method,
-            charged=len(reply.charged),
+            charged=0 if self._examined(reply.parts) else len(reply.charged),
             charged_information=sum(entry.charge for entry in reply.charged),
+            exam=self._examined(reply.parts),
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
             noise=noise_of(asked.rule, reply.parts, asked.bounds[1] - asked.bounds[0], self.plan),
-            confirmed=self._confirmed(reply.parts),
-            widened=self._widened(reply.parts),
+            confirmed=self.confirmed(reply.parts),
+            widened=self.widened(reply.parts),
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
             ahead=self.ahead(),
         )
+
+    def _examined(self, parts: Iterable[Reading]) -> bool:
+        """Whether these are answers of the exam, which cost none of the budget."""
+        return self.plan.mechanism.exam_rows is not None and any(part.entry.span is not None for part in parts)
 
     def ahead(self) -> tuple[float, float] | None:
         """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
@@ -347,13 +378,13 @@ class Desk:
         so_far = self.ledger.spent(self.terms).answers
         return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)
 
-    def _confirmed(self, parts: Iterable[Reading]) -> bool | None:
+    def confirmed(self, parts: Iterable[Reading]) -> bool | None:
         """Whether the checks of guesses passed; None where nothing is guessed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
 
-    def _widened(self, parts: Iterable[Reading]) -> float | None:
+    def widened(self, parts: Iterable[Reading]) -> float | None:
         """By what share its failed checks make later answers wider; None if none failed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
@@ -363,6 +394,7 @@ class Desk:
         about = f"Estimates {asked.about_value}, {self._words(scope)}"
         if asked.queries:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
+            many += "" if self.plan.exam is None else " and those of its exam"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
@@ -384,7 +416,9 @@ class Desk:
         return self._words(self.scope)
 
     def _words(self, scope: Scope) -> str:
-        return scope.words(self.engine.rows, dealt=self.plan.mechanism.shuffles)
+        mechanism = self.plan.mechanism
+        every = mechanism.own and mechanism.exam_rows is None  # all rows here confirm
+        return scope.words(self.engine.rows, dealt=mechanism.shuffles and not every)
 
     def declare(self, scope: Scope) -> None:
         """Say who holds the features, for all analysts; refused if another holdout said otherwise."""
@@ -397,9 +431,13 @@ class Desk:
 
     def left(self, analyst: str) -> int:
         """How many answers at full price are left for this analyst."""
-        return self._left(self.spent(analyst))
+        return self.left_of(self.spent(analyst), analyst)
 
-    def _left(self, spent: Spent) -> int:
+    def left_of(self, spent: Spent, analyst: str) -> int:
+        """The same, if what was spent is known; none in rounds without fresh rows for one of the planned size."""
+        batch = self.plan.mechanism.batch
+        if batch is not None and self.ledger.rows_left(self.terms, analyst) < batch:
+            return 0
         return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
 
     def check_open(self) -> None:
@@ -419,6 +457,8 @@ class Desk:
             time.sleep(_PATIENCE)
         try:
             self.engine.close()
+            if self.development is not None:
+                self.development.close()
         finally:
             if self._owns_ledger:
                 self.ledger.close()

@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
 from afresh.guard.outside import convert
-from afresh.mechanisms.base import TYPICAL_MEANS
+from afresh.guard.round import Round
 from afresh.results import show
 from afresh.results.answer import Answer
-from afresh.results.budget import Budget, Coarser
 from afresh.results.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
     from afresh.guard.tasked import Tasked
-    from afresh.ledger import Spent
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
+    from afresh.results.budget import Budget
     from afresh.results.claims import Claimed
     from afresh.results.price import Price
     from afresh.statistics.base import Measures, Statistic
-
-
-_COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows beside the full price
 
 
 class Guard(show.Shown):
@@ -117,6 +113,7 @@ class Guard(show.Shown):
         *,
         mean: float | None = None,
         share: float = 1.0,
+        exam: int | None = None,
     ) -> Price:
         """What `ask` would charge for the same arguments, and the half-width to expect. Free, and touches no row.
 
@@ -129,6 +126,7 @@ class Guard(show.Shown):
             guess: As in `ask`.
             mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
             share: Of a mean over some of the rows, what part of all rows these are expected to be.
+            exam: Asked in the exam, as one of so many questions: what to expect there.
 
         Returns:
             The price in answers and in nats, and the half-width to expect.
@@ -145,7 +143,7 @@ class Guard(show.Shown):
             return price_of_statistic(self.desk, self.analyst, expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
-        return price_of_question(self.desk, self.analyst, asked, mean, share)
+        return price_of_question(self.desk, self.analyst, asked, mean, share, exam)
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
         """Answer a list of questions in one scan. All are charged, or none.
@@ -312,6 +310,30 @@ class Guard(show.Shown):
 
         return as_kind(self.desk, *hand_out(self.desk, self.analyst))
 
+    def exam(self, questions: Iterable[Any]) -> list[Answer]:
+        """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
+
+        They are one batch, share the exam's part of the failure probability equally, and cost no answer of the budget.
+        Asked again, the same questions get the same answers; others are refused.
+
+        Args:
+            questions: Expressions, or mappings of `ask`'s arguments.
+
+        Returns:
+            Their answers, in the same order.
+
+        Raises:
+            QueryError: One of them cannot be asked; nothing was asked.
+            InvalidArgument: The data were opened without `exam`, or you have only a share of the budget.
+            BudgetExhausted: The exam was taken, with other questions.
+        """
+        from afresh.guard.exam import check_exam
+
+        self.desk.check_open()
+        check_exam(self.plan)
+        replies = self.desk.answer(self.checked(questions), self.analyst, exam=True)
+        return [self.desk.tell(reply) for reply in replies]
+
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
 
@@ -407,30 +429,10 @@ class Guard(show.Shown):
     @property
     def budget(self) -> Budget:
         """What was spent, what is left for this analyst, and what an answer is worth."""
+        from afresh.guard.budgeting import budget_of
+
         self.desk.check_open()
-        desk, plan = self.desk, self.plan
-        spent, shares = desk.spent(self.analyst), desk.ledger.shares(desk.terms)
-        released = desk.ledger.released(desk.terms)
-        return Budget(
-            questions=plan.questions,
-            answers=spent.cap_answers,
-            spent=spent.answers,
-            left=spent.affordable(plan.charge, plan.mechanism.row_charge),
-            information=None if plan.information is None else spent.cap_information,
-            spent_information=spent.information,
-            outside_information=spent.outside,
-            confidence=plan.confidence,
-            method=plan.method,
-            half_width={mean: plan.mechanism.present_half_width(mean, released) for mean in TYPICAL_MEANS},
-            proviso=plan.mechanism.proviso,
-            rounds=plan.rounds,
-            rows_left=None if plan.rounds is None else desk.ledger.rows_left(desk.terms, self.analyst),
-            coarser=tuple(_coarser(plan, spent)),
-            analyst=self.analyst if shares else None,
-            shares=shares,
-            simulated=desk.terms.simulated,
-            ahead=desk.ahead(),
-        )
+        return budget_of(self.desk, self.analyst)
 
     @property
     def transcript(self) -> Transcript:
@@ -438,7 +440,9 @@ class Guard(show.Shown):
         self.desk.check_open()
         ledger, terms = self.desk.ledger, self.desk.terms
         return Transcript(
-            transcribed(ledger.entries(terms), ledger.stated(terms)), self.plan.confidence, terms.simulated
+            transcribed(ledger.entries(terms), ledger.stated(terms), exam=self.plan.exam is not None),
+            self.plan.confidence,
+            terms.simulated,
         )
 
     def receipt(self) -> dict[str, Any]:
@@ -480,55 +484,3 @@ class Guard(show.Shown):
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
         facts = {"rows": f"{self.rows:,}", "columns": columns}
         return [show.Title("Guard"), show.Facts(facts), *self.budget.blocks()]
-
-
-class Round:
-    """Questions that are asked together. Made by `Guard.round`."""
-
-    def __init__(self, guard: Guard, rows: int | None) -> None:
-        """Not for users."""
-        self._guard, self._rows, self._asked = guard, rows, list[Any]()
-        self.answers: list[Answer] = []
-        """The answers, in the order of the questions, once the round has ended."""
-
-    def ask(self, expression: Any, **arguments: Any) -> None:
-        """Add a question to the round.
-
-        Args:
-            expression: As in `Guard.ask`.
-            **arguments: As in `Guard.ask`.
-
-        Raises:
-            QueryError: It cannot be asked of these columns.
-        """
-        self.ask_many([{"expression": expression, **arguments}])
-
-    def ask_many(self, questions: Iterable[Any]) -> None:
-        """Add a list of questions to the round.
-
-        Args:
-            questions: As in `Guard.ask_many`.
-
-        Raises:
-            QueryError: One of them cannot be asked.
-        """
-        self._asked += self._guard.checked(questions)
-
-    def __enter__(self) -> Self:
-        """A round is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Answer, unless the body failed."""
-        if kind is None:
-            self.answers = self._guard.ask_checked(self._asked, self._rows)
-
-
-def _coarser(plan: Plan, spent: Spent) -> Iterable[Coarser]:
-    if plan.answers > plan.questions:
-        for factor in _COARSER:
-            coarse = plan.at(factor)
-            left = spent.affordable(coarse.charge, coarse.row_charge)
-            yield Coarser(coarse.half_width(0.5), coarse.charge / plan.charge, left)

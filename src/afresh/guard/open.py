@@ -44,6 +44,7 @@ def open(  # the name a newcomer expects: afresh.open
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     open: float | None = None,
+    exam: float | None = None,
     promise: bool = False,
     table: str | None = None,
     analyst: str | None = None,
@@ -80,6 +81,8 @@ def open(  # the name a newcomer expects: afresh.open
         open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
             0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
             overfit them, and holds whatever you do.
+        exam: What part of the rows is kept for a few final questions, for example 0.1: `Guard.exam` answers them once,
+            exactly, with half of the failure probability for themselves.
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
         table: The table of a DuckDB file that holds several, or of a database.
@@ -113,6 +116,7 @@ def open(  # the name a newcomer expects: afresh.open
         rounds=rounds,
         typical=typical,
         open=open,
+        exam=exam,
         promise=promise,
         analyst=analyst,
         must_exist=must_exist,
@@ -152,6 +156,8 @@ def check_opening(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -161,7 +167,7 @@ def check_opening(
     made_up: bool = False,
 ) -> Opening:
     """What `open` was called with, or an error."""
-    choosing = typical, disagreement, open, promise
+    choosing = typical, disagreement, open, promise, exam, development
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
@@ -186,14 +192,22 @@ def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
         raise
 
 
-def open_desk(engine: Engine, opening: Opening) -> Desk:
-    """The desk of an engine's rows, with the plan in force. It closes the engine when it is closed."""
+def open_desk(engine: Engine, opening: Opening, development: Engine | None = None) -> Desk:
+    """The desk of an engine's rows, with the plan in force. It closes the engines when it is closed.
+
+    `development` are rows of the analyst's own, from which answers are guessed.
+    """
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
         terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
+        if stored.mechanism.own and development is None:
+            raise InvalidArgument(
+                "answers about these data are guessed from development data of your own; open them with "
+                "afresh.holdout(X, y, open=(X_dev, y_dev))."
+            )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
             engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
@@ -202,7 +216,7 @@ def open_desk(engine: Engine, opening: Opening) -> Desk:
             book.close()
         raise
     draw = noise.from_entropy if seed is None else noise.from_seed(seed)
-    return Desk(engine, stored, book, terms, draw, owns_ledger=owned)
+    return Desk(engine, stored, book, terms, draw, owns_ledger=owned, development=development)
 
 
 def _check_seed(seed: int, ledger: object) -> int:
@@ -313,6 +327,8 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
         typical=wanted.typical,
         disagreement=wanted.disagreement,
         open=wanted.open,
+        exam=wanted.exam,
+        development=wanted.development,
         promise=wanted.promise,
     )
 

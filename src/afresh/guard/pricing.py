@@ -6,7 +6,9 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from afresh import checks
 from afresh.errors import InvalidArgument
+from afresh.guard.exam import check_exam, exam_width, in_exam
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from afresh.statistics.base import Statistic
 
 
-def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0) -> Price:
-    """Of a question that was checked."""
+def price_of_question(
+    desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0, exam: int | None = None
+) -> Price:
+    """Of a question that was checked; or of one of so many of the exam."""
+    if exam is not None:
+        return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
@@ -43,6 +49,22 @@ def price_of_question(desk: Desk, analyst: str, asked: Asked, mean: float | None
         left=left,
         words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
     )
+
+
+def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float, questions: int) -> Price:
+    """The exam costs no answer of the budget."""
+    check_exam(desk.plan)
+    questions = checks.whole("exam", questions, 1)
+    asked = in_exam(desk.arranged(asked, exam=True))
+    desk.scope.check(asked.queries)
+    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    low, high = asked.bounds
+    reach = min(exam_width(desk, (mean - low) / (high - low), questions) / math.sqrt(share), 0.5) * (high - low)
+    taken = desk.ledger.examined(desk.terms)
+    when = f"It was taken, with {taken:,}" if taken else f"As one of {questions:,}"
+    words = f"In the exam, which costs no answer. {when}: expect about ±{show.width(reach)} at a mean of {mean:g}."
+    left = desk.left(analyst)
+    return Price(question=asked.text, answers=0, charge=0.0, half_width=reach, mean=mean, left=left, words=words)
 
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:

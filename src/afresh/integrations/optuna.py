@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument, MissingExtra
@@ -53,6 +53,10 @@ class GuardedObjective:
     that later rounds would not have caught up is not.
 
     When the budget ends, the trial that found out is pruned and the study stops. A study must minimize.
+
+    On a holdout with open rows (`open=0.5`, or `open=(X_dev, y_dev)`) trials are scored on those: nothing is charged,
+    and a trial has no interval. `best` then confirms the best trial's model on the guarded rows, for one answer:
+    `build` is run once more for it, so it must make the same model of the same parameters.
 
     `study.optimize(objective)` scores one trial at a time. On a holdout in rounds each is a round of its own;
     `objective.optimize(study, batch=20)` scores 20 trials in one.
@@ -116,11 +120,14 @@ class GuardedObjective:
         """
         _check_direction(study)
         batch = checks.whole("batch", batch, 1)
+        if rounds is None and self.holdout.has_open_rows:
+            raise InvalidArgument("trials on open rows cost nothing, so say how many batches to run: rounds=10, say.")
         most = self._affordable(batch) if rounds is None else checks.whole("rounds", rounds, 1)
         for _ in range(most):
             if not self._affordable(batch):
                 return
-            trials = [study.ask() for _ in range(min(batch, self.holdout.budget.left))]
+            most_now = batch if self.holdout.has_open_rows else min(batch, self.holdout.budget.left)
+            trials = [study.ask() for _ in range(most_now)]
             try:
                 self._run_together(study, trials)
             except BudgetExhausted as error:  # somebody else has spent it meanwhile, or steps took more rounds
@@ -134,13 +141,15 @@ class GuardedObjective:
 
     def _affordable(self, batch: int) -> int:
         """How many batches there are rows and answers for, the last of them perhaps smaller."""
+        if self.holdout.has_open_rows:  # tuning costs nothing; one answer confirms
+            return _ENOUGH
         rounds, batches = rounds_left(self.holdout), math.ceil(self.holdout.budget.left / batch)
         return batches if rounds is None else min(rounds, batches)
 
     def _run_together(self, study: optuna.Study, trials: Sequence[optuna.Trial]) -> None:
         """Build and score trials side by side, and tell the study what becomes of each."""
         running = [(trial, self._models(trial, study)) for trial in trials]
-        answers: Sequence[Answer | None] = [None] * len(running)
+        answers: Sequence[Answer | _Open | None] = [None] * len(running)
         while running:
             models = []
             for (trial, asking), answer in zip(running, answers, strict=True):
@@ -181,11 +190,14 @@ class GuardedObjective:
             raise InvalidArgument("the generator yielded no model; yield one after each round of training.")
         return value
 
-    def _score(self, models: Sequence[Any]) -> list[Answer]:
+    def _score(self, models: Sequence[Any]) -> Sequence[Answer | _Open]:
+        if self.holdout.has_open_rows:
+            left = self.holdout.budget.left
+            return [_Open(value, left) for value in self.holdout.open_losses(models, loss=self.loss)]
         return self.holdout.score_many(models, loss=self.loss, precision=self.precision)
 
     @staticmethod
-    def cannot_be_better(study: optuna.Study, answer: Answer) -> bool:
+    def cannot_be_better(study: optuna.Study, answer: Answer | _Open) -> bool:
         """Whether the interval of an answer lies above that of some complete trial.
 
         Args:
@@ -195,6 +207,8 @@ class GuardedObjective:
         Returns:
             True if that model is worse, as surely as all intervals hold.
         """
+        if isinstance(answer, _Open):  # there is no interval: nothing is certain
+            return False
         return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -214,11 +228,14 @@ class GuardedObjective:
             study: A study that was run with this objective.
 
         Returns:
-            `number`, `params`, `value`, `low`, `high`, `confidence`, and `not_worse`, numbers of trials.
+            `number`, `params`, `value`, `low`, `high`, `confidence`, and `not_worse`, numbers of trials; with open rows
+            also `confirmed`, whether the guarded rows agree with them.
 
         Raises:
             InvalidArgument: No trial was scored yet.
         """
+        if self.holdout.has_open_rows:
+            return self._confirmed(study)
         scored = _scored(study)
         if not scored:
             raise InvalidArgument("no trial of this study was scored on a guarded holdout yet.")
@@ -235,14 +252,50 @@ class GuardedObjective:
             "not_worse": [trial.number for trial in scored if trial.user_attrs["afresh_low"] <= least],
         }
 
+    def _confirmed(self, study: optuna.Study) -> dict[str, Any]:
+        """The best trial on the open rows, built again and confirmed on the guarded ones."""
+        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        scored = [trial for trial in complete if "afresh_open" in trial.user_attrs]
+        if not scored:
+            raise InvalidArgument("no trial of this study was scored on the open rows of this holdout yet.")
+        best = min(scored, key=lambda trial: trial.values[0])
+        made = self.build(optuna.trial.FixedTrial(best.params))  # type: ignore[arg-type] # it suggests as a trial does
+        model = list(made)[-1] if isinstance(made, Generator) else made
+        name = f"trial {best.number}" if self.holdout.visibility == "hidden" else None
+        answer = self.holdout.score(model, name=name, loss=self.loss, precision=self.precision)
+        return {
+            "number": best.number,
+            "params": best.params,
+            "value": answer.value,
+            "low": answer.low,
+            "high": answer.high,
+            "confidence": self.holdout.guard.plan.confidence,
+            "confirmed": answer.confirmed,
+            "not_worse": [best.number],
+        }
+
+
+class _Open(NamedTuple):
+    """A mean loss on open rows: no answer, and no interval."""
+
+    value: float
+    left: int
+
+
+_ENOUGH = 10**9  # batches, of trials that cost nothing
+
 
 def _check_direction(study: optuna.Study) -> None:
     if study.directions != [optuna.study.StudyDirection.MINIMIZE]:
         raise InvalidArgument("the study must minimize one value, the loss: create_study(direction='minimize').")
 
 
-def _note(trial: optuna.Trial, answer: Answer) -> float:
+def _note(trial: optuna.Trial, answer: Answer | _Open) -> float:
     """Write what was released into the attributes of a trial; its value."""
+    if isinstance(answer, _Open):
+        trial.set_user_attr("afresh_open", answer.value)
+        trial.set_user_attr("afresh_left", answer.left)
+        return answer.value
     charged = trial.user_attrs.get("afresh_charged", 0) + answer.charged
     said = {"value": answer.value, "low": answer.low, "high": answer.high, "charged": charged, "left": answer.left}
     for name, value in said.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
-from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,6 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument, PlanMismatch
 from afresh.integrations.rounds import advising, rounds_left
+from afresh.integrations.training import TrainingRows, balanced_order
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
 
@@ -69,6 +69,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     guards other rows, and no ledger can know that they overlap: to try more random parameters on the same rows, pass a
     `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What `fit` is told
     of every row, such as sample_weight, is for training; scores weigh all rows alike.
+
+    With a holdout that has open rows (`afresh.holdout(X, y, open=0.5)`, or `open=(X_dev, y_dev)`) candidates are
+    compared on those, which costs nothing, and the winner alone is confirmed on the guarded rows, for one answer.
+    `best_interval_` is what was confirmed; `best_score_` and `cv_results_` are scores on the open rows, without ends.
 
     The names of results are those of GridSearchCV, and with `factor` those of HalvingGridSearchCV; `best_score_` is
     greater for better models.
@@ -140,7 +144,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         if is_classifier(self.estimator):
             check_classification_targets(y)
         candidates, holdout, own = self._candidates(), self.holdout, self.holdout is None
-        train = _Rows(X, y, fit_params)
+        train = TrainingRows(X, y, fit_params)
         if holdout is None:
             train, X_validation, y_validation = self._split(train)
             rungs = self._rungs(len(candidates), train.y)
@@ -162,36 +166,64 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return self._keep(tried, rungs, loss)
 
     def _run(
-        self, rungs: Sequence[_Rung], candidates: list[dict[str, Any]], train: _Rows, holdout: Holdout, loss: Loss
+        self,
+        rungs: Sequence[_Rung],
+        candidates: list[dict[str, Any]],
+        train: TrainingRows,
+        holdout: Holdout,
+        loss: Loss,
     ) -> list[_Tried]:
         """Every candidate of every rung: those of one are scored together, and the best of them go on."""
         tried: list[_Tried] = []
-        order = _balanced_order(train.y, is_classifier(self.estimator), self.random_state) if len(rungs) > 1 else None
+        order = balanced_order(train.y, is_classifier(self.estimator), self.random_state) if len(rungs) > 1 else None
         for place, rung in enumerate(rungs):
             rows = train if order is None or rung.rows == len(train.y) else train.at(order[: rung.rows])
             models = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
             )
+            if holdout.has_open_rows:
+                tried += self._tune(place, rungs, candidates, models, holdout, loss)
+                candidates = _going_on(candidates, [each.loss for each in tried[-len(candidates) :]], rungs, place)
+                continue
             predicted = holdout.predict(models, None, loss)
             if place == 0 and len(rungs) > 1 and holdout.unscored(predicted, loss):
                 _check_affordable(holdout, rungs)
             answers = holdout.score_predicted(predicted, loss)
             last = place + 1 == len(rungs)  # only its models are kept
             tried += [
-                _Tried(place, params, model if last else None, answer)
+                _Tried(place, params, model if last else None, answer.value, answer)
                 for params, model, answer in zip(candidates, models, answers, strict=True)
             ]
-            if not last:
-                best = sorted(range(len(answers)), key=lambda i: answers[i].value)[: rungs[place + 1].candidates]
-                candidates = [candidates[i] for i in sorted(best)]
+            candidates = _going_on(candidates, [answer.value for answer in answers], rungs, place)
         return tried
+
+    def _tune(
+        self,
+        place: int,
+        rungs: Sequence[_Rung],
+        candidates: list[dict[str, Any]],
+        models: Sequence[Any],
+        holdout: Holdout,
+        loss: Loss,
+    ) -> list[_Tried]:
+        """Candidates of a rung by their losses on open rows, which is free; the last rung's winner is confirmed."""
+        losses, last = holdout.open_losses(models, loss=loss), place + 1 == len(rungs)
+        answers: list[Answer | None] = [None] * len(models)
+        if last:
+            winner = min(range(len(losses)), key=losses.__getitem__)
+            (answers[winner],) = holdout.score_predicted(holdout.predict([models[winner]], None, loss), loss)
+        return [
+            _Tried(place, params, model if last else None, value, answer)
+            for params, model, value, answer in zip(candidates, models, losses, answers, strict=True)
+        ]
 
     def _keep(self, tried: list[_Tried], rungs: Sequence[_Rung], loss: Loss) -> Self:
         """The results, under the names that scikit-learn gives them."""
-        scores = np.array([as_score(each.answer, loss) for each in tried])
+        scores = np.array([_score_of(each, loss) for each in tried])
         last = [i for i, each in enumerate(tried) if each.rung == len(rungs) - 1]
         self.best_index_ = max(last, key=lambda i: (scores[i, 0], -i))
         best = tried[self.best_index_]
+        assert best.answer is not None
         self.best_params_, self.best_estimator_, self.best_answer_ = best.params, best.model, best.answer
         self.best_score_, self.best_interval_ = float(scores[self.best_index_, 0]), best.answer.interval
         self.cv_results_ = _results([each.params for each in tried], scores)
@@ -247,7 +279,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             raise InvalidArgument(f"param_grid == {self.param_grid!r}, n_iter == {self.n_iter!r}: nothing to try.")
         return found
 
-    def _split(self, given: _Rows) -> tuple[_Rows, Any, Any]:
+    def _split(self, given: TrainingRows) -> tuple[TrainingRows, Any, Any]:
         """Rows that train, rows that are guarded and their labels."""
         if not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise InvalidArgument(f"validation == {self.validation!r}, must be a share of the rows, between 0 and 1.")
@@ -366,24 +398,6 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return tags
 
 
-class _Rows(NamedTuple):
-    """Rows that train, and what `fit` is told of them."""
-
-    X: Any
-    y: Any
-    told: dict[str, Any]
-
-    def at(self, places: Any) -> _Rows:
-        """Those at some places; what `fit` is told of every row goes with them."""
-        told = {
-            name: _safe_indexing(value, places) if self._by_row(value) else value for name, value in self.told.items()
-        }
-        return _Rows(_safe_indexing(self.X, places), _safe_indexing(self.y, places), told)
-
-    def _by_row(self, value: Any) -> bool:
-        return isinstance(value, Sized) and not isinstance(value, str | Mapping) and len(value) == len(self.y)
-
-
 class _Rung(NamedTuple):
     """How many candidates train on how many rows."""
 
@@ -397,19 +411,27 @@ class _Tried(NamedTuple):
     rung: int
     params: dict[str, Any]
     model: Any
-    answer: Answer
+    loss: float
+    """On the rows by which candidates are compared: the guarded ones, or open ones."""
+    answer: Answer | None
+    """None of candidates that were compared on open rows, and did not win."""
 
 
-def _balanced_order(y: Any, classifier: bool, random_state: Any) -> Any:
-    """Places of rows in random order; of classes, so that every beginning has each in about its share, all at once."""
-    shuffled = check_random_state(random_state).permutation(len(y))
-    if not classifier:
-        return shuffled
-    _, codes, counts = np.unique(np.asarray(y)[shuffled], return_inverse=True, return_counts=True)
-    by_class = np.argsort(codes, kind="stable")
-    within = np.empty(len(y))
-    within[by_class] = np.concatenate([np.arange(count) / count for count in counts])
-    return shuffled[np.argsort(within, kind="stable")]
+def _score_of(tried: _Tried, loss: Loss) -> tuple[float, float, float]:
+    """Greater is better; the ends of what the guarded rows said, if they were asked."""
+    top = 1.0 if isinstance(loss, ZeroOne) else 0.0
+    _, low, high = (math.nan,) * 3 if tried.answer is None else as_score(tried.answer, loss)
+    return top - tried.loss, low, high
+
+
+def _going_on(
+    candidates: list[dict[str, Any]], losses: Sequence[float], rungs: Sequence[_Rung], place: int
+) -> list[dict[str, Any]]:
+    """Those of the next rung; none after the last."""
+    if place + 1 == len(rungs):
+        return []
+    best = sorted(range(len(losses)), key=losses.__getitem__)[: rungs[place + 1].candidates]
+    return [candidates[i] for i in sorted(best)]
 
 
 def _check_affordable(holdout: Holdout, rungs: Sequence[_Rung]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from afresh.lab.coverage import clopper_pearson, markdown
-from afresh.mechanisms.checked import Checked, plan_open_rows
+from afresh.mechanisms.checked import Checked
+from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.tasks import Claim, Contest, Task
 from afresh.moments import Moments
 from afresh.theory.checked import node_level
@@ -31,7 +32,8 @@ class _Talk:
     def ask(self, guarded: Any, task: Task | None = None, **options: Any) -> dict[str, float]:
         """The next symbol, from the moments of the guarded rows."""
         n = self.mechanism.guessing
-        released = self.mechanism.release((Moments(n, n / 2, n / 4), guarded), 0.0, task=task, **options)(self.records)
+        guessed = Moments(n, n / 2, n / 4)
+        released: dict[str, float] = self.mechanism.release((guessed, guarded), 0.0, task=task, **options)(self.records)
         self.records.append(released)
         return released
 

@@ -18,9 +18,9 @@ from afresh.lab.baselines.subsampling import Subsampling
 from afresh.lab.baselines.thresholdout import Thresholdout
 from afresh.lab.certified import Certified
 from afresh.lab.session import Interactive, Releasing
-from afresh.mechanisms.checked import plan_open_rows
 from afresh.mechanisms.endless import plan_endless
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
+from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.registry import PLANNERS
 
 Make = Callable[[int, int, float], Interactive]

@@ -182,6 +182,10 @@ class Account:
     """Those that were opened last, while nothing was answered since."""
     closed: bool = False
     """Whether nothing more may be asked, but for final looks."""
+    exam: tuple[int, int] | None = None
+    """The rows that the plan keeps for an exam."""
+    examined: int = 0
+    """How many questions the exam has, once it is taken."""
     looked: dict[int, int] = field(default_factory=dict)
     """The numbers of final looks, by that of the answer that they look at again."""
     charged: list[Charged] = field(default_factory=list)
@@ -257,7 +261,7 @@ class Account:
 
     def _plan(self, limits: Limits) -> None:
         row_share = None if limits.row_share is None else Fraction(limits.row_share)
-        self.limits = limits
+        self.limits, self.exam = limits, limits.exam(self._opened.rows)
         self.whole = _Caps(limits.answers, Fraction(limits.information), row_share, self._opened.rows)
         self.entries.ends = limits.ends
 
@@ -281,6 +285,8 @@ class Account:
         if record.again is not None:
             self._look_again(record)
             self.looked[record.again] = record.number
+        elif self.exam is not None and record.span is not None:
+            self._examine(record)
         else:
             rows = 0 if record.span is None else self._open_rows(record.span)
             asked = _Sum(1, _exact(record.charge), _exact(record.row_charge), rows)
@@ -303,6 +309,32 @@ class Account:
         if not (self.closed and same and named and record.span == (first.span[0], self._opened.rows)):
             raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
 
+    def _examine(self, record: Reserved) -> None:
+        """A question of the exam: one batch, once, from the rows kept for it. It is no answer of the budget."""
+        if record.span != self.exam or (self.examined and self.batch != self.exam):
+            raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
+        if record.analyst in self.shares or record.charge or record.row_charge:
+            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of somebody with a share")
+        self.batch, self.examined = self.exam, self.examined + 1
+
+    def check_exam(self, analyst: str) -> None:
+        """Raise unless this analyst may take the exam now."""
+        if self.exam is None:
+            raise InvalidArgument("the plan of these data keeps no rows for an exam")
+        if analyst in self.shares:
+            raise InvalidArgument(
+                f"the exam is taken once for everybody, so it is not for {analyst}, who has a share; whoever divided "
+                "the budget can take it."
+            )
+        if self.examined:
+            raise BudgetExhausted(
+                asked=0,
+                spent=self.total.answers,
+                questions=self.total.answers,
+                message=f"the exam was taken, with {self.examined:,} question{'' if self.examined == 1 else 's'}: its "
+                "rows are not fresh for others. Nothing was charged; its answers can be asked for again.",
+            )
+
     def _open_rows(self, span: tuple[int, int]) -> int:
         """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
         start, stop = span
@@ -315,7 +347,7 @@ class Account:
 
     def check_closing(self) -> None:
         """Raise `InvalidArgument` unless there are rounds to close."""
-        if self.closed or not any(each.span is not None for each in self.entries.reserved):
+        if self.closed or self.exam is not None or not any(each.span is not None for each in self.entries.reserved):
             raise InvalidArgument("there are no open rounds to close")
 
     def check_open(self) -> None:

@@ -90,6 +90,9 @@ BEGIN
         IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'closed') THEN
             PERFORM afresh_refuse_because('the rounds of these data were closed by a final look');
         END IF;
+        IF (body -> 'span') <> 'null'::jsonb AND plan -> 'plan' ? 'exam' AND plan -> 'plan' ->> 'exam' <> '0' THEN
+            PERFORM afresh_refuse_because('the exam is taken once for everybody, by whoever opened the data');
+        END IF;
         -- Rows are opened once, in order, for the questions of one batch, which are written one after the other.
         IF (body -> 'span') <> 'null'::jsonb AND (body -> 'span') IS DISTINCT FROM (
             SELECT r.record::jsonb -> 'span' FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1) THEN
@@ -121,7 +124,9 @@ BEGIN
                coalesce(sum((b ->> 'charge')::numeric), 0), coalesce(sum((b ->> 'row_charge')::numeric), 0)
             INTO used_answers, used_nats, used_rows
             FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
-            WHERE b ->> 'kind' IN ('reserved', 'charged');
+            WHERE b ->> 'kind' IN ('reserved', 'charged')
+            -- An exam is no answer of the budget.
+            AND NOT (coalesce(plan -> 'plan' ->> 'exam', '0') <> '0' AND coalesce(jsonb_typeof(b -> 'span'), '') = 'array');
         cap_answers := (plan ->> 'answers')::numeric;
         cap_nats := (plan ->> 'information')::numeric;
         IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack

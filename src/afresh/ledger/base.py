@@ -165,6 +165,13 @@ class Limits:
     ends: float = ENDS
     """The step of the grid of [0, 1] to which ends of intervals are rounded outward."""
 
+    def exam(self, rows: int) -> tuple[int, int] | None:
+        """Which of so many rows, by their places after the shuffle, are kept for an exam; None where none are."""
+        kept = self.plan.get("exam", 0)
+        if isinstance(kept, bool) or not isinstance(kept, int) or not 0 <= kept <= rows:
+            raise InvalidArgument(f"the plan keeps {kept!r} of {rows} rows for an exam")
+        return (rows - kept, rows) if kept else None
+
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
         check_plan(self.plan)

@@ -163,6 +163,7 @@ class Ledger:
         *,
         later: int = 0,
         batch: int | None = None,
+        exam: bool = False,
     ) -> Entries:
         """Pay for the questions, all or none, and return their entries in the same order.
 
@@ -171,7 +172,8 @@ class Ledger:
         `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be asked
         when these are answered, would not fit as well. The first reservation fixes the plan: that of `terms`.
 
-        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see.
+        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see. An
+        `exam` is one such batch, on the rows that the plan keeps for it, and costs no answer of the budget.
         """
         check_text("analyst", analyst)
         if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
@@ -186,11 +188,16 @@ class Ledger:
                     new.setdefault(question.digest, question)
                 else:
                     found[question.digest] = stored
-            if new:
+            span = None
+            if new and exam:
+                account.check_exam(analyst)
+                span = account.exam
+            elif new:
                 dearest = max(new.values(), key=lambda each: each.charge)
                 rows = (batch or 0) * (2 if later else 1)  # the later ones are a batch of their own
                 account.check_budget([*new.values(), *[dearest] * later], analyst, rows)
                 span = None if batch is None else account.next_span(batch)
+            if new:
                 now = self._now(account)
                 reserved = [
                     Reserved(
@@ -238,6 +245,11 @@ class Ledger:
             looks |= {each.again: entry_of(each) for each in reserved if each.again is not None}
             spent = account.spent(analyst)
         return Entries((looks[each.number] for each in found), spent)
+
+    def examined(self, terms: Terms) -> int:
+        """How many questions the exam has; 0 until it is taken."""
+        with self._books.reading(terms) as account:
+            return account.examined
 
     def rows_left(self, terms: Terms, analyst: str) -> int:
         """How many rows that no question has seen this analyst may still open; none once closed."""

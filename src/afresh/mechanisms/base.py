@@ -146,6 +146,20 @@ class Mechanism(Protocol):
         """Which of the shuffled rows the analyst may hold in full; None where none."""
         ...
 
+    @property
+    def exam_rows(self) -> Span | None:
+        """Which of the shuffled rows are kept for the questions of an exam; None where none."""
+        ...
+
+    def exam_share(self, questions: int) -> float:
+        """The failure probability of one of so many questions of the exam; 0 where there is none."""
+        ...
+
+    @property
+    def own(self) -> bool:
+        """Whether guesses come from rows of the analyst's own, whose moments precede those of `spans`."""
+        ...
+
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
         """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
 

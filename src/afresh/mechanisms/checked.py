@@ -8,15 +8,18 @@ follow can be computed by whoever holds the records, and nothing is recomputed f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Heard, Pairs, grid_problems, grid_step
+from afresh.mechanisms import fresh
+from afresh.mechanisms.base import Heard, Pairs, grid_problems
 from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation
+from afresh.mechanisms.scale import BY_SUM, counts_of, hint_of, limits_of, sums_of, to_native, to_unit, values_of
+from afresh.mechanisms.symbols import EXAM, after, check_symbol, path_before, path_of
 from afresh.mechanisms.tasks import Claim, Contest, Task
 from afresh.moments import Moments, Span
 from afresh.theory.binomial import sign_test
@@ -29,22 +32,21 @@ from afresh.theory.checked import (
     failed_bin_limits,
     failed_limits,
     node_level,
-    plan_checked,
-    plan_open,
 )
-from afresh.theory.exact import VALUES, Values, lower_limit, upper_limit
+from afresh.theory.exact import VALUES, Values
 from afresh.theory.symbols import Trail, binned_winner_limits, cell_interval, claim_passes, detectable, outer_cell
 
-_BY_SUM: tuple[Values, ...] = ("two-valued", "nearly two-valued")  # whose limits see the sum alone
 _FINEST = 1e-3  # a guess of the analyst's own is taken to be no finer, when it fails
 _STEPS = 16  # of a guessed deviation, from one to its double
 _ROUNDING = 1e-9  # of logarithms, which two processors compute with other last bits
-Settle = Callable[[Sequence[Any]], dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Checked(NoBatches, EqualAnswers, NoInformation):
     """Constants, fixed before data are seen. Of the shuffled rows the first `guessing` guess, the next `guarded` check.
+
+    The last `exam` rows are touched by nothing but the questions of one exam, a round (section 14) with `exam_failure`
+    of the failure probability for itself. `own`: the rows that guess are the analyst's, and none of these.
 
     Validity rests on the guarded rows, whatever is known of the others: `opened` says that the analyst holds them, and
     guesses are then their exact means; otherwise they are noisy (Figure 1), so that guesses stay good. All other
@@ -75,6 +77,9 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     calm: float
     passing: float
     grid: float | None = None
+    exam: int = 0
+    exam_failure: float = 0.0
+    own: bool = False
 
     @property
     def shuffles(self) -> bool:
@@ -84,19 +89,28 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     @property
     def open_rows(self) -> Span | None:
         """The rows that the analyst may hold."""
-        return Span(0, self.guessing) if self.opened else None
+        return Span(0, self.guessing) if self.opened and not self.own else None
+
+    @property
+    def exam_rows(self) -> Span | None:
+        """The rows of the exam."""
+        return Span(self.rows - self.exam, self.rows) if self.exam else None
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """Those that guess, and those that check."""
-        return Span(0, self.guessing), Span(self.guessing, self.guessing + self.guarded)
+        """Those that guess, unless they are the analyst's own, and those that check; or those of the exam."""
+        if own is not None:
+            return (own,)
+        first = 0 if self.own else self.guessing
+        guarded = Span(first, first + self.guarded)
+        return (guarded,) if self.own else (Span(0, self.guessing), guarded)
 
     @property
     def accounted(self) -> str:
         """Nothing, whatever is known about the rows that guess."""
-        what = "are open" if self.opened else "guess"
-        return (
-            f"not accounted for: {self.guessing:,} rows {what}, and validity rests on the {self.guarded:,} that check"
-        )
+        what = "of your own guess" if self.own else "are open" if self.opened else "guess"
+        exam = f"; {self.exam:,} are kept for the exam" if self.exam else ""
+        rests = f"validity rests on the {self.guarded:,} that check"
+        return f"not accounted for: {self.guessing:,} rows {what}, and {rests}{exam}"
 
     @property
     def advice(self) -> str:
@@ -108,15 +122,23 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """Shared out over the tree of all that the guarded rows may say."""
-        return {"all checks together": self.failure}
+        """Shared out over the tree of all that the guarded rows may say, and the exam."""
+        exam = {"exam": self.exam_failure} if self.exam else {}
+        return {"all checks together": self.failure - self.exam_failure, **exam}
 
     @cached_property
     def checking(self) -> Checking:
         """The same constants as the theory has them."""
         shares = self.none, self.calm, self.passing
         return Checking(
-            self.guessing, self.guarded, self.questions, self.failure, self.noise, self.reach, self.growth, *shares
+            self.guessing,
+            self.guarded,
+            self.questions,
+            self.failure - self.exam_failure,
+            self.noise,
+            self.reach,
+            self.growth,
+            *shares,
         )
 
     @property
@@ -132,7 +154,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     def _deviation(self, moments: Moments, values: Values) -> float | None:
         """The spread that goes with a guess, on the scale of its values; None where it follows from the mean."""
-        if values in _BY_SUM:
+        if values in BY_SUM:
             return None
         found = math.sqrt(moments.variance) * (2 if values == "three-valued" else 1)
         if self.opened or found < 1e-12:
@@ -149,12 +171,16 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         task: Task | None = None,
         levels: int | None = None,
         unequal: bool = False,
-    ) -> Settle:
+        exam: int | None = None,
+    ) -> Any:
         """What to release, once it is known what came before: the level of a test depends on how earlier ones went.
 
-        `guess` is a value and a half-width of the analyst's own. `unequal`: features are public, rows not alike.
+        `guess` is a value and a half-width of the analyst's own. `unequal`: features are public, rows not alike. In an
+        `exam` of so many questions, exact moments of its rows are released, whatever came before.
         """
-        values = _values(levels, unequal)
+        if exam is not None:
+            return {"task": EXAM, **fresh.moments_released(moments), "of": float(exam)}
+        values = values_of(levels, unequal)
         guessing, guarded = moments
         if isinstance(task, Contest):
             return lambda earlier: self._contest(task, guarded, values, self.trail(earlier))
@@ -174,10 +200,10 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         values: Values,
         trail: Trail,
     ) -> dict[str, float]:
-        plan, total, squares = self.checking, *_sums(guarded, values)
-        native = _native(value, values)
+        plan, total, squares = self.checking, *sums_of(guarded, values)
+        native = to_native(value, values)
         if half_width is None:
-            low, high = _unit(claim(plan, native, deviation, trail, values=values), values)
+            low, high = to_unit(claim(plan, native, deviation, trail, values=values), values)
             cells = bins(plan, native, deviation, trail, values)
         else:
             low, high = value - half_width, value + half_width
@@ -186,24 +212,24 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         known = {"values": float(VALUES.index(values)), "guess": value, "low": low, "high": high, "cells": float(cells)}
         known["deviation"] = -1.0 if deviation is None else deviation
         ends = check_limits(plan, total, squares, trail, values=values, guess=native, deviation=deviation)
-        if claim_passes(*_unit(ends, values), low, high):
-            return {"task": 0.0, **known, "first": -1.0, "last": -1.0, **_path(trail)}
-        if values in _BY_SUM:
+        if claim_passes(*to_unit(ends, values), low, high):
+            return {"task": 0.0, **known, "first": -1.0, "last": -1.0, **path_of(trail)}
+        if values in BY_SUM:
             first = min(max(int(guarded.mean * cells), 0), cells - 1)
             last = first + 1
         else:
-            found = _unit(failed_limits(plan, total, squares, trail, values=values), values)
+            found = to_unit(failed_limits(plan, total, squares, trail, values=values), values)
             first, last, _ = outer_cell(max(found[0], 0.0), min(found[1], 1.0), cells)
-        return {"task": 0.0, **known, "first": float(first), "last": float(last), **_path(trail)}
+        return {"task": 0.0, **known, "first": float(first), "last": float(last), **path_of(trail)}
 
     def _claim(
         self, task: Claim, guarded: Moments, guessing: Moments, values: Values, trail: Trail
     ) -> dict[str, float]:
         nats = node_level(self.checking, trail)
         if task.high >= 1 and task.low > 0:
-            passed = self._above(guarded, task.low, values, nats, _hint(guessing, values), signs=task.signs)
+            passed = self._above(guarded, task.low, values, nats, hint_of(guessing, values), signs=task.signs)
         else:
-            ends = _limits(guarded, values, nats, _hint(guessing, values))
+            ends = limits_of(guarded, values, nats, hint_of(guessing, values))
             passed = claim_passes(*ends, task.low, task.high)
         return {
             "task": 1.0,
@@ -211,7 +237,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             "high": task.high,
             "expected": float(task.expected),
             "passed": float(passed),
-            **_path(trail),
+            **path_of(trail),
         }
 
     def _above(
@@ -219,15 +245,15 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     ) -> bool:
         """Whether the mean is certainly above `least`: by the sign test of a difference above 0, if rows are alike."""
         if signs and values == "three-valued" and least == 0.5:
-            return bool(float(sign_test(*_counts(guarded))) >= nats)
-        return _limits(guarded, values, nats, hint)[0] > least
+            return bool(float(sign_test(*counts_of(guarded))) >= nats)
+        return limits_of(guarded, values, nats, hint)[0] > least
 
     def _contest(self, task: Contest, guarded: Sequence[Moments], values: Values, trail: Trail) -> dict[str, float]:
         losses, gains = guarded[: task.candidates], guarded[task.candidates :]
         winner = min(range(task.candidates), key=lambda place: (losses[place].total, place))
         nats = self._contest_nats(trail, task.incumbent and task.bins > 0)
         if task.incumbent:
-            paired: Values = "three-valued" if values in _BY_SUM else "number"
+            paired: Values = "three-valued" if values in BY_SUM else "number"
             level = nats + math.log(task.candidates)  # a union over all who might have won
             if not self._above(gains[winner], 0.5, paired, level, None, signs=task.signs):
                 winner = -1
@@ -241,7 +267,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             "winner": float(winner),
             "bins": float(task.bins),
             "bin": float(place),
-            **_path(trail),
+            **path_of(trail),
         }
 
     def _contest_nats(self, trail: Trail, halved: bool) -> float:
@@ -249,13 +275,16 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return node_level(self.checking, trail) + (math.log(2) if halved else 0.0)
 
     def trail(self, earlier: Sequence[Any]) -> Trail:
-        """The path so far, which the last record tells."""
-        return after(earlier[-1]) if earlier else Trail()
+        """The path so far, which the last record tells; an exam is of other rows."""
+        last = next((each for each in reversed(earlier) if each["task"] != EXAM), None)
+        return Trail() if last is None else after(last)
 
     def history(self, earlier: Sequence[Any]) -> Trail:
         """The same, and that every record follows from those before it."""
-        trail = Trail()
-        for each in earlier:
+        trail, exam = Trail(), [each for each in earlier if each["task"] == EXAM]
+        if any(each["of"] != exam[0]["of"] for each in exam) or (exam and len(exam) > exam[0]["of"]):
+            raise InvalidArgument("the exam has more questions than its intervals are made for")
+        for each in (each for each in earlier if each["task"] != EXAM):
             before = path_before(each)
             # What was recorded is what counts: sums of logarithms differ between processors.
             same = (before.steps, before.events) == (trail.steps, trail.events)
@@ -265,9 +294,15 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return trail
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """A symbol that its question has, and a path that leads to it."""
+        """A symbol that its question has, and a path that leads to it; in the exam, moments of its rows."""
         try:
-            _check_symbol(released, levels)
+            if (released["task"] == EXAM) != (span is not None):
+                return False
+            if span is not None:
+                named = set(released) == {"task", "of", *fresh.NAMES} and span == self.exam_rows
+                whole = released["of"] >= 1 and float(released["of"]).is_integer()
+                return named and whole and fresh.moments_possible(released, levels, span.rows)
+            check_symbol(released, levels)
             before = path_before(released)
             after(released)
         except (InvalidArgument, KeyError, TypeError, ValueError, IndexError, OverflowError):
@@ -277,6 +312,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def value(self, released: Mapping[str, float]) -> float:
         """The guess, the middle of a cell, the claim; one half where nothing is said of the mean."""
         match released["task"]:
+            case 3.0:
+                return fresh.mean_of(released)
             case 0.0 if released["first"] < 0:
                 return released["guess"]
             case 0.0:
@@ -297,6 +334,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or what is certified of a failure's cell or a winner's bin; else all of [0, 1]."""
+        if released["task"] == EXAM:
+            return fresh.interval_of(released, self.exam_share(int(released["of"])), levels)
         trail = path_before(released)
         match released["task"]:
             case 0.0 if released["first"] < 0:
@@ -304,7 +343,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             case 0.0:
                 first, last, cells = (int(released[name]) for name in ("first", "last", "cells"))
                 values = VALUES[int(released["values"])]
-                if values in _BY_SUM:
+                if values in BY_SUM:
                     return failed_bin_limits(self.checking, first, cells, trail, values=values)
                 return cell_interval(first, last, cells)
             case 1.0 if released["passed"]:
@@ -316,6 +355,10 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
                 low, high = binned_winner_limits(place, count, self.guarded, nats, weight, two_valued=two_valued)
                 return 1 - high, 1 - low
         return 0.0, 1.0
+
+    def exam_share(self, questions: int) -> float:
+        """The failure probability of one of so many questions of the exam."""
+        return self.exam_failure / questions
 
     def half_width(self, mean: float, trail: Trail | None = None) -> float:
         """Of a share that reads `mean` and is confirmed; by default if nothing failed before. Not a promise."""
@@ -334,6 +377,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def disagreement(self, *parts: Heard) -> float:
         """About the mean of d^2, from the mean and the spread that were guessed; all rows where nothing was."""
         released = parts[0].released
+        if released["task"] == EXAM:
+            return fresh.disagreement_of(released)
         if released["task"] != 0 or released["deviation"] < 0:
             return 1.0
         scale = 1 if VALUES[int(released["values"])] == "three-valued" else 2
@@ -349,6 +394,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     def widened(self, released: Mapping[str, float]) -> float | None:
         """By what share a failure makes the answers after it wider; None if nothing failed."""
+        if released["task"] == EXAM:
+            return None
         before, then = path_before(released), after(released)
         if then.events == before.events or then.steps >= self.questions:
             return None
@@ -359,19 +406,24 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         self, trail: Trail, mean: float, deviation: float | None = None, *, levels: int | None, unequal: bool = False
     ) -> float:
         """How far inside its ends a claim made after `trail` must be right to pass nine times in ten, on [0, 1]."""
-        values = _values(levels, unequal)
+        values = values_of(levels, unequal)
         if trail.steps >= self.questions:
             return 1.0
         scale = 2 if values == "three-valued" else 1
         native = None if deviation is None else deviation * scale
         nats = node_level(self.checking, trail)
-        return min(detectable(values, self.guarded, nats, _native(mean, values), native) / scale, 1.0)
+        return min(detectable(values, self.guarded, nats, to_native(mean, values), native) / scale, 1.0)
 
     def problems(self) -> list[str]:
         """Whatever the other constants are, validity rests on the guarded rows and on how beta is shared out."""
-        whole = all(isinstance(each, int) for each in (self.guessing, self.guarded))
-        if not (whole and self.guessing >= 1 and self.guarded >= 1 and self.guessing + self.guarded <= self.rows):
+        whole = all(isinstance(each, int) for each in (self.guessing, self.guarded, self.exam))
+        used = (0 if self.own else self.guessing) + self.guarded + self.exam
+        if not (whole and self.guessing >= 1 and self.guarded >= 1 and self.exam >= 0 and used <= self.rows):
             return ["there are no rows that guess, or none that check, or more than there are"]
+        if not (0 < self.exam_failure < self.failure if self.exam else self.exam_failure == 0):
+            return ["the exam's share of the failure probability is none, or more than there is"]
+        if self.own and not self.opened:
+            return ["rows of the analyst's own guess, so they are open"]
         try:
             _ = self.checking
         except InvalidArgument as error:
@@ -379,155 +431,3 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         if self.opened != (self.noise == 0) or self.opened != (self.grid is None):
             return ["rows that guess are either open or noisy"]
         return [] if self.grid is None else grid_problems(self.grid, math.sqrt(self._least_variance))
-
-
-def after(released: Mapping[str, float]) -> Trail:
-    """The path once a symbol was released."""
-    trail = path_before(released)
-    match released["task"]:
-        case 0.0:
-            if released["first"] < 0:
-                return trail.quiet()
-            nats = math.log(released["cells"])
-            if VALUES[int(released["values"])] not in _BY_SUM:
-                width = released["last"] - released["first"]
-                nats += math.log(width * (width + 1))
-            return trail.event(nats)
-        case 1.0:
-            return trail.quiet() if released["passed"] == released["expected"] else trail.event()
-        case 2.0:
-            if released["winner"] < 0:
-                return trail.quiet()
-            return trail.event(math.log(released["candidates"]) + math.log(max(released["bins"], 1.0)))
-    raise InvalidArgument("this is no symbol of a checked answer")
-
-
-def path_before(released: Mapping[str, float]) -> Trail:
-    """The path that a symbol was released after, as it was recorded."""
-    if not isinstance(released, Mapping):
-        raise InvalidArgument("this is no symbol of a checked answer")
-    return Trail(int(released["steps"]), int(released["events"]), float(released["nats"]))
-
-
-_KEYS = {
-    0.0: {"values", "guess", "deviation", "low", "high", "cells", "first", "last"},
-    1.0: {"low", "high", "expected", "passed"},
-    2.0: {"values", "candidates", "incumbent", "winner", "bins", "bin"},
-}
-
-
-def _check_symbol(released: Mapping[str, float], levels: int | None) -> None:
-    """Refuse what no question of so many levels releases."""
-    task = released["task"]
-    if set(released) != _KEYS[task] | {"task", "steps", "events", "nats"}:
-        raise InvalidArgument("this is no symbol of a checked answer")
-    whole = {"values", "cells", "first", "last", "candidates", "winner", "bins", "bin", "steps", "events"}
-    good = all(float(released[name]).is_integer() for name in whole & set(released))
-    if task == 0:
-        first, last, cells = released["first"], released["last"], released["cells"]
-        good &= 0 <= released["low"] <= released["guess"] <= released["high"] <= 1 and cells >= 1
-        values = VALUES[int(released["values"])] if released["values"] >= 0 else None
-        good &= values in (_values(levels, unequal=False), _values(levels, unequal=True))
-        if first < 0:
-            good &= (first, last) == (-1, -1)
-        else:
-            good &= 0 <= first < last <= cells and (values not in _BY_SUM or last == first + 1)
-    elif task == 1:
-        good &= 0 <= released["low"] <= released["high"] <= 1
-        good &= {released["expected"], released["passed"]} <= {0.0, 1.0}
-    else:
-        m, winner, count, place = (released[name] for name in ("candidates", "winner", "bins", "bin"))
-        values = VALUES[int(released["values"])] if released["values"] >= 0 else None
-        good &= values in (_values(levels, unequal=False), _values(levels, unequal=True))
-        good &= m >= 1 and -1 <= winner < m and count >= 0 and released["incumbent"] in (0.0, 1.0)
-        good &= 0 <= place < count if winner >= 0 and count else place == -1
-        good &= winner >= 0 or released["incumbent"] == 1
-    if not good:
-        raise InvalidArgument("this is no symbol of a checked answer")
-
-
-def _path(trail: Trail) -> dict[str, float]:
-    return {"steps": float(trail.steps), "events": float(trail.events), "nats": trail.nats}
-
-
-def _values(levels: int | None, unequal: bool) -> Values:
-    """What a question's values can be, which decides its limits before any row is looked at."""
-    if levels == 2:
-        return "nearly two-valued" if unequal else "two-valued"
-    return "three-valued" if levels == 3 else "number"
-
-
-def _native(value: float, values: Values) -> float:
-    """From [0, 1] to the scale of the values: differences lie in [-1, 1]."""
-    return 2 * value - 1 if values == "three-valued" else value
-
-
-def _unit(ends: tuple[float, float], values: Values) -> tuple[float, float]:
-    """Back to [0, 1]."""
-    low, high = ends
-    return ((low + 1) / 2, (high + 1) / 2) if values == "three-valued" else (low, high)
-
-
-def _counts(moments: Moments) -> tuple[int, int]:
-    """Of values 0, 1/2 and 1: how many are 1, and how many 0. Sums of halves are exact, up to 2^50 rows."""
-    total, squares = 2 * moments.total - moments.n, 4 * moments.squares - 4 * moments.total + moments.n
-    better = min(max(round((squares + total) / 2), 0), moments.n)
-    return better, min(max(round((squares - total) / 2), 0), moments.n - better)
-
-
-def _sums(moments: Moments, values: Values) -> tuple[float, float]:
-    """Sum and sum of squares on the scale of the values."""
-    if values == "three-valued":
-        better, worse = _counts(moments)
-        return float(better - worse), float(better + worse)
-    return moments.total, moments.squares
-
-
-def _limits(moments: Moments, values: Values, nats: float, hint: float | None) -> tuple[float, float]:
-    """Both limits at e^-nats each, on [0, 1]."""
-    n, (total, squares) = moments.n, _sums(moments, values)
-    low = float(lower_limit(values, n, total, squares, nats, hint=hint))
-    high = float(upper_limit(values, n, total, squares, nats, hint=hint))
-    return _unit((low, high), values)
-
-
-def _hint(guessing: Moments, values: Values) -> float | None:
-    """A variance from rows that do not check; of differences the share of rows that differ."""
-    if values == "three-valued":
-        return min(sum(_counts(guessing)) / guessing.n, 1.0)
-    return min(guessing.variance, 0.25) if values == "number" else None
-
-
-def plan_checks(rows: int, questions: int, failure: float, answers: int | None = None) -> Checked | None:
-    """Guesses through noise, confirmed on about half of the rows; None if more answers than questions are wanted."""
-    if answers not in (None, questions):
-        return None
-    return _of(plan_checked(rows, questions, failure), rows, opened=False)
-
-
-def plan_open_rows(
-    rows: int, questions: int, failure: float, answers: int | None = None, *, share: float = 0.5
-) -> Checked | None:
-    """The same with a share of the rows open, which guess without noise."""
-    if answers not in (None, questions) or not 1 <= math.floor(rows * share) < rows:
-        return None
-    return _of(plan_open(rows, questions, failure, share), rows, opened=True)
-
-
-def _of(found: Checking, rows: int, *, opened: bool) -> Checked:
-    least = found.noise / min(found.guess_rows, found.check_rows)
-    return Checked(
-        rows=rows,
-        questions=found.questions,
-        failure=found.failure,
-        guessing=found.guess_rows,
-        guarded=found.check_rows,
-        opened=opened,
-        noise=found.noise,
-        reach=found.reach,
-        growth=found.growth,
-        none=found.none,
-        calm=found.calm,
-        passing=found.passing,
-        grid=None if opened else grid_step(math.sqrt(least)),
-    )

@@ -69,6 +69,20 @@ class NoSymbols:
         """None: nobody holds any."""
         return
 
+    @property
+    def exam_rows(self) -> None:
+        """None: there is no exam."""
+        return
+
+    def exam_share(self, questions: int) -> float:
+        """0: there is no exam."""
+        return 0.0
+
+    @property
+    def own(self) -> bool:
+        """False: nothing is guessed from rows of the analyst's own."""
+        return False
+
 
 class NoMemory(NoSymbols):
     """What was released before changes nothing for later answers."""

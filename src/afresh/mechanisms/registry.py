@@ -12,9 +12,10 @@ from typing import Protocol
 
 from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.checked import Checked, plan_checks, plan_open_rows
+from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless, plan_endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck
+from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows, plan_own_rows
 from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
@@ -65,9 +66,11 @@ def planner_for(rounds: int) -> Planner:
 WITH_OPEN_ROWS = Checked.method
 
 
-def planner_with_open(share: float) -> Planner:
-    """The planner with that share of the rows open."""
-    return partial(plan_open_rows, share=share)
+def planner_with_open(share: float | None, exam: float | None = None, development: int | None = None) -> Planner:
+    """The planner with that share of the rows open, or so many of the analyst's own, and a share for an exam."""
+    if development is not None:
+        return partial(plan_own_rows, development=development, exam=exam)
+    return partial(plan_checks, exam=exam) if share is None else partial(plan_open_rows, share=share, exam=exam)
 
 
 # Those that check a guess of the analyst's own.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms import fresh
 from afresh.mechanisms.base import Heard, Pairs
 from afresh.mechanisms.parts import EqualAnswers, NoInformation, NoMemory, Promised
 from afresh.moments import Moments, Span
-from afresh.theory import exact
 from afresh.theory.rounds import FINAL_LOOK, capped_share, equal_rounds, looks
-
-_ROUNDING = 1e-9  # of a sum, as a part of the number of rows: whole numbers are exact, others are sums of floats
-_NAMES = ("rows", "total", "squares", "look")
 
 
 @dataclass(frozen=True)
@@ -92,24 +88,14 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         `look` is 1, 2 for a final look, and 3 for one whose truth is that of the first look, so that both intervals
         hold for it.
         """
-        n = moments.n
-        total = min(max(float(moments.total), 0.0), float(n))
-        squares = min(max(float(moments.squares), total * total / max(n, 1)), total)  # as values in [0, 1] have them
-        return {"rows": float(n), "total": total, "squares": squares, "look": float(look)}
+        return {**fresh.moments_released(moments), "look": float(look)}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """Moments of at most as many rows as were opened; of a question with few values, in steps of those."""
-        if not isinstance(released, Mapping) or set(released) != set(_NAMES) or released["look"] not in (1.0, 2.0, 3.0):
+        if not isinstance(released, Mapping) or set(released) != {*fresh.NAMES, "look"}:
             return False
-        rows, total, squares, _ = (released[name] for name in _NAMES)
         most = self.rows if span is None else span.rows
-        room = _ROUNDING * max(rows, 1.0)
-        if not (0 <= rows <= most and rows == math.floor(rows) and 0 <= total <= rows):
-            return False
-        if not total * total <= (squares + room) * max(rows, 1.0) or not squares <= total + room:
-            return False
-        step = None if levels is None else 1 / (levels - 1)
-        return step is None or all(_whole(x) for x in (total / step, squares / step**2))
+        return released["look"] in (1.0, 2.0, 3.0) and fresh.moments_possible(released, levels, most)
 
     def noise_in(self, released: Mapping[str, float]) -> float:
         """0: means are exact."""
@@ -117,22 +103,11 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     def value(self, released: Mapping[str, float]) -> float:
         """The mean; the middle if no row counted."""
-        return released["total"] / released["rows"] if released["rows"] else 0.5
+        return fresh.mean_of(released)
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """By what the values can be, for rows that need not be alike: features may be public."""
-        n, total, squares, look = (released[name] for name in _NAMES)
-        if not n:
-            return 0.0, 1.0
-        share = self._shares[0 if look == 1 else 1]
-        if not share:
-            return 0.0, 1.0
-        if levels == 3:  # psi = (d + 1)/2 of d = -1, 0 or 1
-            low, high = exact.interval("three-valued", n, 2 * total - n, 4 * (squares - total) + n, share)
-            return max((float(low) + 1) / 2, 0.0), min((float(high) + 1) / 2, 1.0)
-        values: exact.Values = "two-valued" if levels == 2 else "number"
-        low, high = exact.interval(values, n, total, squares, share, unequal=True)
-        return max(float(low), 0.0), min(float(high), 1.0)
+        return fresh.interval_of(released, self._shares[0 if released["look"] == 1 else 1], levels)
 
     def meets_first(self, released: Mapping[str, float]) -> bool:
         """Whether it is a final look with the truth of the first."""
@@ -140,7 +115,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     def half_width(self, mean: float) -> float:
         """Of the share of rows that satisfy a condition, in a round of the planned size."""
-        return float(exact.half_width("two-valued", self.batch, self._shares[0], mean, unequal=True))
+        return fresh.condition_width(self.batch, self._shares[0], mean)
 
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
         """Of psi = (d + 1)/2, whose interval follows its variance."""
@@ -149,22 +124,17 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     def disagreement(self, *parts: Heard) -> float:
         """The mean of d^2, which is released with psi."""
-        n, total, squares, _ = (parts[0].released[name] for name in _NAMES)
-        return float(min(max(4 * (squares - total) / n + 1, 0.0), 1.0)) if n else 1.0
+        return fresh.disagreement_of(parts[0].released)
 
     def difference_width(self, disagreement: float) -> float:
         """In a round of the planned size."""
-        return float(exact.half_width("three-valued", self.batch, self._shares[0], 0.0, math.sqrt(disagreement)))
+        return fresh.difference_width(self.batch, self._shares[0], disagreement)
 
     def problems(self) -> list[str]:
         """Every round needs a row, and every question a share."""
         if not 1 <= self.rounds <= self.rows:
             return [f"there are {self.rounds} rounds for {self.rows} rows"]
         return [] if 0 <= self.final < 1 else [f"the part of a share for the final look is {self.final!r}"]
-
-
-def _whole(x: float) -> bool:
-    return abs(x - round(x)) <= 1e-6
 
 
 def plan_rounds(rows: int, questions: int, failure: float, answers: int | None = None) -> Rounds | None:

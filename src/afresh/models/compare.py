@@ -54,6 +54,8 @@ def compare(
         interval=found.interval,
         smallest_difference=found.smallest,
         noise=found.noise,
+        confirmed=found.confirmed,
+        widened=found.widened,
         bounds=(-scale, scale),
         confidence=plan.confidence,
         rows=desk.engine.rows,
@@ -93,8 +95,7 @@ def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
     """Scores of all, and the differences of all to the one that scores best."""
     _check_scale(loss)
-    if len({each.name for each in predicted}) < len(predicted):
-        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+    _check_names(predicted)
     if len(predicted) < 2:
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
     if rows.desk.plan.mechanism.batch is not None:
@@ -117,7 +118,23 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated)
 
 
-def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
+def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
+    """Scores and all pairs of one or more models, from the rows of the exam."""
+    _check_scale(loss)
+    _check_names(predicted)
+    if not predicted:
+        raise InvalidArgument("there are no models; an exam needs one.")
+    return _best_in_one_round(rows, predicted, loss, analyst, exam=True)
+
+
+def _check_names(predicted: Sequence[Predicted]) -> None:
+    if len({each.name for each in predicted}) < len(predicted):
+        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+
+
+def _best_in_one_round(
+    rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str, *, exam: bool = False
+) -> Ranking:
     """The same where questions that are asked together share fresh rows: all pairs, as nobody knows who will lead."""
     pairs = [
         (i, j)
@@ -125,7 +142,7 @@ def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss:
         if not _identical(rows, predicted[i], predicted[j])
     ]
     asked = [_asked(rows, predicted[i], predicted[j], loss, None) for i, j in pairs]
-    replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst)
+    replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst, exam=exam)
     scores = [rows.desk.tell(reply) for reply in replies[: len(predicted)]]
     ends = {pair: reply.number for pair, reply in zip(pairs, replies[len(predicted) :], strict=True)}
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
@@ -137,8 +154,8 @@ def _best_in_one_round(rows: LabelledRows, predicted: Sequence[Predicted], loss:
             to_leader[j] = Interval(-high, -low)
     same = [_identical(rows, each, predicted[leader]) for each in predicted]
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
-    charged = sum(len(reply.charged) for reply in replies)
-    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, replies[-1].left, rows.desk.terms.simulated)
+    charged, left = 0 if exam else sum(len(reply.charged) for reply in replies), replies[-1].left
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, exam)
 
 
 class _Difference(NamedTuple):
@@ -149,6 +166,8 @@ class _Difference(NamedTuple):
     smallest: float
     """That would show."""
     noise: float
+    confirmed: bool | None
+    widened: float | None
     charged: int
     left: int
 
@@ -169,6 +188,8 @@ def _differences(
             Interval(reply.number.low, reply.number.high),
             smallest_difference(plan, *reply.parts) * scale,
             noise_of("difference", reply.parts, scale, plan),
+            rows.desk.confirmed(reply.parts),
+            rows.desk.widened(reply.parts),
             len(reply.charged),
             reply.left,
         )

@@ -11,7 +11,7 @@ from afresh.escaping import visible
 from afresh.guard.guard import Guard
 from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
-from afresh.models.compare import best_of, coarseness_of, compare
+from afresh.models.compare import best_of, coarseness_of, compare, examine
 from afresh.models.paired import resolution
 from afresh.models.score import asked_scores, score
 from afresh.results import show
@@ -263,8 +263,58 @@ class Holdout(show.Shown):
         """
         from afresh.guard.opened import hand_out
 
-        hand_out(self.guard.desk, self.guard.analyst)
+        if not self.guard.plan.mechanism.own:
+            hand_out(self.guard.desk, self.guard.analyst)
         return self.labelled.opened()
+
+    @property
+    def has_open_rows(self) -> bool:
+        """Whether some rows, or development rows of the analyst's own, can be tuned on for nothing."""
+        return self.guard.plan.open is not None or self.guard.plan.mechanism.own
+
+    def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
+        """The mean losses of models on the open rows: free, as the analyst holds these rows, and with no interval.
+
+        Args:
+            models: As in `score`; predictions are for the rows of `features`.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            A mean loss for each, in the same order.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `open`, or predictions do not suit the loss.
+        """
+        self.guard.desk.check_open()
+        if not self.has_open_rows:
+            raise InvalidArgument("this holdout was opened without open rows; open=0.5 would have some, for example.")
+        used = self.settled(loss)
+        return [self.labelled.open_loss(model, used) for model in models]
+
+    def exam(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+        """Take the exam: the final models, scored and compared on rows that nothing else has touched. Once.
+
+        All scores and all pairs are one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part
+        of the failure probability. It costs no answer of the budget. The same models again get the same answers.
+
+        Args:
+            models: As in `score`, one or more.
+            names: What to call them in the record.
+            loss: What to average instead of the holdout's own loss.
+
+        Returns:
+            The models in order; `ranking.models[0].score` is the number to publish.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `exam`, or two models have one name.
+            BudgetExhausted: The exam was taken, with other models.
+        """
+        from afresh.guard.exam import check_exam
+
+        self.guard.desk.check_open()
+        check_exam(self.guard.plan)
+        used = self.settled(loss)
+        return examine(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
 
     def claim(
         self,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from afresh.errors import InvalidArgument
 from afresh.losses import Custom, settle
 from afresh.models import hidden
@@ -26,16 +28,29 @@ class LabelledRows:
     """Rows whose labels stay hidden, and their features too if `visibility` says so."""
 
     def __init__(
-        self, desk: Desk, label: str, labels: Labels, order: str, visibility: Features, features: Any = None
+        self,
+        desk: Desk,
+        label: str,
+        labels: Labels,
+        order: str,
+        visibility: Features,
+        features: Any = None,
+        own: tuple[Any, Any] | None = None,
     ) -> None:
-        """`order` is a secret digest of the rows' order; features that are not given are read when they are needed."""
+        """`order` is a secret digest of the rows' order; features that are not given are read when they are needed.
+
+        `own` are features and labels of development rows, which precede all others in features and labels.
+        """
         self.desk, self.label, self.labels, self.order, self.visibility = desk, label, labels, order, visibility
-        self._given = features
+        self._given, self._own = features, own
+        self._offset = 0 if own is None else len(own[1])
 
     def opened(self) -> tuple[Any, Any]:
         """Features and labels of the open rows, in the order of the data."""
         from afresh.engines.embedded.rowwise import read_column, rows_of_span
 
+        if self._own is not None:
+            return self._own
         span, engine = self.desk.plan.mechanism.open_rows, self.desk.engine
         assert span is not None
         places = rows_of_span(engine, span)
@@ -64,7 +79,39 @@ class LabelledRows:
     def _features(self) -> Any:
         from afresh.engines.embedded.rowwise import read_features
 
-        return read_features(self.desk.engine, {self.label, *self.desk.hidden}) if self._given is None else self._given
+        hidden_columns = {self.label, *self.desk.hidden}
+        given = read_features(self.desk.engine, hidden_columns) if self._given is None else self._given
+        if self.desk.development is None or self._own is None:
+            return given
+        mine = read_features(self.desk.development, hidden_columns) if self._given is None else self._own[0]
+        return stacked(mine, given)
+
+    def open_loss(self, model: Any, loss: Loss) -> float:
+        """The mean loss of a model on the open rows, which the analyst holds: free, and with no interval."""
+        features, values = self._opened
+        labels = Labels(values, self.labels.classes if loss.kind != "numbers" else None)
+        if is_model(model):
+            _, predictions = run(model, loss, self.classes(loss), features)
+        else:
+            predictions = np.asarray(model)[self._places]
+        made = check_predictions(predictions, loss.kind, labels)
+        return float(np.mean(loss.rows(made, labels, slice(None)), dtype=np.float64)) * _reach(loss) + loss.bounds[0]
+
+    @cached_property
+    def _opened(self) -> tuple[Any, Any]:
+        from afresh.guard.opened import hand_out
+
+        if self._own is None:
+            hand_out(self.desk, "")  # fixes the plan, as handing rows out does
+        return self.opened()
+
+    @cached_property
+    def _places(self) -> Any:
+        """Of the open rows in the order of predictions."""
+        from afresh.engines.embedded.rowwise import rows_of_span
+
+        span = self.desk.plan.mechanism.open_rows
+        return np.arange(self._offset) if span is None else rows_of_span(self.desk.engine, span)
 
     def predict(
         self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
@@ -127,7 +174,34 @@ class LabelledRows:
     ) -> VectorQuery:
         """A question about one number a row, known by JSON-ready parts."""
         alone = isinstance(loss, Custom)
-        return VectorQuery(self._digest(*parts), self.words(text), values, levels=levels, bounds=bounds, alone=alone)
+        return VectorQuery(
+            self._digest(*parts),
+            self.words(text),
+            values,
+            levels=levels,
+            bounds=bounds,
+            offset=self._offset,
+            alone=alone,
+        )
 
     def _digest(self, *parts: Any, arrays: Sequence[Any] = ()) -> str:
         return keyed_digest(self.desk.terms.seed, parts, arrays)
+
+
+def stacked(first: Any, second: Any) -> Any:
+    """Features of two kinds of rows as one, of the kind that both are."""
+    if hasattr(first, "iloc") and hasattr(second, "iloc"):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    if type(first).__module__.startswith("polars"):
+        import polars as pl
+
+        return pl.concat([first, second])
+    if isinstance(first, np.ma.MaskedArray) or isinstance(second, np.ma.MaskedArray):
+        return np.ma.concatenate([first, second])  # type: ignore[no-untyped-call]
+    return np.concatenate([np.asarray(first), np.asarray(second)])
+
+
+def _reach(loss: Loss) -> float:
+    return loss.bounds[1] - loss.bounds[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from afresh import checks
 from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout, Recipe
-from afresh.models.labelled import LabelledRows
+from afresh.models.labelled import LabelledRows, stacked
 
 if TYPE_CHECKING:
+    from afresh.engines.base import Engine
     from afresh.guard.scope import Features
     from afresh.ledger import Ledger
     from afresh.losses import Loss
@@ -38,7 +40,8 @@ def holdout(
     rounds: int | None = None,
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
-    open: float | None = None,
+    open: float | tuple[Any, Any] | None = None,
+    exam: float | None = None,
     promise: bool = False,
     analyst: str | None = None,
     must_exist: bool = False,
@@ -77,7 +80,9 @@ def holdout(
         typical: As in `afresh.open`.
         disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
-        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or development data of
+            your own, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
+        exam: As in `afresh.open`; `Holdout.exam` scores and compares the final models.
         promise: As in `afresh.open`.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
@@ -107,6 +112,7 @@ def holdout(
             "features are hidden, so nobody can see how often models disagree; leave out disagreement=."
         )
     made, declared = make_loss(loss), check_classes(classes)
+    own = _own(open, label)
     opening = {
         "questions": questions,
         "confidence": confidence,
@@ -115,7 +121,9 @@ def holdout(
         "rounds": rounds,
         "typical": typical,
         "disagreement": disagreement,
-        "open": open,
+        "open": open if own is None else None,
+        "development": None if own is None else own[1].num_rows,
+        "exam": exam,
         "promise": promise,
         "analyst": analyst,
         "must_exist": must_exist,
@@ -150,15 +158,17 @@ def holdout(
     with opened_engine(table) as engine:
         # A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data.
         Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
-        guard = Guard(open_desk(engine, wanted), wanted.analyst)
+        with _beside(own, engine.schema) as development:
+            guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
         recipe = None
         if (place := _place(ledger)) and simulation_seed is None:
             told = {"label": label, "loss": made, "classes": declared, "features": features, "analyst": guard.analyst}
             # Another process may be in another directory.
             found = os.path.abspath(os.path.expanduser(data)) if isinstance(data, str | os.PathLike) else data
-            recipe = Recipe(reopen, {"data": found, "y": y, "ledger": place, **told})
-        return _hold(guard, label, declared, made, features, given, recipe)
+            brought = {} if own is None else {"open": own[0]}
+            recipe = Recipe(reopen, {"data": found, "y": y, "ledger": place, **told, **brought})
+        return _hold(guard, label, declared, made, features, given, recipe, None if own is None else own[0])
     except BaseException:
         guard.close()
         raise
@@ -172,6 +182,7 @@ def _hold(
     features: Features,
     given: Any = None,
     recipe: Recipe | None = None,
+    own: tuple[Any, Any] | None = None,
 ) -> Holdout:
     from afresh.engines.embedded.rowwise import order_of, read_column
     from afresh.guard.scope import Scope
@@ -184,11 +195,38 @@ def _hold(
     desk.scope.joined(scope)  # refused before anything is read
     if features == "hidden" and not is_table(given):
         given = None  # a frame of pandas is read from the guard
-    labels = Labels(read_column(engine, column), declared)
-    labelled = LabelledRows(desk, column, labels, order_of(engine), features, given)
+    values = read_column(engine, column)
+    if desk.development is not None:
+        values = stacked(read_column(desk.development, column), values)
+    labelled = LabelledRows(desk, column, Labels(values, declared), order_of(engine), features, given, own)
     labelled.settle(loss)
     desk.declare(scope)
     return Holdout(guard, labelled, loss, recipe)
+
+
+def _own(given: Any, label: str) -> tuple[tuple[Any, Any], Any] | None:
+    """Development data of the analyst's own, as they came and as a table; None if `open` is a share or nothing."""
+    if not isinstance(given, tuple | list):
+        return None
+    if len(given) != 2:
+        raise checks.wrong("open", f"{len(given)} things", "a part of the rows, such as 0.5, or (X_dev, y_dev)")
+    features, y = given
+    return (features, y), _with_label(features, y, label)
+
+
+@contextmanager
+def _beside(own: tuple[Any, Any] | None, schema: Mapping[str, Type | None]) -> Iterator[Engine | None]:
+    """An engine over development data that have the columns of the others."""
+    from afresh.guard.open import opened_engine
+
+    if own is None:
+        yield None
+        return
+    with opened_engine(own[1]) as engine:
+        if dict(engine.schema) != dict(schema):
+            mine, theirs = (", ".join(f"{n} ({t})" for n, t in s.items()) for s in (engine.schema, schema))
+            raise InvalidArgument(f"the development data have the columns {mine}, and the guarded ones {theirs}.")
+        yield engine
 
 
 def _column(label: str, schema: Mapping[str, Type | None]) -> str:

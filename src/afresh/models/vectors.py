@@ -45,6 +45,8 @@ class VectorQuery:
     bounds: tuple[float, float] = (0.0, 1.0)
     """The scale on which its answer is told."""
     missing: float | None = None
+    offset: int = 0
+    """How many rows of the analyst's own precede those of the data; an engine of those has them all, and no spans."""
     alone: bool = False
     """Whether `values` is somebody else's function, which may not expect threads."""
 
@@ -58,7 +60,9 @@ class VectorQuery:
         from afresh.engines.embedded.rowwise import rows_of_span
 
         chosen = {span: rows_of_span(engine, span) for span in set(spans)}
-        return [each.moments(engine.rows, chosen[span]) for each, span in zip(questions, spans, strict=True)]
+        return [
+            each.moments(engine.rows, chosen[span] + each.offset) for each, span in zip(questions, spans, strict=True)
+        ]
 
     def moments(self, count: int, rows: NDArray[np.int64] | None = None) -> Moments:
         """The moments over all `count` rows, or over those whose positions are given."""

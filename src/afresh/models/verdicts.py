@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from afresh.escaping import visible
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, Released, cost_line, simulation_mark
+from afresh.results.answer import Answer, Interval, Released, cost_line, exam_line, simulation_mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Comparison(Released):
     def _blocks(self) -> list[show.Block]:
         models = show.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        return self._lines(title, models, show.Line(self._takes()), show.Line(self.covers))
+        return self._lines(title, models, *map(show.Line, [self._takes(), self.covers, *self._check()]))
 
     def _takes(self) -> str:
         smallest = show.width(self.smallest_difference)
@@ -159,6 +159,8 @@ class Ranking(show.Told):
     charged: int
     left: int
     simulated: bool = False
+    exam: bool = False
+    """Whether these are answers of the exam, which cost none of the budget."""
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -186,6 +188,7 @@ class Ranking(show.Told):
             "charged": self.charged,
             "left": self.left,
             "simulated": self.simulated,
+            "exam": self.exam,
         }
 
     @property
@@ -206,10 +209,10 @@ class Ranking(show.Told):
             rows.append([model.place, model.name, value, f"[{low}, {high}]", behind])
         return [
             *simulation_mark(self.simulated),
-            show.Title(f"{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
+            show.Title(f"{'exam: ' if self.exam else ''}{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
             show.Table(["place", "model", "loss", "interval", "behind the first"], rows),
             show.Line("Places such as 2-4 are a tie: the data cannot tell which of them a model has."),
-            cost_line(self.charged, self.left),
+            exam_line(self.left) if self.exam else cost_line(self.charged, self.left),
         ]
 
 

@@ -26,7 +26,7 @@ from afresh.mechanisms.registry import (
     planner_with_open,
     planner_without_end,
 )
-from afresh.planning.request import check_share_open, complement
+from afresh.planning.request import check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.results import show
@@ -90,11 +90,19 @@ class Plan(show.Shown):
         return None if span is None else span.rows
 
     @property
+    def exam(self) -> int | None:
+        """How many rows are kept for the exam; None where none are."""
+        span = self.mechanism.exam_rows
+        return None if span is None else span.rows
+
+    @property
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
         widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
-        return f"{self._count}{rounds} at {show.percent(self.confidence)}, by {self.method}{widths}"
+        exam = "" if self.exam is None else f", {self.exam:,} rows kept for an exam"
+        said = f"{self._count}{rounds} at {show.percent(self.confidence)}, by {self.method}"
+        return f"{said}{widths}{exam}"
 
     @property
     def _count(self) -> str:
@@ -256,6 +264,8 @@ def plan(
     typical: float | Sequence[float] | None = None,
     disagreement: float | None = None,
     open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
     promise: bool = False,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
@@ -281,6 +291,9 @@ def plan(
         disagreement: On what share of rows models will disagree that are compared where features are public. A
             comparison then costs one answer, and its noise follows how often the two do disagree.
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+        exam: What part of the rows is kept for a few final questions (`Guard.exam`).
+        development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
+            open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
 
     Returns:
@@ -292,11 +305,12 @@ def plan(
     """
     failure = complement(checks.confidence(confidence))
     if questions is None:
-        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
+        clash |= {"open": open, "exam": exam, "development": development}
         return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
     if questions is ...:
         questions = None
-    planners = _following(_planners(method, rounds, open), method, disagreement)
+    planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
     means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
@@ -373,14 +387,22 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
     return found
 
 
-def _planners(method: str | None, rounds: int | None, open: float | None = None) -> Mapping[str, Planner]:
+def _planners(
+    method: str | None, rounds: int | None, open: float | None, exam: float | None, development: int | None
+) -> Mapping[str, Planner]:
     """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
-    if open is not None:
-        share = check_share_open(open)
+    share, kept = check_parts(open, exam)
+    if development is not None:
+        development = checks.whole("development", development, 1)
+    if open is not None or exam is not None or development is not None:
+        if open is not None and development is not None:
+            raise InvalidArgument("open rows are a part of these rows, or development rows of your own: not both.")
         if rounds is not None or method not in (None, WITH_OPEN_ROWS):
+            name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
-            raise InvalidArgument(f"open == {open}, but {other} has no open rows; leave one of them out.")
-        return {WITH_OPEN_ROWS: planner_with_open(share)}
+            instead = "" if rounds is None or open is not None else ": keep rows for a last round, which is the same"
+            raise InvalidArgument(f"{name} == {value}, but {other} has no {what}; leave one of them out{instead}.")
+        return {WITH_OPEN_ROWS: planner_with_open(share, kept, development)}
     if rounds is None:
         return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
     rounds = checks.whole("rounds", rounds, 1)

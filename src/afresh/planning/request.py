@@ -10,6 +10,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from afresh import checks
+from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from afresh.planning.plan import Plan
@@ -36,12 +37,16 @@ class Wishes:
     """Likewise."""
     open: float | None = None
     promise: bool = False
+    exam: float | None = None
+    development: int | None = None
+    """How many rows of the analyst's own guess."""
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
-        wishes = self.confidence, self.method, self.answers, self.rounds, self.typical, self.disagreement, self.open
-        return self.promise or self.questions is not ... or any(wish is not None for wish in wishes)
+        wishes = self.confidence, self.method, self.answers, self.rounds
+        choices = self.typical, self.disagreement, self.open, self.exam, self.development
+        return self.promise or self.questions is not ... or any(wish is not None for wish in (*wishes, *choices))
 
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
@@ -52,6 +57,8 @@ class Wishes:
             ("answers", self.answers, self.answers, plan.answers),
             ("rounds", self.rounds, self.rounds, plan.rounds),
             ("open", self.open, None if self.open is None else math.floor(plan.rows * self.open), plan.open),
+            ("exam", self.exam, None if self.exam is None else math.floor(plan.rows * self.exam), plan.exam),
+            ("open", "development rows of your own", None if self.development is None else True, plan.mechanism.own),
             ("promise", self.promise or None, self.promise or None, plan.mechanism.promised),
         )
         said = [f"{name}={shown!r}" for name, shown, value, kept in pairs if value is not None and value != kept]
@@ -67,6 +74,10 @@ class Wishes:
             kept += f", rounds={plan.rounds}"
         if plan.open is not None:
             kept += f", {plan.open:,} of {plan.rows:,} rows open"
+        if plan.mechanism.own:
+            kept += ", with development rows of your own"
+        if plan.exam is not None:
+            kept += f", {plan.exam:,} rows kept for the exam"
         return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
 
 
@@ -81,10 +92,13 @@ def check_wishes(
     disagreement: float | None = None,
     open: float | None = None,
     promise: bool = False,
+    exam: float | None = None,
+    development: int | None = None,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
     if questions is not None and questions is not ...:
         questions = checks.whole("questions", questions, 1)
+    share, kept = check_parts(open, exam)
     return Wishes(
         questions,
         None if confidence is None else checks.confidence(confidence),
@@ -93,11 +107,18 @@ def check_wishes(
         None if rounds is None else checks.whole("rounds", rounds, 1),
         None if typical is None else checks.means("typical", typical),
         None if disagreement is None else checks.share("disagreement", disagreement, ", a share of rows"),
-        None if open is None else check_share_open(open),
+        share,
         checks.flag("promise", promise),
+        kept,
+        development,
     )
 
 
-def check_share_open(share: object) -> float:
-    """A part of the rows, or `InvalidArgument`."""
-    return checks.number("open", share, "a part of the rows, between 0 and 1, such as 0.5", above=0, below=1)
+def check_parts(open: object, exam: object) -> tuple[float | None, float | None]:
+    """What parts of the rows are open and kept for an exam, or `InvalidArgument`."""
+    must_be = "a part of the rows, between 0 and 1, such as"
+    share = None if open is None else checks.number("open", open, f"{must_be} 0.5", above=0, below=1)
+    kept = None if exam is None else checks.number("exam", exam, f"{must_be} 0.1", above=0, below=1)
+    if share is not None and kept is not None and share + kept >= 1:
+        raise InvalidArgument(f"open == {share} and exam == {kept} leave no rows that check; make one of them smaller.")
+    return share, kept

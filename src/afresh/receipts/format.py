@@ -222,6 +222,8 @@ _CONSTANTS_2 = {
 
 
 def _write_2(facts: Facts) -> dict[str, Any]:
+    if facts.plan.exam is not None or facts.plan.mechanism.own:
+        raise InvalidArgument("version 2 of the format has no exam, and no development rows; a later one has.")
     return _with_rows(facts, _written(facts, 2, _CONSTANTS_2))
 
 
@@ -231,11 +233,14 @@ def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 3 has more constants and methods. A plan that lacks a constant has the value that means what it meant.
+# Version 3 has more constants and methods: of checked answers, how many rows are kept for an exam, with what part of
+# the failure probability, and whether rows of the analyst's own guess. A plan that lacks a constant has the value that
+# means what it meant.
 _CONSTANTS_3 = {
     **_CONSTANTS_2,
     "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
     "endless": ("expected", "failure", "s", "slant"),
+    "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own"),
 }
 
 

@@ -74,6 +74,10 @@ class Released(show.Told):
     """Whether the noise came from a seed; such an answer promises nothing."""
     told: bool = True
     """Whether it says anything; if not, its group has too few rows, and `value` means nothing."""
+    confirmed: bool | None = None
+    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
+    widened: float | None = None
+    """By what share its failed check makes later answers wider; None if none failed."""
     noise: float = 0.0
     """About how far noise moves the value, 95 times of 100; 0 if none was added. The interval allows for it."""
 
@@ -102,6 +106,8 @@ class Released(show.Told):
             "simulated": self.simulated,
             "told": self.told,
             "noise": self.noise,
+            "confirmed": self.confirmed,
+            "widened": self.widened,
         }
 
     def shown(self) -> tuple[str, str, str]:
@@ -121,6 +127,15 @@ class Released(show.Told):
     def _noise(self) -> str:
         """Beside the value, which may look far more precise than it is."""
         return f" (noise ±{show.width(self.noise)})" if self.noise and self.told else ""
+
+    def _check(self) -> list[str]:
+        """What came of the guess, if there was one."""
+        if self.confirmed is None:
+            return []
+        if self.confirmed:
+            return ["Confirmed: its guess agrees with the rows that check."]
+        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
+        return [f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."]
 
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
         value, low, high = self.shown()
@@ -147,10 +162,8 @@ class Answer(Released):
     missing: str
     charged_information: float
     """What it cost, in nats."""
-    confirmed: bool | None = None
-    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
-    widened: float | None = None
-    """By what share its failed check makes later answers wider; None if none failed."""
+    exam: bool = False
+    """Whether it is one of the exam, which costs no answer of the budget."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
     ahead: tuple[float, float] | None = None
@@ -164,8 +177,7 @@ class Answer(Released):
             **Released.to_dict(self),
             "missing": self.missing,
             "charged_information": self.charged_information,
-            "confirmed": self.confirmed,
-            "widened": self.widened,
+            "exam": self.exam,
             "fixes": self.fixes,
             "ahead": None if self.ahead is None else list(self.ahead),
         }
@@ -179,23 +191,17 @@ class Answer(Released):
         said = [self.covers, self.missing]
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
-        if self.confirmed is not None:
-            said.append(self._check())
+        said += self._check()
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
 
     def _cost(self) -> show.Line:
+        if self.exam:
+            return exam_line(self.left)
         if self.ahead is None:
             return cost_line(self.charged, self.left)
         return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
-
-    def _check(self) -> str:
-        """What came of the guess."""
-        if self.confirmed:
-            return "Confirmed: its guess agrees with the rows that check."
-        cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
-        return f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."
 
 
 def coverage(simulated: bool, said: str) -> str:
@@ -217,6 +223,11 @@ def worth_ahead(ahead: tuple[float, float]) -> str:
 def cost_line(charged: int, left: int) -> show.Line:
     """The last line of every result."""
     return show.Line(f"{cost_in_words(charged)}; {left:,} left.")
+
+
+def exam_line(left: int) -> show.Line:
+    """The same for what the exam says, which costs no answer of the budget."""
+    return show.Line(f"Of the exam, which is taken once and costs no answer; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:

@@ -46,6 +46,12 @@ class Budget(show.Shown):
     """For how many rounds of questions the plan is made; None for methods without rounds."""
     rows_left: int | None = None
     """How many rows are left that no question has seen, for this analyst's rounds."""
+    exam_rows: int | None = None
+    """How many rows are kept for the exam; None where there is none."""
+    examined: int = 0
+    """How many questions it had; 0 until it is taken."""
+    exam_half_width: float | None = None
+    """Of a share of rows near 1/2 as the exam's only question, or in the exam that was taken."""
     coarser: tuple[Coarser, ...] = ()
     """What coarser answers are worth, where the plan allows more answers than questions."""
     analyst: str | None = None
@@ -71,6 +77,9 @@ class Budget(show.Shown):
             "proviso": self.proviso,
             "rounds": self.rounds,
             "rows_left": self.rows_left,
+            "exam_rows": self.exam_rows,
+            "examined": self.examined,
+            "exam_half_width": self.exam_half_width,
             "coarser": [asdict(each) for each in self.coarser],
             "analyst": self.analyst,
             "shares": self.shares,
@@ -94,6 +103,10 @@ class Budget(show.Shown):
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"
         if self.rows_left is not None:
             facts["fresh rows"] = f"{self.rows_left:,} left for rounds of questions, planned for {self.rounds:,} rounds"
+        if self.exam_rows is not None and self.exam_half_width is not None:
+            width = f"±{show.width(self.exam_half_width)} at 0.5"
+            taken = f"taken, with {self.examined:,} question{'' if self.examined == 1 else 's'} ({width})"
+            facts["exam"] = taken if self.examined else f"{self.exam_rows:,} rows, once: {width} for one question"
         if self.ahead is not None:
             facts["ahead"] = worth_ahead(self.ahead)
         facts["repeats"] = "free, whatever is left"

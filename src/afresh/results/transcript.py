@@ -41,7 +41,7 @@ class Record:
     """The name of the rule by which it follows from its parts."""
     parts: tuple[Record, ...] = ()
     round: str | None = None
-    """In which round it was asked, or "final" for a final look; None for methods without rounds."""
+    """In which round it was asked, "final" for a final look, "exam" for the exam; None for methods without these."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -111,10 +111,13 @@ class Transcript(show.Shown):
         ]
 
 
-def transcribed(entries: Sequence[Entry], stated: Sequence[Stated]) -> tuple[Record, ...]:
-    """The questions that analysts asked, from what was paid for and what follows from it."""
+def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: bool = False) -> tuple[Record, ...]:
+    """The questions that analysts asked, from what was paid for and what follows from it.
+
+    `exam`: rows that were opened for a batch are those of the exam.
+    """
     spans = dict.fromkeys(entry.span for entry in entries if entry.span is not None and entry.again is None)
-    rounds = {span: f"{place}" for place, span in enumerate(spans, 1)}
+    rounds = {span: "exam" if exam else f"{place}" for place, span in enumerate(spans, 1)}
     single = {
         entry.number: _single(entry, "final" if entry.again is not None else rounds.get(entry.span or (0, 0)))
         for entry in entries

@@ -172,10 +172,10 @@ def plan_checked(rows: int, questions: int, failure: float) -> Checking:
     return _plan(rows, questions, failure, guessing, noise, misses, growth, none, passing)
 
 
-def plan_open(rows: int, questions: int, failure: float, opened: float = 0.5) -> Checking:
-    """Claims are exact means of open rows, a share `opened` of all; the rest check."""
+def plan_open(guess_rows: int, check_rows: int, questions: int, failure: float) -> Checking:
+    """Claims are exact means of open rows, which the analyst holds; the others check."""
     _, _, misses, growth, none, passing = _FOUND
-    return _plan(rows, questions, failure, opened, 0.0, misses, growth, none, passing)
+    return _constants(guess_rows, check_rows, questions, failure, 0.0, misses, growth, none, passing)
 
 
 # Relative noise, share of guess rows, honest failures to expect, growth, weight of none, share of a pass.
@@ -194,11 +194,25 @@ def _plan(
     none: float,
     passing: float,
 ) -> Checking:
-    relative = 4 * noise**2 * math.sqrt(questions) / rows
-    reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
     guess_rows = math.floor(rows * guessing)
+    relative = 4 * noise**2 * math.sqrt(questions) / rows
+    return _constants(guess_rows, rows - guess_rows, questions, failure, relative, misses, growth, none, passing)
+
+
+def _constants(
+    guess_rows: int,
+    check_rows: int,
+    questions: int,
+    failure: float,
+    relative: float,
+    misses: float,
+    growth: float,
+    none: float,
+    passing: float,
+) -> Checking:
+    reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
     calm = max(questions / _CALM, 1.0)
-    return Checking(guess_rows, rows - guess_rows, questions, failure, relative, reach, growth, none, calm, passing)
+    return Checking(guess_rows, check_rows, questions, failure, relative, reach, growth, none, calm, passing)
 
 
 def attacked_half_width(plan: Checking) -> float:

@@ -68,7 +68,7 @@ def _open_rows() -> list[Figure]:
         Figure(
             f"open half, {rows:,} rows, {questions} questions, claims pass",
             most,
-            expected_half_width(plan_open(rows, questions, FAILURE)),
+            expected_half_width(plan_open(rows // 2, rows - rows // 2, questions, FAILURE)),
         )
         for rows, questions, most in tasks
     ]
@@ -92,7 +92,7 @@ def _comparisons() -> list[Figure]:
         each = capped_share(FAILURE, comparisons)
         return float(half_width("three-valued", rows, each, 0.0, math.sqrt(differ)))
 
-    opened = expected_half_width(plan_open(10**4, 100, FAILURE), 0.0, math.sqrt(0.05), values="three-valued")
+    opened = expected_half_width(plan_open(5000, 5000, 100, FAILURE), 0.0, math.sqrt(0.05), values="three-valued")
     return [
         Figure(
             "best of 21 models, 200,000 rows, 4% differ, one round, each pair", 0.0022, one_round(200_000, 210, 0.04)

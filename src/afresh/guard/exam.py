@@ -1,0 +1,48 @@
+"""The exam: a few final questions to rows that nothing else touches, answered once and exactly."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from afresh.errors import InvalidArgument
+from afresh.mechanisms import fresh
+
+if TYPE_CHECKING:
+    from afresh.guard.desk import Desk
+    from afresh.ledger.base import Question
+    from afresh.planning.plan import Plan
+    from afresh.queries.asked import Asked
+
+PREFIX = "exam: "
+
+
+def of_exam(question: Question) -> Question:
+    """A question as the exam asks it: another one than the same of the rows that check, and free."""
+    assert question.guess is None
+    digest = hashlib.sha256(f"{question.digest} exam".encode()).hexdigest()
+    return replace(question, digest=digest, text=f"{PREFIX}{question.text}", charge=0.0, row_charge=0.0)
+
+
+def in_exam(asked: Asked) -> Asked:
+    """A question with the words that the exam's answer and record have."""
+    if asked.guess is not None:
+        raise InvalidArgument("the exam tells exact means of its rows, and checks no guess; leave out guess=.")
+    return replace(asked, question=f"{PREFIX}{asked.question}")
+
+
+def check_exam(plan: Plan) -> None:
+    """Refuse if the plan keeps no rows for one."""
+    if plan.mechanism.exam_rows is None:
+        raise InvalidArgument(
+            "these data were opened without an exam; open other data with afresh.open(data, open=0.5, exam=0.1), for "
+            "example, before their first answer."
+        )
+
+
+def exam_width(desk: Desk, mean: float, questions: int) -> float:
+    """The half-width of a share of rows in an exam of so many questions, on [0, 1]."""
+    kept = desk.plan.mechanism.exam_rows
+    assert kept is not None
+    return fresh.condition_width(kept.rows, desk.plan.mechanism.exam_share(questions), mean)
