@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from afresh.evaluations.open import EXAM, OPEN
+from afresh.errors import InvalidArgument
+from afresh.evaluations.open import OF_THE_REST, OPEN
 from afresh.mechanisms.fresh import interval_of
 from afresh.moments import Moments
 from afresh.planning.plan import plan
@@ -33,6 +34,7 @@ DIFFER = 0.06
 EVERY = 30
 """Steps between milestones."""
 ANSWERS = 100
+EXAM = OF_THE_REST * (1 - OPEN)
 CONFIDENCE = 0.95
 _Z = float(ndtri(0.975))
 
@@ -74,7 +76,9 @@ class World:
         for part, table in enumerate(self.tables):
             failing, passing = table[:, :, 0], table[:, :, 1]
             mend, harm = gain / np.maximum(1 - self.truth, 1e-12), loss / np.maximum(self.truth, 1e-12)
-            if part == 0 and learnt is not None:  # by heart: what it sees gets better, and nothing else
+            if (
+                part == 0 and self.sizes[0] and learnt is not None
+            ):  # by heart: what it sees gets better, and nothing else
                 mend, harm = learnt / np.maximum(1 - self.right(0) / self.sizes[0], learnt), np.zeros(self.runs)
             mended.append(self.rng.binomial(failing, np.minimum(mend, 1.0)[:, None]))
             broken.append(self.rng.binomial(passing, np.minimum(harm, 1.0)[:, None]))
@@ -202,7 +206,8 @@ def _on_all(
 def compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Keep every edit whose difference, as the default guard releases it, is above 0: nobody sees an item."""
     mechanism: Any = plan(items, steps + 1).mechanism
-    assert mechanism.symbols
+    if not mechanism.symbols:
+        raise InvalidArgument(f"{steps} edits of {items} items: the default guard would not check guesses here.")
     # What guesses is behind noise, and hidden: an agent that learns by heart sees nothing to learn.
     world = World([0, mechanism.guessing, mechanism.guarded], runs, agent, rng)
     kept, wrong = np.zeros((2, runs), dtype=np.int64)
@@ -277,7 +282,7 @@ def _through_gate(
     mechanism: Any = plan(items, answers + (exam is None), CONFIDENCE, open=OPEN, exam=exam).mechanism
     kept_for_exam = 0 if exam is None else mechanism.exam_rows.rows
     world = World([mechanism.guessing, mechanism.guarded, kept_for_exam], runs, agent, rng)
-    gate = _Gate(world, mechanism)
+    gate = Ratchet(world, mechanism)
     path = []
     for step in range(1, steps + 1):
         edit = world.edit()
@@ -299,10 +304,11 @@ def _undone(edit: Edit) -> Edit:
     return Edit(-edit.effect, edit.broken, edit.mended)
 
 
-class _Gate:
+class Ratchet:
     """What `afresh.evaluations.gate` does, for many runs at once."""
 
     def __init__(self, world: World, mechanism: Any) -> None:
+        """A plan with open rows; the world's first two parts are its open and its guarded ones."""
         self.world, self.mechanism = world, mechanism
         self.kept, self.wrong, self.steps, self.events = np.zeros((4, world.runs), dtype=np.int64)
         self._level = lru_cache(None)(lambda steps, events: node_level(mechanism.checking, Trail(steps, events)))
@@ -328,7 +334,14 @@ class _Gate:
         for run, paths in enumerate(zip(self.steps.tolist(), self.events.tolist(), strict=True)):
             hits = [int(self.world.incumbent_right(part)[run]) for part in (0, 1)]
             parts = [Moments(size, hit, hit) for size, hit in zip(self.world.sizes[:2], hits, strict=True)]
-            before = {"task": 1.0, "passed": 1.0, "expected": 1.0, "steps": paths[0] - 1, "events": paths[1], "nats": 0.0}
+            before = {
+                "task": 1.0,
+                "passed": 1.0,
+                "expected": 1.0,
+                "steps": paths[0] - 1,
+                "events": paths[1],
+                "nats": 0.0,
+            }
             released = self.mechanism.release(parts, 0.0, levels=2)([before])
             found.append((self.mechanism.value(released), *self.mechanism.interval(released, levels=2)))
         value, low, high = np.array(found).T
