@@ -112,7 +112,7 @@ def test_what_is_left_out_is_as_the_plan_has_it() -> None:
     with opened(ledger=None, open=0.3, exam=0.2) as evaluation:
         evaluation.open_items()
     for options in ({}, {"open": 0.3}, {"exam": 0.2}, {"must_exist": True}):
-        with afresh.evaluation(ITEMS, **options) as evaluation:  # type: ignore[arg-type]
+        with afresh.evaluation(ITEMS, **options) as evaluation:
             assert (evaluation.open, evaluation.guarded) == (600, 1000)
     for wrong in ({"open": 0.5}, {"exam": 0.3}, {"open": 0.3, "exam": 0.3}):
         with pytest.raises(PlanMismatch):

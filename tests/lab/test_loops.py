@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom
+from typer.testing import CliRunner
 
 import afresh
+from afresh.cli.app import app
 from afresh.errors import InvalidArgument
 from afresh.lab.looping import AGENTS, RECOMMENDED, START, WAYS, Ratchet, World
 from afresh.lab.loops import MAIN, Loop, cells, draw, holds, loop, table, write
@@ -137,3 +139,17 @@ def test_the_page_has_all_loops() -> None:
         assert f"{way}" in told
     sizes = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \|", told, re.MULTILINE)
     assert {(int(n.replace(",", "")), int(k.replace(",", ""))) for n, k in sizes} == {cell[2:] for cell in cells()}
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """As docs/agents.md has it, at one small size."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- afresh lab loops: begin -->\n<!-- afresh lab loops: end -->\n")
+    options = ["--items", "1000", "--steps", "100", "--runs", "2", "--out", str(tmp_path), "--page", str(page)]
+    done = CliRunner().invoke(app, ["lab", "loops", *options])
+    assert done.exit_code == 0, done.output
+    assert "| 1,000 | 100 | 0." in done.stdout
+    assert done.stdout.strip() in page.read_text()
+    assert (tmp_path / "loops.png").exists()
+    wrong = CliRunner().invoke(app, ["lab", "loops", "--items", "5"])
+    assert isinstance(wrong.exception, InvalidArgument)

@@ -145,6 +145,8 @@ def figures(
 @app.command()
 def loops(
     runs: Annotated[int, typer.Option(help="Runs of a loop; ten times as many at 5,000 items and 300 steps.")] = 40,
+    items: Annotated[list[int] | None, typer.Option(help="A size; may be repeated. Default: 500 to 20,000.")] = None,
+    steps: Annotated[list[int] | None, typer.Option(help="A length; may be repeated. Default: 100 to 1,000.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
     out: Folder = Path("lab"),
     page: Annotated[
@@ -160,8 +162,10 @@ def loops(
     from afresh.lab import loops as looped
 
     checks.whole("runs", runs, 1, 10_000)
-    with _progress(len(looped.cells()), "loops") as progress:
-        found = looped.loops(runs, 10 * runs, seed, progress)
+    sizes = [checks.whole("items", n, 100) for n in items or looped.ITEMS]
+    wanted = looped.cells(sizes, [checks.whole("steps", k, 50, 100_000) for k in steps or looped.STEPS])
+    with _progress(len(wanted), "loops") as progress:
+        found = looped.loops(wanted, runs, 10 * runs, seed, progress)
     told = looped.table(found)
     if page is not None:
         looped.write(page, told)

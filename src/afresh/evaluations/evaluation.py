@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.evaluations.candidates import Candidate, Dealt, Part, gain_question, score_question
 from afresh.evaluations.reading import read
+from afresh.evaluations.results import two_names
 from afresh.evaluations.verdicts import Compared, Examined, Scored
 from afresh.guard.exam import check_exam
 from afresh.guard.opened import hand_out
@@ -142,9 +142,7 @@ class Evaluation(show.Shown):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         desk = self.guard.desk
-        if names is not None and (isinstance(names, str) or len(names) != 2 or names[0] == names[1]):
-            raise checks.wrong("names", names, "two different names")
-        called = (None, None) if names is None else tuple(names)
+        called = (None, None) if names is None else two_names(names)
         first, second = (self.candidate(each, name) for each, name in zip((a, b), called, strict=True))
         (reply,) = desk.answer([self._asked_gain(first, second)], self.guard.analyst)
         return self._compared(first, second, desk.tell(reply))
@@ -186,10 +184,9 @@ class Evaluation(show.Shown):
         """
         desk = self.guard.desk
         check_exam(self.guard.plan)
-        if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
-            raise checks.wrong("names", names, "two different names, of the final candidate and of the start")
-        last = self.candidate(final, names[0], "exam")
-        first = None if start is None else self.candidate(start, names[1], "exam")
+        called = two_names(names)
+        last = self.candidate(final, called[0], "exam")
+        first = None if start is None else self.candidate(start, called[1], "exam")
         asked = [self._asked_score(last), *([] if first is None else [self._asked_gain(first, last)])]
         told = [desk.tell(reply) for reply in desk.answer(asked, self.guard.analyst, exam=True)]
         gain = None if first is None else self._compared(first, last, told[1])

@@ -67,7 +67,8 @@ def evaluation(
     from afresh.engines.embedded.rowwise import rows_of_span
 
     checks.text("id", id, "the name of the items' id")
-    given = exam if exam is None or exam == 0 else checks.between_0_and_1("exam", exam)
+    part = "a part of the items, from 0 to below 1, such as 0.3"
+    given = None if exam is None else checks.number("exam", exam, part, least=0, below=1)
     found = read_items(items, id)
     table = found.table(id)
 
