@@ -1,12 +1,17 @@
-"""100 questions in one ask_many on Parquet against 100 asks (limit 0.5); seconds."""
+"""A hundred questions on Parquet in one `ask_many`, to a hundred asks."""
+
+from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import afresh
+from benchmarks.measured import Measured, compared
 from benchmarks.table import ROWS, written
 
+LIMIT = 0.5
 _CONDITIONS = ("amount < {}", "age < 30 AND amount < {}", "country = 'CH' AND tenure < {}", "churned AND amount > {}")
 
 
@@ -14,7 +19,8 @@ def _questions(first: int, count: int) -> list[str]:
     return [_CONDITIONS[i % len(_CONDITIONS)].format(first + i) for i in range(count)]
 
 
-def main(rows: int = ROWS, count: int = 100) -> None:
+def measure(rows: int = ROWS, count: int = 100) -> Iterator[Measured]:
+    """Once."""
     with (
         written(rows) as path,
         tempfile.TemporaryDirectory() as directory,
@@ -27,9 +33,4 @@ def main(rows: int = ROWS, count: int = 100) -> None:
         middle = time.perf_counter()
         guard.ask_many(_questions(1000, count))
         end = time.perf_counter()
-    apart, together = middle - start, end - middle
-    print(f"  {count} asks {apart:.2f} s   one ask_many {together:.2f} s   ratio {together / apart:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    yield compared(f"Parquet: one `ask_many` of {count}, to {count} asks", end - middle, middle - start, LIMIT)

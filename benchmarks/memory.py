@@ -1,10 +1,14 @@
-"""Memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint; MB."""
+"""Memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint."""
+
+from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.measured import Measured
 from benchmarks.table import written
 
 LIMIT = 200  # MB
@@ -44,14 +48,17 @@ def peaks(path: Path, limit: int) -> list[int]:
     return [int(word) for word in done.stdout.split()]
 
 
-def main(rows: int = 10_000_000, limit: int = LIMIT) -> None:
-    print(f"  limit {limit} MB         file    imports    opened     asked    fingerprint")
+def measure(rows: int = 10_000_000, limit: int = LIMIT) -> Iterator[Measured]:
+    """Of a Parquet and of a CSV file of about one size."""
     for form, count in (("parquet", rows), ("csv", rows // 3)):
         with written(count, form) as path:
             size = path.stat().st_size // 2**20
-            found = peaks(path, limit)
-            print(f"  {count:>10,} rows {form:<8}{size:6}" + "".join(f"{value:11}" for value in found), flush=True)
+            start, opened, asked, fingerprint = peaks(path, limit)
+        told = f"a file of {size} MB; imports {start}, opened {opened}, asked {asked}, fingerprint {fingerprint} MB"
+        yield Measured(
+            f"{form}: peak of memory beyond imports, to a limit of {limit} MB", (fingerprint - start) / limit, told=told
+        )
 
 
 if __name__ == "__main__":
-    _work(*sys.argv[1:]) if len(sys.argv) > 1 else main()
+    _work(*sys.argv[1:])

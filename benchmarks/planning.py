@@ -1,8 +1,10 @@
-"""A plan (limit 500 ms) and an interval once planned (limit 1 ms), by method and size; medians."""
+"""A plan, to half a second, and an interval once planned, to a millisecond, by method and size; medians."""
+
+from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import afresh
@@ -10,7 +12,9 @@ from afresh.mechanisms.base import Mechanism
 from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.moments import Moments
+from benchmarks.measured import Measured, compared
 
+PLAN, INTERVAL = 1.0, 1.0
 CELLS = [(10**3, 10), (10**4, 100), (10**5, 1000), (10**6, 10**4), (10**8, 10**4)]
 
 
@@ -33,29 +37,18 @@ def released(mechanism: Mechanism, mean: float, rows: int) -> Any:
     return mechanism.release(Moments(rows, mean * rows, mean * rows), 0.0)
 
 
-def main() -> None:
-    start = time.perf_counter()
-    afresh.plan(10**5, 1000)
-    print(
-        f"  the first plan of a process, scipy.optimize imported with it: {1000 * (time.perf_counter() - start):.0f} ms"
-    )
-    print("  rows       questions   plan, ms   all methods compared, ms   interval, ms: stabilized  calibrated  rounds")
-    for rows, questions in CELLS:
-        planned = milliseconds(lambda n=rows, k=questions: plan_afresh(n, k), 5)  # type: ignore[misc]
-        compared = milliseconds(lambda n=rows, k=questions: plan_afresh(n, k).methods, 3)  # type: ignore[misc,attr-defined]
-        intervals = []
+def measure(cells: list[tuple[int, int]] = CELLS, rounds: int = 5) -> Iterator[Measured]:
+    """Every size."""
+    for rows, questions in cells:
+        name = f"{rows:,} rows, {questions:,} questions"
+        planned = milliseconds(lambda n=rows, k=questions: plan_afresh(n, k), rounds)  # type: ignore[misc]
+        yield compared(f"a plan of {name}, to half a second", planned / 1000, 0.5, PLAN)
+        compare = milliseconds(lambda n=rows, k=questions: plan_afresh(n, k).methods, rounds)  # type: ignore[misc,attr-defined]
+        yield compared(f"the table of methods of {name}, to half a second", compare / 1000, 0.5)
         for method in ("stabilized", "calibrated", "rounds"):
             mechanism = afresh.plan(rows, questions, method=method).mechanism
             points = iter([0.001 + 0.9 * i / 200 for i in range(200)])
             n = mechanism.batch or rows
-            intervals.append(
-                milliseconds(lambda m=mechanism, p=points, n=n: m.interval(released(m, next(p), n)), 200)  # type: ignore[misc]
-            )
-        print(
-            f"  {rows:<12,}{questions:<9,}{planned:9.0f}{compared:20.0f}"
-            f"{intervals[0]:33.3f}{intervals[1]:13.3f}{intervals[2]:10.3f}"
-        )
-
-
-if __name__ == "__main__":
-    main()
+            work = lambda m=mechanism, p=points, n=n: m.interval(released(m, next(p), n))  # noqa: E731
+            taken = milliseconds(work, min(200, 40 * rounds))
+            yield compared(f"an interval of {method}, {name}, to a millisecond", taken / 1000, 0.001, INTERVAL)

@@ -1,4 +1,6 @@
-"""A question's two durable steps by 1 to 8 processes on one ledger: the slowest hundredth to that of one (limit 40)."""
+"""A question's two durable steps by 1 to 8 processes on one ledger: the slowest hundredth to that of one."""
+
+from __future__ import annotations
 
 import multiprocessing
 import sys
@@ -12,13 +14,15 @@ import numpy as np
 
 from afresh.ledger import Limits, Question, open_ledger, outcome
 from afresh.ledger.known import plain
+from benchmarks.measured import Measured, compared
+from benchmarks.servers import TESTS
 
 ROWS = plain("rows", 1000)
 LIMITS = Limits({"k": 1}, 10**6, 10**6, 1e6)
 LIMIT = 40.0
 
 
-def _ask(place: str, name: int, asks: int, begin: float, taken: "multiprocessing.Queue[list[float]]") -> None:
+def _ask(place: str, name: int, asks: int, begin: float, taken: multiprocessing.Queue[list[float]]) -> None:
     """Reserve and record, one question after the other."""
     with closing(open_ledger(place)) as ledger:
         terms = ledger.open(ROWS, LIMITS)
@@ -54,7 +58,7 @@ def places() -> Iterator[dict[str, list[str]]]:
     with tempfile.TemporaryDirectory() as folder:
         found = {"SQLite": [str(Path(folder) / f"{i}.sqlite") for i in range(4)]}
         try:
-            sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+            sys.path.insert(0, str(TESTS))
             from ledger.servers import running
         except ImportError:
             yield found
@@ -63,9 +67,8 @@ def places() -> Iterator[dict[str, list[str]]]:
             yield {**found, "PostgreSQL": [server.empty() for _ in range(4)]}
 
 
-def main(asks: int = 400, counts: tuple[int, ...] = (1, 2, 4, 8), patience: float = 5.0) -> bool:
-    print("                  asks, 1/s   median, ms   p99, ms   p99 to that of one")
-    fits = True
+def measure(asks: int = 400, counts: tuple[int, ...] = (1, 2, 4, 8), patience: float = 5.0) -> Iterator[Measured]:
+    """On every kind of ledger."""
     with places() as kinds:
         for kind, ledgers in kinds.items():
             one = None
@@ -73,14 +76,5 @@ def main(asks: int = 400, counts: tuple[int, ...] = (1, 2, 4, 8), patience: floa
                 seconds = np.array(times(place, processes, asks, patience))
                 p99 = float(np.quantile(seconds, 0.99))
                 one = one or p99
-                fits &= p99 <= LIMIT * one
-                rate = processes / seconds.mean()
-                print(
-                    f"  {kind:<11}{processes:>3}{rate:>12.0f}{1000 * np.median(seconds):>13.2f}"
-                    f"{1000 * p99:>10.1f}{p99 / one:>12.1f}"
-                )
-    return fits
-
-
-if __name__ == "__main__":
-    main()
+                told = f"{processes / seconds.mean():.0f} asks a second, median {1000 * np.median(seconds):.1f} ms"
+                yield compared(f"{kind}, {processes} processes: p99 to that of one", p99, one, LIMIT, told)

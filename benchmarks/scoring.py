@@ -1,16 +1,17 @@
-"""Scoring a prediction vector of 1M rows (limit 3) against numpy's mean and variance of the loss vector.
+"""Scoring a prediction vector of a million rows, to numpy's mean and variance of the loss vector.
 
 Scoring is to check the predictions, to hash them for the question's name, to compute their losses and to add these up;
 without the two durable writes of the ledger. Numpy's mean and variance are of a loss vector that is there already
-(first ratio), or that numpy computes as well (second). They are timed in turns, then each by itself, where numpy finds
-its vector in the processor's cache; then in turns by the processor's clock, which counts all threads. Last, whole
-scores with the ledger in a file, by several threads and by one: what the pool of threads is worth (it must be a fifth).
+(first ratio), or that numpy computes as well (second). Last, whole scores with the ledger in a file, by several threads
+to one: what the pool of threads is worth.
 """
+
+from __future__ import annotations
 
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,15 @@ import afresh
 from afresh.losses import Absolute, Brier, Log, Loss, Pinball, Squared, ZeroOne
 from afresh.models.score import loss_question
 from afresh.models.threads import one_thread
+from benchmarks.measured import Measured, compared
 from benchmarks.timing import side_by_side
 
+LIMIT = 3.0
 Ways = dict[str, Callable[[], object]]
 
 
-def main(rows: int = 1_000_000, rounds: int = 60) -> None:
+def measure(rows: int = 1_000_000, rounds: int = 40) -> Iterator[Measured]:
+    """Every loss."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, rows)
     chance, numbers = rng.uniform(0.01, 0.99, rows), rng.normal(size=rows)
@@ -37,19 +41,14 @@ def main(rows: int = 1_000_000, rounds: int = 60) -> None:
         (Log(), chance),
     ]
     with afresh.holdout(rng.normal(size=(rows, 2)), truth, questions=1000, simulation_seed=0, made_up=True) as holdout:
-        for name, timer in (("in turns", side_by_side), ("each by itself", one_by_one), ("processor time", busy)):
-            print(f"  {name:<28}numpy, ms  with losses, ms  score, ms  ratios")
-            for loss, predictions in cases:
-                base, computed, score = (
-                    1000 * best for best in timer(ways(holdout, loss, predictions), rounds).values()
-                )
-                told = f"{base:9.2f}{computed:17.2f}{score:11.2f}{score / base:8.2f}{score / computed:7.2f}"
-                print(f"  {loss.words[:26]:<28}{told}", flush=True)
-    print(f"  {'a whole score':<28}threads, ms  one thread, ms  saved")
+        for loss, predictions in cases:
+            there, computed, score = side_by_side(ways(holdout, loss, predictions), rounds).values()
+            yield compared(f"{loss.words}: a score, to numpy's mean and variance", score, there, LIMIT)
+            yield compared(f"{loss.words}: a score, to numpy with the losses", score, computed)
     for loss, predictions in cases:
         with tempfile.TemporaryDirectory() as folder:
             many, one = whole(loss, rows, np.asarray(predictions), f"{folder}/ledger.sqlite", rounds)
-        print(f"  {loss.words[:26]:<28}{1000 * many:11.2f}{1000 * one:16.2f}{1 - many / one:7.0%}", flush=True)
+        yield compared(f"{loss.words}: a whole score by threads, to one thread", many, one)
 
 
 def whole(loss: Loss, rows: int, predictions: NDArray[np.generic], ledger: str, rounds: int) -> tuple[float, float]:
@@ -90,17 +89,3 @@ def ways(holdout: afresh.Holdout, loss: Loss, predictions: object) -> Ways:
         "computed": lambda: mean_and_variance(numpy_losses()),
         "score": score,
     }
-
-
-def one_by_one(ways: Ways, rounds: int) -> dict[str, float]:
-    """Each in its own turn."""
-    return {name: side_by_side({name: way}, rounds)[name] for name, way in ways.items()}
-
-
-def busy(ways: Ways, rounds: int) -> dict[str, float]:
-    """By the processor's clock."""
-    return side_by_side(ways, rounds, time.process_time)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,6 @@
-"""An ask on 10,000 rows, ledger commits included, against a raw DuckDB query plus a raw SQLite commit (limit 3)."""
+"""An ask on 10,000 rows, its durable commits included, to a raw DuckDB query and a raw SQLite commit."""
+
+from __future__ import annotations
 
 import contextlib
 import itertools
@@ -11,9 +13,11 @@ import duckdb
 import pandas as pd
 
 import afresh
+from benchmarks.measured import Measured, compared, ms
 from benchmarks.table import written
 from benchmarks.timing import side_by_side
 
+LIMIT = 3.0
 CONDITION = "amount < {} AND country = 'CH'"
 
 
@@ -33,32 +37,25 @@ def _commits(path: Path) -> Iterator[Callable[[], None]]:
         yield commit
 
 
-def main(rows: int = 10_000, rounds: int = 300) -> None:
+def measure(rows: int = 10_000, rounds: int = 300) -> Iterator[Measured]:
+    """On a file and in memory."""
     fresh = map(CONDITION.format, itertools.count(1))
     with written(rows) as path, tempfile.TemporaryDirectory() as directory, duckdb.connect() as database:
         database.execute(f"CREATE TABLE data AS SELECT * FROM read_parquet('{path}')")
 
-        def measure(where: str, data: object, source: str) -> None:
+        def compare(where: str, data: object, source: str) -> Measured:
             sql = f"SELECT count(*), count_if({{}}) FROM {source}"
-            with afresh.open(
-                data, questions=20 * rounds + 30, ledger=Path(directory) / f"{where}.sqlite", allow_wide=True
-            ) as guard:
-                taken = side_by_side(
-                    {
-                        "ask": lambda: guard.ask(next(fresh)),
-                        "query": lambda: database.execute(sql.format(next(fresh))).fetchall(),
-                        "commit": commit,
-                    },
-                    rounds,
-                )
-            ask, query, raw = taken.values()
-            print(f"  {where:<14}{1000 * ask:9.2f}{1000 * query:9.2f}{1000 * raw:9.2f}{ask / (query + raw):8.2f}")
+            ledger = Path(directory) / f"{where}.sqlite"
+            with afresh.open(data, questions=20 * rounds + 30, ledger=ledger, allow_wide=True) as guard:
+                works: dict[str, Callable[[], object]] = {
+                    "ask": lambda: guard.ask(next(fresh)),
+                    "query": lambda: database.execute(sql.format(next(fresh))).fetchall(),
+                    "commit": commit,
+                }
+                ask, query, raw = side_by_side(works, rounds).values()
+            name = f"{where}, {rows:,} rows: an ask to a query and a commit"
+            return compared(name, ask, query + raw, LIMIT, f"the commit {ms(raw)}")
 
         with _commits(Path(directory) / "raw.sqlite") as commit:
-            print("                  ask, ms   DuckDB   commit   ratio")
-            measure("on Parquet", path, f"read_parquet('{path}')")
-            measure("in memory", pd.read_parquet(path), "data")
-
-
-if __name__ == "__main__":
-    main()
+            yield compare("Parquet", path, f"read_parquet('{path}')")
+            yield compare("in memory", pd.read_parquet(path), "data")

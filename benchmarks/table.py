@@ -41,6 +41,10 @@ def written(rows: int, form: str = "parquet", columns: str = MIXED) -> Iterator[
     """A file of that many rows, for as long as it is needed."""
     with tempfile.TemporaryDirectory(prefix="afresh-benchmark-") as directory:
         path = Path(directory) / f"data.{form}"
-        with duckdb.connect() as connection:
-            connection.execute(f"COPY (SELECT {columns} FROM range({rows:d}) AS r(i)) TO '{path}' (FORMAT {form})")
+        rows_of = f"SELECT {columns} FROM range({rows:d}) AS r(i)"
+        with duckdb.connect(path if form == "duckdb" else ":memory:") as connection:
+            if form == "duckdb":
+                connection.execute(f"CREATE TABLE data AS {rows_of}")
+            else:
+                connection.execute(f"COPY ({rows_of}) TO '{path}' (FORMAT {form})")
         yield path

@@ -25,7 +25,7 @@ THOROUGH = (
     *("ledger/test_conformance.py::TestPostgres", "queries/test_fuzz", "queries/test_linear", "engines/test_like"),
     *("lab/", "oracle/", "test_examples", "test_demo", "test_benchmarks", "guard/test_attack", "guard/test_processors"),
     *("guard/test_interrupt", "models/test_true_answers", "mechanisms/test_extreme_confidence", "theory/attack"),
-    *("integrations/", "test_checks", "theory/paper", "theory/test_extremes", "theory/test_stability"),
+    *("integrations/", "server/", "test_checks", "theory/paper", "theory/test_extremes", "theory/test_stability"),
     *("theory/symmetrized", "theory/test_betting", "theory/test_symbols", "theory/test_checked", "theory/test_rounds"),
     *("theory/test_envelope", "guard/test_guard.py::test_renaming"),
     *("models/test_hidden.py::test_a_small_difference", "models/test_hidden.py::test_no_call_tells"),

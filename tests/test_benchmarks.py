@@ -2,25 +2,75 @@
 
 from __future__ import annotations
 
+import importlib
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
-from benchmarks import chains, identity, many, memory, opening, processes, questions, scoring, small
+from benchmarks import __main__ as program
+from benchmarks import memory
+from benchmarks.__main__ import ALL
+from benchmarks.measured import Measured
 from benchmarks.table import written
 
+FEW: dict[str, dict[str, Any]] = {
+    "startup": {"rounds": 1},
+    "planning": {"cells": [(1000, 10)], "rounds": 1},
+    "small": {"rows": 1000, "rounds": 2},
+    "questions": {"rows": 2000, "rounds": 0},
+    "many": {"rows": 2000, "count": 8},
+    "identity": {"rows": 2000, "rounds": 0},
+    "opening": {"rows": 20_000, "rounds": 0},
+    "memory": {"rows": 30_000},
+    "scoring": {"rows": 2000, "rounds": 2},
+    "postgres": {"rows": 2000, "rounds": 0},
+    "spark": {"rows": 2000, "rounds": 0},
+    "chains": {"lengths": (300,)},
+    "processes": {"asks": 3, "counts": (2,), "patience": 1.0},
+    "peers": {"rows": 2000, "rounds": 0, "peers": ()},  # nothing is installed here
+}
 
-def test_all_print_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    small.main(rows=1000, rounds=2)
-    questions.main(rows=2000, rounds=1)
-    many.main(rows=2000, count=8)
-    identity.main(rows=2000, rounds=1)
-    opening.main(rows=20_000, rounds=1)
-    scoring.main(rows=2000, rounds=1)
-    chains.main(lengths=(300,))
-    processes.main(asks=3, counts=(2,), patience=1.0)
-    printed = capsys.readouterr().out
-    assert printed.count("in memory") == 5
-    assert "email LIKE" in printed
-    assert "second opening" in printed
-    assert "Brier loss" in printed
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def _apart(name: str) -> list[Measured]:
+    """In a process of its own: one has one session of Spark at most."""
+    code = f"from benchmarks.{name} import measure; print([*measure(**{FEW[name]!r})])"
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    found: list[Measured] = eval(done.stdout.splitlines()[-1], {"Measured": Measured})  # our own records
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_measures_something(name: str) -> None:
+    found = _apart(name) if name == "spark" else list(_module(name).measure(**FEW[name]))
+    assert found
+    assert len({line.name for line in found}) == len(found)
+    assert all(line.ratio > 0 and math.isfinite(line.ratio) for line in found)
+    assert all(line.limit is not None for line in found) or name not in ("small", "many", "identity", "processes")
+
+
+def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [Measured("fine", 1.0, 2.0), Measured("slow", 3.0, 2.0), Measured("few", 1.0, 3.0, least=True)]
+    monkeypatch.setattr(program, "run", lambda name, rows: lines)
+    for arguments, code in (["many"], 0), (["--check", "many"], 1):
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            program.main()
+        assert int(ended.value.code or 0) == code
+    whole, short = capsys.readouterr().out.split("Measured on")[1:]
+    assert ("| fine | 1.00 | 2 | yes |" in whole, "fine" in short) == (True, False)
+    assert "| slow | 3.00 | 2 | **no** |" in short
+    assert "| few | 1.00 | at least 3 | **no** |" in short
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "nothing"])
+    with pytest.raises(SystemExit):
+        program.main()
 
 
 def test_memory_stays_within_the_limit() -> None:

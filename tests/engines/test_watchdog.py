@@ -1,18 +1,17 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import itertools
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
-from types import FrameType
-from typing import Any
 
 from afresh.engines.embedded.watchdog import Watchdog
+from interrupts import interrupt_at
+
+OURS = ("test_watchdog.py", "watchdog.py", "contextlib.py", "threading.py")
 
 
 def test_what_takes_too_long_is_interrupted_until_it_ends() -> None:
@@ -46,35 +45,6 @@ engine.identity()
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
-OURS = ("test_watchdog.py", "watchdog.py", "contextlib.py", "threading.py")
-
-
-def interrupt_at(place: int, work: Callable[[], object]) -> bool:
-    """Run it with KeyboardInterrupt at the `place`-th point where CPython looks for signals; false if it had fewer."""
-    seen, last = itertools.count(), dict[FrameType, str]()
-
-    def trace(frame: FrameType, kind: str, _: object) -> Any:
-        if not frame.f_code.co_filename.endswith(OURS):  # such as a finaliser, which swallows whatever is raised in it
-            return None
-        frame.f_trace_opcodes = True
-        if kind == "opcode":
-            looked = last.get(frame, "").startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
-            last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if looked and next(seen) == place:
-                raise KeyboardInterrupt
-        return trace
-
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks only here whether any frame wants opcodes
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
-
-
 def test_an_interrupt_anywhere_leaves_nothing_locked() -> None:
     def use(dog: Watchdog) -> None:
         with dog.limit(int):
@@ -82,7 +52,7 @@ def test_an_interrupt_anywhere_leaves_nothing_locked() -> None:
 
     for place in itertools.count():
         dog = Watchdog(3600)
-        interrupted = interrupt_at(place, partial(use, dog))
+        interrupted = interrupt_at(place, partial(use, dog), OURS)
         with contextlib.suppress(KeyboardInterrupt):  # the thread's own start may have been cut short
             use(dog)
         ending = threading.Thread(target=dog.stop, daemon=True)

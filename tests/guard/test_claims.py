@@ -114,7 +114,7 @@ def test_what_was_paid_for_and_not_recorded_is_settled_in_the_order_of_the_recor
             def die(*_: Any, **__: Any) -> None:
                 raise LedgerError("killed")
 
-            patched.setattr(guard.desk.ledger, "record_many", die)
+            patched.setattr(guard.desk.ledger, "record_each", die)
             for call in (lambda: guard.claim("x < 30", between=(0.2, 0.4)), lambda: guard.ask("y < 0.3")):
                 with pytest.raises(LedgerError):
                     call()

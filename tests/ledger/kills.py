@@ -2,24 +2,28 @@
 
     python -m ledger.kills --kills 200 --backend sqlite|postgres
 
-from the folder tests/ prints what was found. After every kill: the chain verifies and has only grown, what was spent
-has not decreased, every answer that was released is in it unchanged, no question was paid for or answered twice.
+from the folder tests/ prints what was found. Every process that is killed asks with several threads, whose questions
+are served in groups; at the named steps a whole group is on its way. After every kill: the chain verifies and has only
+grown, what was spent has not decreased, every answer that was released is in it unchanged, no question was paid for or
+answered twice, and of a group at a named step all was written or nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +39,11 @@ from afresh.queries.asked import make_asked
 from afresh.queries.tree import Type
 from ledger.race import somewhere
 
-BUDGET = 5000
-BATCHES = 10  # a process that turns out faster than it was measured waits to be killed, or the budget would not last
+BUDGET = 20_000
+THREADS = 4
+BATCHES = 5  # a thread that turns out faster than it was measured waits to be killed, or the budget would not last
+EACH = 2  # questions of a thread in the group that is killed at a step
+Say = Callable[[object], None]
 for _late in (
     "duckdb",
     "pandas",
@@ -67,14 +74,14 @@ def arm(guard: Any, step: str) -> None:
     """Make the next question end this process at a step."""
     ledger = guard.desk.ledger
     if step == "before reserve":
-        ledger.reserve = die
+        ledger.reserve_each = die
     elif step == "between reserve and evaluate":
         guard.desk.engine.moments = die
     elif step == "between noise and record":
-        ledger.record_many = die
+        ledger.record_each = die
     elif step == "between record and release":
-        record_many = ledger.record_many
-        ledger.record_many = lambda *arguments: die(record_many(*arguments))
+        record_each = ledger.record_each
+        ledger.record_each = lambda *arguments: die(record_each(*arguments))
     else:
         statements = sys.modules[type(ledger._journal).__module__]._Statements
         append, written = statements.append, []
@@ -88,20 +95,48 @@ def arm(guard: Any, step: str) -> None:
         statements.append = append_and_die
 
 
-def asker(data: str, place: str, first: int, step: str | None, say: Callable[[object], None], seed: int) -> None:
-    """Ask one question after another, in batches of one to three, and say what was released; never end."""
-    chance = random.Random(seed)
+class Busy:
+    """Somebody who serves until told otherwise, so that others stand in line."""
+
+    over, thread = False, 0
+
+
+def asker(data: str, place: str, numbers: Iterator[int], undone: int, step: str | None, say: Say, seed: int) -> None:
+    """Ask one question after another, in several threads, and say what was released; never end.
+
+    The first `undone` of the numbers are those that an earlier process was killed with.
+    """
     with afresh.open(data, BUDGET, ledger=place, method="calibrated", allow_wide=True) as guard:
         say("open")
-        size = chance.randint(1, 3) if step is None else 3  # a step needs all done that the one before left undone
-        for _ in range(BATCHES):
-            batch = [f"x < {i}" for i in range(first, first + size)]
+        taking = threading.Lock()
+
+        def ask(count: int) -> None:
+            with taking:
+                batch = [f"x < {number}" for number in itertools.islice(numbers, count)]
             digests = [make_asked(text, guard.desk.engine.schema).queries[0].digest for text in batch]
             for digest, answer in zip(digests, guard.ask_many(batch), strict=True):
                 say([digest, answer.value])
-            first, size = first + size, chance.randint(1, 3)
-            if step is not None:
-                arm(guard, step)
+
+        def ask_on(thread: int) -> None:
+            chance = random.Random(seed + thread)
+            for _ in range(BATCHES):
+                ask(chance.randint(1, 3))
+
+        work: list[tuple[Callable[[int], None], int]]
+        if step is None:
+            work = [(ask_on, thread) for thread in range(THREADS)]
+        else:
+            ask(undone + 3)  # a step needs all done that the one before left undone
+            work = [(ask, EACH)] * THREADS
+            line: Any = guard.desk._line
+            line._baton = {"holder": Busy()}
+            arm(guard, step)
+        for target, argument in work:
+            threading.Thread(target=target, args=(argument,), daemon=True).start()
+        if step is not None:
+            while len(line._waiting) < THREADS:
+                time.sleep(0.0005)
+            line._baton["holder"].over = True
         while True:
             signal.pause()
 
@@ -114,18 +149,20 @@ class Harness:
     place: str
     chance: random.Random
     released: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Of all questions in the ledger, by digest."""
     chain: list[Sealed] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> float:
-        """Open the data, and return how long a batch takes."""
+        """Open the data, and return how long the threads take for a question each."""
         child, stream = self._start(None)
         self._hear(stream.readline())  # open
         self._hear(stream.readline())  # the first takes longer
         started = time.monotonic()
-        for _ in range(8):
+        for _ in range(3 * THREADS):
             self._hear(stream.readline())
-        batch = (time.monotonic() - started) / 4
+        batch = (time.monotonic() - started) / 3
         os.kill(child, signal.SIGKILL)
         self._bury(child, stream)
         return batch
@@ -143,13 +180,12 @@ class Harness:
         self.found["left an answer recorded, not released"] += answered > len(self.released)
 
     def kill_at(self, step: str) -> None:
-        """At a named step. The batch before it has completed whatever there was."""
+        """At a named step of a group. What was asked before it has completed whatever there was."""
         child, stream = self._start(step)
         paid, answered = self._bury(child, stream)
         pays, answers = STEPS[step]
-        undone = paid - len(self.released)
-        assert (undone > 0) == (pays > 0)
-        assert answered - len(self.released) == undone * answers
+        assert paid - len(self.released) == THREADS * EACH * pays  # all of the group, or nothing
+        assert answered - len(self.released) == THREADS * EACH * answers
         self.found[step] += 1
 
     def finish(self) -> None:
@@ -157,7 +193,7 @@ class Harness:
         before = len(self.chain)
         with afresh.open(self.data, ledger=self.place) as guard:
             pending = sum(record.value is None for record in guard.transcript.records)
-            texts = [f"x < {i}" for i in range(len(guard.transcript))]
+            texts = [f"x < {number}" for number in self.numbers.values()]
             spent = guard.budget.spent
             answers = guard.ask_many(texts)
             assert [answer.charged for answer in answers] == [0] * len(texts)
@@ -172,13 +208,15 @@ class Harness:
 
     def _start(self, step: str | None) -> tuple[int, TextIO]:
         out, into = os.pipe()
-        first, seed = len(self.released), self.chance.getrandbits(32)
+        undone = [number for digest, number in self.numbers.items() if digest not in self.released]
+        numbers = itertools.chain(undone, itertools.count(max(self.numbers.values(), default=-1) + 1))
+        seed = self.chance.getrandbits(32)
         child = os.fork()
         if not child:
             os.close(out)
             tempfile.tempdir = str(Path(self.data).parent)  # what the killed one leaves behind goes with the rest
             try:
-                asker(self.data, self.place, first, step, lambda said: _say(into, said), seed)
+                asker(self.data, self.place, numbers, len(undone), step, lambda said: _say(into, said), seed)
             except BaseException:
                 traceback.print_exc()
             os._exit(1)
@@ -215,6 +253,7 @@ class Harness:
         answered = [entry for entry in entries if entry.outcome is not None]
         assert kinds == Counter({"opened": 1, "planned": 1, "reserved": len(entries), "answered": len(answered)})
         assert len({entry.digest for entry in entries}) == len(entries) == spent.answers  # nothing was paid for twice
+        self.numbers = {entry.digest: int(entry.text.rpartition(" ")[2]) for entry in entries}
         stored = {entry.digest: entry.outcome.value for entry in entries if entry.outcome is not None}
         missing = {d: v for d, v in self.released.items() if stored.get(d) != v}
         assert not missing, [(v, stored.get(d), [e for e in entries if e.digest == d]) for d, v in missing.items()]

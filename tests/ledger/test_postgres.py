@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from afresh.errors import InvalidArgument, LedgerError
-from afresh.ledger import Ledger, open_ledger
+from afresh.ledger import Ledger, Outside, open_ledger
 from afresh.ledger.known import plain
 from afresh.ledger.postgres import PostgresJournal
-from ledger.asking import ask, opened, question, released, result
+from ledger.asking import ask, opened, released, result
 from ledger.leaks import assert_says_nothing_of
 from ledger.servers import Server
 
@@ -286,9 +286,9 @@ class TestFailure:
             return execute(self, query, *arguments, **options)
 
         monkeypatch.setattr(sender, "execute", interrupted)
-        count = 101 if moment == "ROLLBACK" else 1  # too many are refused
+        charge = 101.0 if moment == "ROLLBACK" else 1.0  # too much is refused
         with pytest.raises(KeyboardInterrupt):
-            ledger.reserve(terms, [question(str(i)) for i in range(count)])
+            ledger.charge(terms, Outside("revealed elsewhere", {}, charge))
         with closing(Ledger(PostgresJournal(address, busy_seconds=1.0))) as second:
             assert ask(second).number == ask(ledger).number == 1
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from afresh.errors import BrokenChain
-from afresh.ledger import account, records
+from afresh.ledger import purse, records
 from afresh.mechanisms.base import ReadsMany
 from afresh.planning.plan import plan
 
@@ -93,11 +93,11 @@ def test_a_record_is_read_as_json_whatever_it_looks_like(text: str) -> None:
 def test_sums_are_exact() -> None:
     chance = random.Random(5)
     amounts = [chance.random() * 10 ** chance.uniform(-320, 300) for _ in range(500)] + [5e-324, 0.0, 1.7e308]
-    total = account._Sum()
+    total = purse.Sum()
     for amount in amounts:
-        total.add(account._Sum.of(1, amount, amount))
+        total.add(purse.Sum.of(1, amount, amount))
     exact = sum(map(Fraction, amounts), Fraction(0))
-    assert Fraction(total.charge, account._UNIT) == Fraction(total.row_charge, account._UNIT) == exact
+    assert Fraction(total.charge, purse._UNIT) == Fraction(total.row_charge, purse._UNIT) == exact
     assert total.answers == len(amounts)
 
 

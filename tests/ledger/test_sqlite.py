@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from afresh.errors import LedgerError
-from afresh.ledger import Ledger, open_ledger
+from afresh.ledger import Ledger, Outside, open_ledger
 from afresh.ledger.sqlite import SqliteJournal
 from ledger.asking import ask, opened, question, released, result
 from ledger.leaks import assert_says_nothing_of
@@ -274,9 +274,9 @@ class TestFailure:
         assert journal._connection is not None
         journal._connection.close()
         journal._connection = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
-        count = 101 if moment == "on the way back" else 1  # too many are refused
+        charge = 101.0 if moment == "on the way back" else 1.0  # too much is refused
         with pytest.raises(KeyboardInterrupt):
-            ledger.reserve(terms, [question(str(i)) for i in range(count)])
+            ledger.charge(terms, Outside("revealed elsewhere", {}, charge))
         assert ask(other).number == ask(ledger).number == 1
         other.close()
         ledger.close()

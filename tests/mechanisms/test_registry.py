@@ -15,12 +15,12 @@ import pytest
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.guard.outside import KINDS
-from afresh.mechanisms import registry
+from afresh.mechanisms import names, registry
 from afresh.mechanisms.base import Heard, Mechanism
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
-SHARED = {"__init__", "base", "parts", "registry", "tasks"}
+SHARED = {"__init__", "base", "fresh", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks"}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
     "symmetrized": {"D": 0.5},
@@ -41,6 +41,11 @@ def test_one_file_a_mechanism() -> None:
     files = {path.stem for path in Path(registry.__file__).parent.glob("*.py")} - SHARED
     assert {name.replace("-", "_") for name in registry.MECHANISMS} == files
     assert {kind.__module__.rsplit(".", 1)[1] for kind in registry.MECHANISMS.values()} == files
+
+
+def test_help_knows_the_methods_by_name() -> None:
+    assert tuple(registry.PLANNERS) == names.OFFERED
+    assert registry.GUESSING == names.GUESSING
 
 
 def test_a_plan_chooses_among_promises() -> None:

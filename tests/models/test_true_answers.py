@@ -17,8 +17,8 @@ from sklearn import metrics
 
 import afresh
 from afresh import statistics as s
-from afresh.guard.desk import Reply
 from afresh.guard.evaluate import moments_of
+from afresh.guard.path import Reply
 from afresh.ledger import Entry
 from afresh.ledger.base import outcome
 from afresh.models.verdicts import Comparison

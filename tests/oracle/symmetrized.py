@@ -6,7 +6,7 @@ Nothing here imports afresh. Minima are found by nested golden sections, roots b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mpmath as mp
 
@@ -221,3 +221,38 @@ def admits(
             if kap - mp.log(alpha) - golden(above, mp.mpf(0), top, 26) <= upper:
                 return True
         return False
+
+
+def vector_world(w: World, size: int, answers: int) -> World:
+    """The same for the events of a vector of section 18: size + 1 of them in place of those of so many answers."""
+    with mp.workdps(DIGITS):
+        more = max(mp.log(mp.mpf(size + 1) / answers), mp.mpf(0))
+        L1, L3 = w.L1 + more, w.L3 + more
+        return replace(w, L1=L1, L3=L3, x=2 * mp.sqrt(w.kap + L3), D=mp.mpf(1))
+
+
+def vector_pairs(w: World, kind: str, size: int, points: int = 400) -> mp.mpf:
+    """D of section 18: E[d | S, y] maximised over the length of the rows' laws (pi) by brute force, then `up`."""
+    with mp.workdps(DIGITS):
+        away = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n) + mp.sqrt(w.L3 / (2 * w.n))
+        lengths = [mp.mpf(i) / points for i in range(points + 1)]
+        if kind == "ball":  # of radius 1/2, pi the root mean square of |p_i|
+            return up(min(max((2 - 8 * r**2) / 4 + 2 * away * r for r in (x / 2 for x in lengths)), 1), w.L1 / w.n)
+        all_of = mp.mpf(size + 1)
+        return 2 * up(min(max(1 - 1 / all_of - (r - 1 / all_of) ** 2 + away * r for r in lengths), 1), w.L1 / w.n)
+
+
+def least_times(w: World, vector: World, bend: float, kind: str, size: int, answers: int) -> mp.mpf:
+    """The least noise, in units of the plan's, at which a vector counts as so many answers, by bisection."""
+    with mp.workdps(DIGITS):
+        rate, pairs = mp.mpf(bend) / (1 - mp.mpf(bend)), vector_pairs(vector, kind, size)
+        widest = unlike_pairs(vector, 0.5, 8)
+
+        def holds(times: mp.mpf) -> bool:
+            parts = w.gam * pairs / (4 * w.n * (w.s * times) ** 2) / size
+            grows = size * mp.log(1 + rate * parts / (1 + parts)) <= answers * mp.log(1 + rate * w.t / (1 + w.t))
+            own = 4 * widest / times**2 <= (3 + answers) * w.D
+            row = (2 if kind == "shares" else 1) / times**2 <= answers
+            return bool(grows and own and row)
+
+        return -_last(lambda x: holds(-x), mp.mpf(-50), mp.mpf(-1))

@@ -13,7 +13,8 @@ import typer
 
 from afresh import errors
 from afresh.escaping import visible
-from afresh.mechanisms.registry import PLANNERS
+from afresh.mechanisms.names import OFFERED
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -27,7 +28,11 @@ EPILOG = (
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 Data = Annotated[
-    str, typer.Argument(help="A Parquet, CSV or DuckDB file, or postgresql://user@host/database.", metavar="DATA")
+    str,
+    typer.Argument(
+        help="A Parquet, CSV or DuckDB file, postgresql://user@host/database, or a service's https://host/NAME.",
+        metavar="DATA",
+    ),
 ]
 Table = Annotated[
     str | None,
@@ -49,7 +54,7 @@ Analyst = Annotated[
 Method = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(PLANNERS)}. Default: the narrowest promise, or expected widths where they are much "
+        help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths where they are much "
         "narrower.",
         metavar="METHOD",
     ),
@@ -64,6 +69,19 @@ Rounds = Annotated[
 NoEnd = Annotated[
     bool, typer.Option("--no-end", help="In place of --questions: a budget that never ends, at some cost in width.")
 ]
+Open = Annotated[
+    str | None,
+    typer.Option(
+        "--open",
+        help="What part of the rows you will hold yourself (afresh open-rows), such as 0.5; or best, for the part with "
+        "the narrowest answers.",
+        metavar="SHARE",
+    ),
+]
+Exam = Annotated[
+    float | None,
+    typer.Option(help="What part of the rows is kept for a few final questions (afresh exam).", metavar="SHARE"),
+]
 Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 
@@ -72,6 +90,16 @@ def how_many(questions: int | None, no_end: bool) -> int | EllipsisType | None:
     if no_end and questions is not None:
         raise errors.InvalidArgument(f"--no-end is in place of --questions {questions}; leave one of them out.")
     return None if no_end else ... if questions is None else questions
+
+
+def share_open(given: str | None) -> float | None:
+    """What --open says."""
+    if given is None or given == "best":
+        return None if given is None else True
+    try:
+        return float(given)
+    except ValueError:
+        raise errors.InvalidArgument(f"--open is {given!r}, must be a part of the rows such as 0.5, or best.") from None
 
 
 @contextmanager
@@ -89,6 +117,15 @@ def opened(
     from afresh.guard.guard import Guard
     from afresh.guard.open import check_opening, open_desk, opened_engine
 
+    if is_address(data):
+        from afresh.client.connect import open_address
+
+        options.pop("must_exist", None)
+        given = (*arguments, table, *options.values())
+        refuse_plan(any(value is not None and value is not False and value is not ... for value in given))
+        with open_address(data) as guard:
+            yield guard
+        return
     shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
     with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
         opening = check_opening(data, *arguments, **options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh import checks, errors
+from afresh import errors
 from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show
 from afresh.escaping import visible
 
@@ -64,7 +64,9 @@ def divide(
     for share in shares:
         name, separator, count = share.rpartition("=")
         if not separator or not name.strip() or not re.fullmatch(r"\d{1,15}", count):
-            raise checks.wrong("share", share, "of the form NAME=K, for example ann=400")
+            from afresh.checks import wrong
+
+            raise wrong("share", share, "of the form NAME=K, for example ann=400")
         if name in parsed:
             raise errors.InvalidArgument(f"{name!r} is named twice.")
         parsed[name] = int(count)

@@ -13,7 +13,8 @@ from afresh.queries.text import number
 from afresh.results.claims import Claimed
 
 if TYPE_CHECKING:
-    from afresh.guard.desk import Desk, Reply
+    from afresh.guard.desk import Desk
+    from afresh.guard.path import Reply
     from afresh.mechanisms.tasks import Task
     from afresh.queries.base import RowQuestion
     from afresh.theory.symbols import Trail

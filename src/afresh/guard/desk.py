@@ -1,47 +1,45 @@
-"""The desk: the one path from a question to a recorded answer.
+"""The desk: the one door to recorded answers.
 
-Reserve, evaluate in one scan, add noise, record; only what is recorded is read. Whoever has a question for the rows,
-be it a guard, a holdout, a statistic or a command, asks it here, and says in whose name.
+Whoever has a question for the rows, be it a guard, a holdout, a statistic or a command, asks it here, and says in whose
+name. Questions that come together stand in line (`line`) and take the path to an answer (`path`) together.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument
-from afresh.guard.evaluate import moments_of
 from afresh.guard.exam import in_exam, of_exam
+from afresh.guard.line import Line
+from afresh.guard.path import Path, Pending, Reply, Request
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
-from afresh.ledger.base import Outcome, Question, Statement, outcome
-from afresh.mechanisms.base import NeverEnds, coarseness_for
+from afresh.ledger.base import Question, Statement
+from afresh.ledger.reserving import Wish
+from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
-from afresh.moments import Span
+from afresh.planning.ways import would_tell
 from afresh.queries.group import GroupMean
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, coverage
+from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
-from afresh.results.rules import derive, met, noise_of, tells
+from afresh.results.rules import noise_of, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.guard.noise import Noise
     from afresh.ledger import Entry, Ledger, Spent, Terms
-    from afresh.ledger.ledger import Settle
-    from afresh.ledger.records import Released
-    from afresh.mechanisms.base import Mechanism
+    from afresh.moments import Vector
     from afresh.planning.plan import Plan
     from afresh.queries.asked import Asked
     from afresh.queries.base import RowQuestion
@@ -49,22 +47,6 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
-
-
-class Reply(NamedTuple):
-    """What the desk says to a question."""
-
-    asked: Asked
-    number: Number
-    """On the question's own scale."""
-    parts: tuple[Reading, ...]
-    """What was released for each of its queries."""
-    charged: tuple[Entry, ...]
-    """Those of them that were paid for just now; the first of two equal questions pays."""
-    left: int
-    """How many answers at full price this analyst has left."""
-    scope: Scope
-    """What was declared of the rows when it was asked."""
 
 
 class Desk:
@@ -86,7 +68,9 @@ class Desk:
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
         self.closed, self._process = False, os.getpid()
-        self._draw, self._owns_ledger = draw, owns_ledger
+        self._owns_ledger = owns_ledger
+        self._path = Path(self, draw)
+        self._line = Line(self._path.serve, self._check_process)
         self.kind = "pandas"  # of a frame that open rows are handed out as
         self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
@@ -100,17 +84,35 @@ class Desk:
         return {name: type for name, type in self.engine.schema.items() if name not in self.hidden}
 
     def answer(
-        self, asked: Sequence[Asked], analyst: str, later: int = 0, rows: int | None = None, exam: bool = False
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int = 0,
+        rows: int | None = None,
+        exam: bool = False,
+        vector: Vector | None = None,
     ) -> list[Reply]:
         """What was released for every question, now or earlier: all are paid for, or none.
 
         Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them. In
-        an `exam` they are answered from the rows that are kept for it.
+        an `exam` they are answered from the rows that are kept for it. With a `vector` all queries are its coordinates,
+        released at once; whoever passes one answers for its shape.
         """
         if rows is not None:
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
-            return self._answer(asked, analyst, later, rows, exam)
+            request = self._request(asked, analyst, later, rows, exam, vector)
+            if not request.queries:  # nothing asked writes nothing, not even a plan
+                return []
+            self._serve(request)
+            if self.plan.mechanism.batch is not None:
+                self._remember(request.asked)
+            return request.result
+
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """How so many numbers would be released at once; None where that is no cheaper than one by one."""
+        mechanism = self.plan.mechanism
+        return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
@@ -141,65 +143,45 @@ class Desk:
         finally:
             self._working.pop(this, None)
 
-    def _answer(self, asked: Sequence[Asked], analyst: str, later: int, rows: int | None, exam: bool) -> list[Reply]:
+    def _request(
+        self,
+        asked: Sequence[Asked],
+        analyst: str,
+        later: int,
+        rows: int | None,
+        exam: bool,
+        vector: Vector | None,
+    ) -> Request:
+        """What is asked, as this desk asks it; whatever is wrong with it is found here."""
         scope = self.scope  # a holdout may declare another one meanwhile
         asked = [self.arranged(one, scope, exam=exam) for one in asked]
         if exam:
             asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)
-        queries = [query for one in asked for query in one.queries]
-        if not queries:  # nothing asked writes nothing, not even a plan
-            return []
-        self.engine.check_unchanged()
-        entries = self.ledger.reserve(
-            self.terms,
-            self.questions(asked, exam=exam),
-            analyst,
-            later=later,
-            batch=self.plan.mechanism.batch if rows is None else rows,
-            exam=exam,
+        questions = self.questions(asked, exam=exam, vector=vector)
+        return Request(
+            asked, scope, Wish(questions, analyst, later, self.plan.mechanism.batch if rows is None else rows, exam)
         )
-        spent, by_number = entries.spent, {entry.number: entry for entry in entries}
 
-        def state(stored: Mapping[int, Entry]) -> list[Statement]:
-            found = _dealt(asked, [read(stored.get(entry.number, entry)) for entry in entries])
-            return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
-
-        if pending := [entry for entry in by_number.values() if entry.outcome is None]:
-            # Reserved stays charged if the engine fails, whatever the rows; asking again completes it.
-            asked_as = {entry.number: query for entry, query in zip(entries, queries, strict=True)}
-            outcomes = self._outcomes(pending, [asked_as[entry.number] for entry in pending], scope)
-            recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
-            by_number |= {entry.number: entry for entry in recorded}
-            statements, spent = recorded.statements, recorded.spent
+    def _serve(self, request: Request) -> None:
+        """With others who ask now, if nothing speaks against it."""
+        # A batch is a round of its own, whatever else is asked, and somebody's function runs where it is expected to.
+        apart = request.wish.batch is not None or request.wish.exam
+        if apart or any(query.alone for query in request.queries):
+            self._path.serve([request])
         else:
-            statements = self.ledger.state(self.terms, state({}), analyst)
-        readings = [read(replace(by_number[entry.number], new=entry.new)) for entry in entries]
-        if self.plan.mechanism.batch is not None:
-            # Only what its digest determines: a model may predict otherwise by then, under the same name.
-            named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
-            self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
-        return list(self._replies(asked, readings, statements, self.left_of(spent, analyst), scope))
+            self._line.stand(request)
 
-    def _replies(
-        self, asked: Sequence[Asked], readings: Sequence[Reading], statements: list[Statement], left: int, scope: Scope
-    ) -> Iterator[Reply]:
-        stated, owed = iter(statements), {reading.entry.number for reading in readings if reading.entry.new}
-        for one, parts in _dealt(asked, readings):
-            charged = []
-            for entry in (part.entry for part in parts):
-                if entry.number in owed:
-                    owed.remove(entry.number)
-                    charged.append(entry)
-            if one.rule is None:
-                number = parts[0].own
-            else:
-                found = next(stated) if one.own else self.derived(one, parts)
-                number = Number(found.value, found.low, found.high)
-            yield Reply(one, number, tuple(parts), tuple(charged), left, scope)
+    def _remember(self, asked: Sequence[Asked]) -> None:
+        """In rounds, what a final look can look at again."""
+        # Only what its digest determines: a model may predict otherwise by then, under the same name.
+        named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
+        self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
 
-    def questions(self, asked: Iterable[Asked], *, exam: bool = False) -> list[Question]:
+    def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
         """What the ledger is asked to reserve."""
+        if vector is not None:
+            return self._coordinates([(query, one) for one in asked for query in one.queries], vector)
         found = [
             self._question(query, self._noise(one), self._guess(one), one.own and one.rule is None)
             for one in asked
@@ -230,6 +212,30 @@ class Desk:
             own,
             guess,
         )
+
+    def _coordinates(self, asked: Sequence[tuple[RowQuestion, Asked]], vector: Vector) -> list[Question]:
+        """One question for each coordinate. Its name is that of the whole vector, whose noise and share it has."""
+        if len(asked) != vector.size:
+            raise InvalidArgument(f"a vector of {vector.size} coordinates has {len(asked)} questions.")
+        named = json.dumps([vector.kind, vector.answers, *(query.digest for query, _ in asked)])
+        found = []
+        for place, (query, one) in enumerate(asked):
+            own = vector._replace(place=place)
+            mechanism = at_coordinate(self.plan.mechanism, own)
+            found.append(
+                Question(
+                    hashlib.sha256(f"vector {place} {named}".encode()).hexdigest(),
+                    one.text if len(one.queries) == 1 else query.text,
+                    mechanism.charge,
+                    mechanism.row_charge,
+                    mechanism.coarseness,
+                    query.bounds,
+                    query.levels,
+                    one.own and one.rule is None,
+                    vector=(own.kind, own.size, own.answers, own.place),
+                )
+            )
+        return found
 
     def _noise(self, asked: Asked) -> float:
         return self.coarseness(asked.precision) if asked.noise is None else asked.noise
@@ -267,73 +273,21 @@ class Desk:
             first = {entry.number: entry for entry in self.ledger.entries(self.terms)}
             looks = {first[entry.again].digest: entry for entry in entries if entry.again is not None}
             told = [one for one in remembered if all(query.digest in looks for query in one.queries)]
-            wanted = [(looks[query.digest], query) for one in told for query in one.queries]
+            wanted = [Pending(looks[query.digest], query, self.scope) for one in told for query in one.queries]
 
             def state(stored: Mapping[int, Entry]) -> list[Statement]:
-                found = _dealt(told, [read(stored.get(entry.number, entry)) for entry, _ in wanted])
-                return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
+                return self._path.stated(told, [read(stored.get(each.entry.number, each.entry)) for each in wanted])
 
-            pending = {entry.number: (entry, query) for entry, query in wanted if entry.outcome is None}
-            asked_again = list(pending.values())
-            outcomes = self._outcomes(
-                [entry for entry, _ in asked_again], [query for _, query in asked_again], self.scope, first
-            )
+            pending = {each.entry.number: each for each in wanted if each.entry.outcome is None}
+            outcomes = self._path.outcomes(list(pending.values()), first)
             recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
             stored = {entry.number: entry for entry in recorded}
-            readings = [read(stored.get(entry.number, entry)) for entry, _ in wanted]
-            return list(self._replies(told, readings, recorded.statements, 0, self.scope))
-
-    def _outcomes(
-        self,
-        pending: Sequence[Entry],
-        queries: Sequence[RowQuestion],
-        scope: Scope,
-        first: Mapping[int, Entry] = {},
-    ) -> list[tuple[Entry, Outcome | Settle]]:
-        """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released.
-
-        `first` are the answers, by number, that final looks look at again.
-        """
-        found: list[tuple[Entry, Outcome | Settle]] = []
-        exam = self.plan.mechanism.exam_rows
-        taken = None if exam is None else self.ledger.examined(self.terms)
-        for entry, query, moments in zip(pending, queries, self._moments(pending, queries), strict=True):
-            mechanism = self.plan.at(entry.coarseness)
-            options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
-            if mechanism.symbols:
-                options |= {"task": task_of(query), "levels": entry.levels, "unequal": scope.features == "public"}
-            if exam is not None and entry.span == exam:
-                options["exam"] = taken
-            before = None if entry.again is None else first[entry.again].outcome
-            if before is not None:  # with public features, other rows have another truth
-                options["look"] = 2 if self.scope.features == "public" else 3
-            with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
-                released = mechanism.release(moments, self._draw(entry.number), **options)
-            settle = partial(_settle, mechanism, entry.levels, self.plan.ends, released, before)
-            found.append((entry, settle if callable(released) else settle(())))
-        return found
-
-    def _moments(self, pending: Sequence[Entry], queries: Sequence[RowQuestion]) -> list[Any]:
-        """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""
-        spans = [self.plan.mechanism.spans(entry.number, _span(entry)) for entry in pending]
-        if not any(spans):
-            return list(moments_of(self.engine, queries))
-        wanted = [(query, span) for query, own in zip(queries, spans, strict=True) for span in own]
-        found = iter(moments_of(self.engine, [query for query, _ in wanted], [span for _, span in wanted]))
-        parts = [tuple(next(found) for _ in own) for own in spans]
-        if self.plan.mechanism.own and self.development is not None:
-            places = [place for place, entry in enumerate(pending) if entry.span is None]
-            guesses = moments_of(self.development, [queries[place] for place in places])
-            for place, guess in zip(places, guesses, strict=True):
-                parts[place] = (guess, *parts[place])
-        return [own[0] if len(own) == 1 else own for own in parts]
+            readings = [read(stored.get(each.entry.number, each.entry)) for each in wanted]
+            return list(self._path.replies(told, readings, recorded.statements, 0, self.scope))
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """What follows by its rule from what was released for a question."""
-        assert asked.rule is not None
-        numbers = tuple(part.entry.number for part in parts)
-        found = derive(asked.rule, parts, asked.parameters, asked.bounds, self.plan)
-        return Statement(asked.text, asked.rule, asked.parameters, numbers, asked.bounds, *found)
+        return self._path.derived(asked, parts)
 
     def state(self, asked: Sequence[Asked], parts: Sequence[Reading], analyst: str) -> list[Number]:
         """Record what follows from parts that were released before; what is returned is what may be told."""
@@ -353,9 +307,10 @@ class Desk:
             covers=self._covers(asked, len(reply.parts), reply.scope),
             missing=asked.about_missing,
             method=self.plan.method,
-            charged=0 if self._examined(reply.parts) else len(reply.charged),
+            charged=0 if self._examined(reply.parts) else sum(entry.counts for entry in reply.charged),
             charged_information=sum(entry.charge for entry in reply.charged),
             exam=self._examined(reply.parts),
+            would_tell=self._would_tell(reply),
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
@@ -365,6 +320,17 @@ class Desk:
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
             ahead=self.ahead(),
         )
+
+    def _would_tell(self, reply: Reply) -> tuple[str, ...]:
+        """What would have made an answer narrow, where it is too wide to be of use; from public constants alone."""
+        asked, (value, low, high) = reply.asked, reply.number
+        scale = asked.bounds[1] - asked.bounds[0]
+        reach = (high - low) / 2 / scale
+        single = asked.rule is None and len(reply.parts) == 1 and task_of(asked.queries[0]) is None
+        if reach <= WIDE or not single or self._examined(reply.parts) or self.plan.expected is not None:
+            return ()
+        mean = min(max((value - asked.bounds[0]) / scale, 0.0), 1.0)
+        return would_tell(self.plan.mechanism, reach, NARROW, lambda mechanism: mechanism.half_width(mean))
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
         """Whether these are answers of the exam, which cost none of the budget."""
@@ -444,6 +410,9 @@ class Desk:
         """Refuse to go on once it is closed."""
         if self.closed:
             raise GuardClosed("this guard is closed; open the data again, nothing is lost.")
+        self._check_process()
+
+    def _check_process(self) -> None:
         if os.getpid() != self._process:  # the engines' threads are not there: a question would be paid for and hang
             raise GuardClosed("this guard was opened before a fork; open the data here, they share one budget.")
 
@@ -453,7 +422,8 @@ class Desk:
         What other threads are being answered comes to its end first.
         """
         self.closed = True
-        while os.getpid() == self._process and self._others():  # a fork has none of the other threads
+        # A fork has none of the other threads, and those that this one serves would wait for it.
+        while os.getpid() == self._process and self._others() and not self._line.mine:
             time.sleep(_PATIENCE)
         try:
             self.engine.close()
@@ -466,34 +436,3 @@ class Desk:
     def _others(self) -> bool:
         """Whether another thread is being answered."""
         return any(thread != get_ident() for thread in list(self._working.values()))
-
-
-def _settle(
-    mechanism: Mechanism,
-    levels: int | None,
-    ends: float,
-    released: Any,
-    before: Outcome | None,
-    earlier: Sequence[Released],
-) -> Outcome:
-    """What is recorded: the released number with its value and interval, which nobody computes again.
-
-    `before` is the outcome that a final look looks at again; both intervals hold.
-    """
-    made = released(earlier) if callable(released) else released
-    with np.errstate(all="ignore"):  # whatever a process asked of numpy
-        low, high = mechanism.interval(made, levels=levels)
-        if before is not None and mechanism.meets_first(made):
-            low, high = met(low, high, before.low, before.high)
-        return outcome(made, mechanism.value(made), low, high, ends=ends)
-
-
-def _span(entry: Entry) -> Span | None:
-    return None if entry.span is None else Span(*entry.span)
-
-
-def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:
-    """Every question with what was released for it."""
-    rest = iter(readings)
-    for one in asked:
-        yield one, [next(rest) for _ in one.queries]

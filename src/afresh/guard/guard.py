@@ -161,6 +161,38 @@ class Guard(show.Shown):
         self.desk.check_open()
         return self.ask_checked(self.checked(questions))
 
+    def ask_vector(
+        self,
+        expressions: Sequence[str] | Mapping[str, str],
+        radius: float,
+        centre: float | Sequence[float] = 0.0,
+    ) -> Measures:
+        """The means of several numbers at once, for one answer: they must lie in a ball, on every row.
+
+        A row outside of it counts as the point where the line from the centre to it leaves the ball. Noise follows the
+        radius, and hardly the number of expressions: gradients, moments, embeddings. Methods that cannot release a
+        vector charge one answer for each; `guard.price(afresh.statistics.VectorMean(...))` says it before.
+
+        Args:
+            expressions: Numbers, in SQL: a list, or names with expressions.
+            radius: Of the ball, in the numbers' own units, which must be alike. Choose it without looking at the data.
+            centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the
+                centre's.
+
+        Returns:
+            An answer for each number, by its name or expression.
+
+        Raises:
+            QueryError: One of them cannot be asked of these columns; nothing was charged.
+            InvalidArgument: The ball is none; nothing was charged.
+            BudgetExhausted: It costs more than is left; nothing was charged.
+        """
+        from afresh.statistics import VectorMean
+        from afresh.statistics.base import Asker
+
+        self.desk.check_open()
+        return VectorMean(expressions, radius, centre).measure(Asker(self.desk, self.analyst))
+
     def checked(self, questions: Iterable[Any]) -> list[Asked]:
         """What `ask_checked` answers, of a list of questions; every mistake is an error here, and free.
 

@@ -21,6 +21,7 @@ from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.plan import FEWEST_ROWS, Plan, plan
 from afresh.planning.request import Wishes, check_wishes
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -66,7 +67,8 @@ def open(  # the name a newcomer expects: afresh.open
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
             ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
-            is read where it is and may not change while it is open.
+            is read where it is and may not change while it is open; or the address of a dataset of a service, such as
+            https://host/customers, alone.
         questions: How many answers the data may ever give (default 100). None is a budget that never ends: answers are
             a little wider, and each a little wider than the one before.
         confidence: The probability with which all intervals hold at once (default 0.95).
@@ -125,6 +127,11 @@ def open(  # the name a newcomer expects: afresh.open
         simulation_seed=simulation_seed,
         made_up=made_up,
     )
+    if is_address(data):
+        from afresh.client.connect import open_address
+
+        refuse_plan(opening.wanted.given or any((ledger, table, analyst, new_rows, allow_wide, simulation_seed)))
+        return open_address(data)
     with opened_engine(data, table) as engine:
         desk = open_desk(engine, opening)
         desk.kind = kind_of(data)
@@ -292,8 +299,8 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     assert stored is not None
     if differing := wanted.differing(stored):
         raise PlanMismatch(
-            f"{differing} The first answer fixes a plan, because changing it later would void the intervals already "
-            "released. Leave these arguments out to go on with the plan in force."
+            f"{differing} The first answer fixes a plan, as open rows, a division or a charge do, because changing it "
+            "later would void intervals already released. Leave these arguments out to go on with the plan in force."
         )
     return terms, stored
 

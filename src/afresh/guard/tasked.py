@@ -40,6 +40,11 @@ class Tasked:
         known = [each for each in found if each is not None]
         return frozenset().union(*known) if len(known) == len(found) else None
 
+    @property
+    def alone(self) -> bool:
+        """Whether one of them is somebody else's function."""
+        return any(query.alone for query in self.inner)
+
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None) -> list[Any]:
         """Those of all its row functions: a list, or the only one."""

@@ -40,11 +40,28 @@ CREATE OR REPLACE FUNCTION afresh_on_grid(value jsonb, step float8) RETURNS bool
                       THEN (value #>> '{}')::float8 / step = floor((value #>> '{}')::float8 / step)
                       ELSE false END $$;
 
+-- A coordinate of a vector: its kind, its size, as how many answers it counts, and its place.
+CREATE OR REPLACE FUNCTION afresh_vector(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'array' AND jsonb_array_length(value) = 4
+                      THEN jsonb_typeof(value -> 0) = 'string'
+                          AND (value ->> 1) ~ '^[0-9]{1,6}$' AND (value ->> 2) ~ '^[0-9]{1,6}$' AND (value ->> 3) ~ '^[0-9]{1,6}$'
+                          AND jsonb_typeof(value -> 1) = 'number' AND jsonb_typeof(value -> 2) = 'number'
+                          AND jsonb_typeof(value -> 3) = 'number' AND (value ->> 3)::int < (value ->> 1)::int
+                          AND (value ->> 2)::int BETWEEN 1 AND (value ->> 1)::int
+                      ELSE false END $$;
+
+-- As how many answers a question counts: the first coordinate of a vector counts for all of it.
+CREATE OR REPLACE FUNCTION afresh_counts(body jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN body ->> 'kind' = 'charged' THEN (body ->> 'answers')::numeric
+                      WHEN coalesce(jsonb_typeof(body -> 'vector'), 'null') = 'null' THEN 1
+                      WHEN (body -> 'vector' ->> 3)::int = 0 THEN (body -> 'vector' ->> 2)::numeric
+                      ELSE 0 END $$;
+
 -- Refuse a record that the caller may not append after those that are there.
 CREATE OR REPLACE FUNCTION afresh_check(wanted bigint, record text) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    body jsonb; kind text; keys text; plan jsonb; shares jsonb; mine jsonb; latest timestamptz;
+    body jsonb; kind text; keys text; plan jsonb; shares jsonb; mine jsonb; before jsonb; latest timestamptz;
     used_answers numeric; used_nats numeric; used_rows numeric; cap_answers numeric; cap_nats numeric;
     part_answers numeric; part_nats numeric; asked_nats numeric; opened bigint; all_rows bigint;
     asked_rows numeric := 0; part_rows numeric; opened_rows numeric;
@@ -58,8 +75,8 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN PERFORM afresh_refuse_because('a record is not one that afresh wrote');
     END;
     -- With their keys as they stand in the text, so that none is missing, unknown or there twice.
-    IF body -> 'version' IS DISTINCT FROM '2'::jsonb OR NOT coalesce(keys = CASE kind
-        WHEN 'reserved' THEN 'again analyst at bounds charge coarseness digest guess kind levels number own row_charge span text version'
+    IF body -> 'version' IS DISTINCT FROM '3'::jsonb OR NOT coalesce(keys = CASE kind
+        WHEN 'reserved' THEN 'again analyst at bounds charge coarseness digest guess kind levels number own row_charge span text vector version'
         WHEN 'answered' THEN 'at high kind low number released value version'
         WHEN 'stated' THEN 'analyst at bounds high kind low parameters parts rule text value version'
         END, false) THEN
@@ -77,6 +94,13 @@ BEGIN
 
     SELECT r.record::jsonb INTO plan FROM afresh_records r
         WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'planned' ORDER BY place DESC LIMIT 1;
+    -- A vector that was begun comes first, for whoever began it: in the same transaction, see afresh_append.
+    SELECT r.record::jsonb INTO before FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1;
+    IF jsonb_typeof(before -> 'vector') = 'array' AND before ->> 'kind' = 'reserved'
+        AND (before -> 'vector' ->> 3)::int < (before -> 'vector' ->> 1)::int - 1
+        AND (kind <> 'reserved' OR jsonb_typeof(body -> 'vector') IS DISTINCT FROM 'array' OR (body -> 'vector' ->> 3) = '0') THEN
+        PERFORM afresh_refuse_because('a vector that was begun is not complete');
+    END IF;
     IF kind = 'reserved' THEN
         IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
             AND afresh_bounds(body -> 'bounds') AND (body -> 'levels') IN ('null'::jsonb, '2'::jsonb, '3'::jsonb)
@@ -84,8 +108,18 @@ BEGIN
             AND afresh_number(body -> 'charge', 0, 1e300) AND afresh_number(body -> 'row_charge', 0, 1e300)
             AND jsonb_typeof(body -> 'number') = 'number'
             AND jsonb_typeof(body -> 'again') = 'null'
+            AND (jsonb_typeof(body -> 'vector') = 'null' OR afresh_vector(body -> 'vector'))
             AND (jsonb_typeof(body -> 'guess') = 'null' OR afresh_pair(body -> 'guess'))) IS NOT TRUE THEN
             PERFORM afresh_refuse_because('a record is not one that afresh wrote');
+        END IF;
+        -- The coordinates of a vector follow one another, and the first is charged for all; `before` is the last record.
+        SELECT r.record::jsonb INTO before FROM afresh_records r WHERE r.guard = wanted ORDER BY place DESC LIMIT 1;
+        IF (CASE WHEN jsonb_typeof(body -> 'vector') = 'array' AND (body -> 'vector' ->> 3)::int > 0
+            THEN coalesce(before -> 'vector' = jsonb_set(body -> 'vector', '{3}', to_jsonb((body -> 'vector' ->> 3)::int - 1)), false)
+                AND before ->> 'analyst' = body ->> 'analyst' AND before -> 'coarseness' = body -> 'coarseness'
+                AND (body ->> 'charge')::numeric = 0 AND (body ->> 'row_charge')::numeric = 0
+            ELSE true END) IS NOT TRUE THEN
+            PERFORM afresh_refuse_because('a question is not the next coordinate of a vector');
         END IF;
         IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'closed') THEN
             PERFORM afresh_refuse_because('the rounds of these data were closed by a final look');
@@ -120,7 +154,7 @@ BEGIN
             WHERE r.guard = wanted AND r.record::jsonb ->> 'kind' = 'divided' ORDER BY place DESC LIMIT 1;
         shares := coalesce(shares, '{}');
         asked_nats := (body ->> 'charge')::numeric;
-        SELECT coalesce(sum(CASE b ->> 'kind' WHEN 'charged' THEN (b ->> 'answers')::numeric ELSE 1 END), 0),
+        SELECT coalesce(sum(afresh_counts(b)), 0),
                coalesce(sum((b ->> 'charge')::numeric), 0), coalesce(sum((b ->> 'row_charge')::numeric), 0)
             INTO used_answers, used_nats, used_rows
             FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
@@ -129,7 +163,7 @@ BEGIN
             AND NOT (coalesce(plan -> 'plan' ->> 'exam', '0') <> '0' AND coalesce(jsonb_typeof(b -> 'span'), '') = 'array');
         cap_answers := (plan ->> 'answers')::numeric;
         cap_nats := (plan ->> 'information')::numeric;
-        IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack
+        IF used_answers + afresh_counts(body) > cap_answers OR used_nats + asked_nats > cap_nats * slack
             OR used_rows + (body ->> 'row_charge')::numeric > (plan ->> 'row_share')::numeric * slack THEN
             PERFORM afresh_refuse_because('the question would cost more than is left');
         END IF;
@@ -141,17 +175,17 @@ BEGIN
             WHERE NOT shares ? session_user::text OR key = session_user::text;
         IF shares ? session_user::text THEN
             cap_answers := part_answers; cap_nats := part_nats;
-            SELECT count(*), coalesce(sum((b ->> 'charge')::numeric), 0) INTO used_answers, used_nats
+            SELECT coalesce(sum(afresh_counts(b)), 0), coalesce(sum((b ->> 'charge')::numeric), 0) INTO used_answers, used_nats
                 FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
                 WHERE b ->> 'kind' = 'reserved' AND b ->> 'analyst' = session_user::text;
         ELSE
             cap_answers := cap_answers - part_answers; cap_nats := cap_nats - part_nats;
-            SELECT used_answers - count(*), used_nats - coalesce(sum((b ->> 'charge')::numeric), 0)
+            SELECT used_answers - coalesce(sum(afresh_counts(b)), 0), used_nats - coalesce(sum((b ->> 'charge')::numeric), 0)
                 INTO used_answers, used_nats
                 FROM (SELECT r.record::jsonb AS b FROM afresh_records r WHERE r.guard = wanted) AS all_records
                 WHERE b ->> 'kind' = 'reserved' AND shares ? (b ->> 'analyst');
         END IF;
-        IF used_answers + 1 > cap_answers OR used_nats + asked_nats > cap_nats * slack THEN
+        IF used_answers + afresh_counts(body) > cap_answers OR used_nats + asked_nats > cap_nats * slack THEN
             PERFORM afresh_refuse_because('the question would cost more than is left of the share');
         END IF;
         IF asked_rows > 0 THEN
@@ -229,6 +263,11 @@ BEGIN
         chain.length := chain.length + 1;
         INSERT INTO afresh_records (guard, place, record, hash) VALUES (wanted, chain.length, records[i], chain.head);
     END LOOP;
+    IF EXISTS (SELECT FROM afresh_records r WHERE r.guard = wanted AND r.place = chain.length
+        AND r.record::jsonb ->> 'kind' = 'reserved' AND jsonb_typeof(r.record::jsonb -> 'vector') = 'array'
+        AND (r.record::jsonb -> 'vector' ->> 3)::int < (r.record::jsonb -> 'vector' ->> 1)::int - 1) THEN
+        PERFORM afresh_refuse_because('a vector that was begun is not complete');
+    END IF;
     IF chain.length > expected THEN
         UPDATE afresh_guards SET length = chain.length, head = chain.head WHERE id = wanted;
     END IF;

@@ -42,6 +42,8 @@ class Question:
     own: bool = True
     """Whether it is asked for itself, and not as a part of a statement."""
     guess: tuple[float, float] | None = None
+    vector: tuple[str, int, int, int] | None = None
+    """If it is a coordinate of a vector: kind, size, as how many answers the whole counts, and its place."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -90,8 +92,14 @@ class Entry:
     guess: tuple[float, float] | None = None
     span: tuple[int, int] | None = None
     again: int | None = None
+    vector: tuple[str, int, int, int] | None = None
     new: bool = field(default=False, compare=False)
     """Whether the call that returned this paid for it; never stored."""
+
+    @property
+    def counts(self) -> int:
+        """As how many answers it counts."""
+        return counted(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +242,14 @@ class Spent:
         return max(left, 0)
 
 
+def counted(asked: Question | Reserved | Entry) -> int:
+    """As how many answers a question counts: of a vector's coordinates, the first counts for all."""
+    if asked.vector is None:
+        return 1
+    _, _, answers, place = asked.vector
+    return 0 if place else answers
+
+
 def check_question(asked: Question | Reserved) -> None:
     """Refuse what no ledger could store exactly, before it is written and when it is read."""
     if _is_plain(asked):  # nearly always, and there may be very many to read
@@ -247,6 +263,14 @@ def check_question(asked: Question | Reserved) -> None:
         raise InvalidArgument("digest is empty; it must be the hash of the canonical query")
     if not 0 < asked.coarseness < math.inf:
         raise InvalidArgument(f"coarseness == {asked.coarseness}, must be finite and positive")
+    if asked.vector is not None:
+        kind, *numbers = asked.vector
+        check_text("the kind of a vector", kind)
+        if len(numbers) != 3 or any(isinstance(n, bool) or not isinstance(n, int) for n in numbers):
+            raise InvalidArgument(f"vector == {asked.vector}, must be a kind and three whole numbers")
+        size, answers, place = numbers
+        if not (0 <= place < size and 1 <= answers <= size):
+            raise InvalidArgument(f"vector == {asked.vector}, must have a place below its size, and 1 to size answers")
 
 
 def _is_plain(asked: Question | Reserved) -> bool:
@@ -260,6 +284,7 @@ def _is_plain(asked: Question | Reserved) -> bool:
         and asked.digest.isascii()
         and asked.text.isascii()
         and asked.digest != ""
+        and asked.vector is None
     )
 
 
@@ -273,6 +298,12 @@ def check_released(made: Outcome | Answered) -> None:
         raise InvalidArgument("the released number is not finite")
     if not ordered:
         raise InvalidArgument("the released number does not lie in its interval")
+
+
+def check_ends(made: Outcome | Answered, step: float) -> None:
+    """Raise `InvalidArgument` unless both ends lie on the plan's grid."""
+    if not ((made.low / step).is_integer() and (made.high / step).is_integer()):
+        raise InvalidArgument(f"an end of the interval is not on the plan's public grid, whose step is {step!r}")
 
 
 def check_plan(plan: Mapping[str, Any]) -> None:

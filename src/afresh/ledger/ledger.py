@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from afresh.engines.identity import ColumnDigest, Identity
-from afresh.errors import BrokenChain, InvalidArgument, LedgerError, PlanMismatch, SameRows
-from afresh.ledger.account import Account, digest_again, entry_of, statement_of
+from afresh.engines.identity import Identity
+from afresh.errors import BudgetExhausted, LedgerError, PlanMismatch
+from afresh.ledger.account import Account
 from afresh.ledger.base import (
     Entry,
     Limits,
@@ -31,38 +31,18 @@ from afresh.ledger.base import (
     check_text,
 )
 from afresh.ledger.books import Books, sealed
+from afresh.ledger.finding import opened_by, same_rows, search
 from afresh.ledger.journal import Chain, Journal, Sealed, Transaction
-from afresh.ledger.known import KeyedIdentity, Match, keyed, match
+from afresh.ledger.known import keyed
 from afresh.ledger.memory import Memory
-from afresh.ledger.records import (
-    START,
-    Answered,
-    Charged,
-    Closed,
-    Divided,
-    Opened,
-    Planned,
-    Record,
-    Released,
-    Reserved,
-    Stated,
-    decode,
-    seal,
-)
+from afresh.ledger.records import START, Answered, Charged, Closed, Divided, Opened, Record, Released, Stated
+from afresh.ledger.reserving import Entries, Reserving, Wish
+from afresh.ledger.translate import entry_of, looking, planned, stated, statement_of
 
 Settle = Callable[[Sequence[Released]], Outcome]
-"""Makes what is released from all that was released before, for mechanisms with a memory."""
+"""Makes what is released from what was released before, for mechanisms with a memory."""
 Derive = Callable[[Mapping[int, Entry]], Sequence[Statement]]
 """What follows from answered entries, by their numbers."""
-
-
-class Entries(list[Entry]):
-    """Entries in the order in which they were asked for."""
-
-    def __init__(self, entries: Iterable[Entry], spent: Spent, statements: Sequence[Statement] = ()) -> None:
-        """With what the analyst had spent when this was written, and what was stated of them."""
-        super().__init__(entries)
-        self.spent, self.statements = spent, list(statements)
 
 
 # Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
@@ -89,7 +69,7 @@ class Ledger:
         Answers that a checkpoint covers are hashed with the rest, and their numbers checked when they are asked for.
         """
         with self._journal.transaction(write=False) as transaction:
-            chain, _ = _search(transaction, identity)
+            chain, _ = search(transaction, identity)
             return None if chain is None else self._terms(transaction, chain)
 
     def open(
@@ -113,17 +93,17 @@ class Ledger:
             check_text("new_rows", new_rows)
         with self._journal.transaction(write=True) as transaction:
             transaction.alone()
-            chain, alike = _search(transaction, identity)
+            chain, alike = search(transaction, identity)
             if chain is None:
                 if alike and new_rows is None:
-                    raise _same_rows(*alike[0])
+                    raise same_rows(*alike[0])
                 self._create(transaction, identity, limits, new_rows, simulated, analyst)
             else:
                 locked = transaction.chain(chain.id)
                 assert locked is not None
                 account = self._books.read(transaction, locked)
                 if not account.fixed and account.limits != limits:
-                    transaction.append(locked, sealed(account.head, [_planned(self._now(account), analyst, limits)]))
+                    transaction.append(locked, sealed(account.head, [planned(self._now(account), analyst, limits)]))
         made = self.find(identity)
         assert made is not None  # chains are never removed
         return made
@@ -149,7 +129,7 @@ class Ledger:
             rows=identity.rows,
             seed_digest=hashlib.sha256(seed.encode()).hexdigest(),
         )
-        transaction.append(transaction.create(seed), sealed(START, [opened, _planned(now, analyst, limits)]))
+        transaction.append(transaction.create(seed), sealed(START, [opened, planned(now, analyst, limits)]))
 
     def _terms(self, transaction: Transaction, chain: Chain) -> Terms:
         _, account = self._books.verify(transaction, chain)
@@ -175,53 +155,28 @@ class Ledger:
         With a `batch` the new ones get so many rows of their own, which no other question has seen or will see. An
         `exam` is one such batch, on the rows that the plan keeps for it, and costs no answer of the budget.
         """
-        check_text("analyst", analyst)
-        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
-            raise InvalidArgument(f"batch == {batch!r}, must be a whole number of rows, at least 1")
-        with self._writing(terms, analyst) as (account, write):
-            found: dict[str, Entry] = {}
-            new: dict[str, Question] = {}
-            # The finest of equal questions first: it serves the coarser ones.
-            for question in sorted(questions, key=lambda question: question.coarseness):
-                stored = account.stored(question.digest, question.coarseness)
-                if stored is None:
-                    new.setdefault(question.digest, question)
-                else:
-                    found[question.digest] = stored
-            span = None
-            if new and exam:
-                account.check_exam(analyst)
-                span = account.exam
-            elif new:
-                dearest = max(new.values(), key=lambda each: each.charge)
-                rows = (batch or 0) * (2 if later else 1)  # the later ones are a batch of their own
-                account.check_budget([*new.values(), *[dearest] * later], analyst, rows)
-                span = None if batch is None else account.next_span(batch)
-            if new:
-                now = self._now(account)
-                reserved = [
-                    Reserved(
-                        at=now,
-                        analyst=analyst,
-                        number=number,
-                        digest=question.digest,
-                        text=question.text,
-                        bounds=question.bounds,
-                        levels=question.levels,
-                        own=question.own,
-                        coarseness=float(question.coarseness),
-                        charge=float(question.charge),
-                        row_charge=float(question.row_charge),
-                        guess=question.guess,
-                        span=span,
-                        again=None,
-                    )
-                    for number, question in enumerate(new.values(), len(account.entries) + 1)
-                ]
-                write(reserved)
-                found.update((record.digest, replace(entry_of(record), new=True)) for record in reserved)
-            spent = account.spent(analyst)
-        return Entries((found[question.digest] for question in questions), spent)
+        wish = Wish(questions, analyst, later, batch, exam)
+        self.reserve_each(terms, [wish])
+        if isinstance(wish.found, BudgetExhausted):
+            raise wish.found
+        assert wish.found is not None
+        return wish.found
+
+    def reserve_each(self, terms: Terms, wishes: Sequence[Wish]) -> None:
+        """Say in each wish what `reserve` would give or raise, one after the other, in one transaction.
+
+        Each has what it would have alone, after those before it: of two equal questions the first pays.
+        """
+        for wish in wishes:
+            wish.check()
+        with self._writing(terms, wishes[0].analyst if wishes else "") as (account, write):
+            reserving = Reserving(account, lambda: self._now(account))
+            for wish in wishes:
+                try:
+                    wish.found = reserving.take(wish)
+                except BudgetExhausted as refusal:
+                    wish.found = refusal
+            write(reserving.records)
 
     def look_again(self, terms: Terms, wanted: Collection[str], analyst: str = "") -> Entries:
         """Close the rounds, for good, and reserve final looks at the answered questions with these digests.
@@ -239,7 +194,7 @@ class Ledger:
             found = [each for each in asked if each.span is not None and each.outcome is not None]
             new = [each for each in found if each.number not in account.looked]
             first = len(account.entries) + 1
-            reserved = [_looking(each, now, analyst, terms.rows, n) for n, each in enumerate(new, first)]
+            reserved = [looking(each, now, analyst, terms.rows, n) for n, each in enumerate(new, first)]
             write([*closing, *reserved])
             looks = {again: account.entries[number - 1] for again, number in account.looked.items()}
             looks |= {each.again: entry_of(each) for each in reserved if each.again is not None}
@@ -266,10 +221,10 @@ class Ledger:
                     return
                 if account.fixed:
                     raise PlanMismatch(
-                        "since you opened these rows, somebody else's first answer has fixed another plan for them; "
+                        "since you opened these rows, somebody else has fixed another plan for them; "
                         "open them again without questions=, confidence=, method= and answers=. Nothing was charged."
                     )
-                write([_planned(self._now(account), analyst, terms.limits)])
+                write([planned(self._now(account), analyst, terms.limits)])
 
     def record(self, terms: Terms, entry: Entry, outcome: Outcome) -> Entry:
         """Store the outcome unless there is one; return what is stored, the only thing to release."""
@@ -284,40 +239,40 @@ class Ledger:
     ) -> Entries:
         """Like `record` for many entries, all or none, and with them what follows from them (see `state`).
 
-        In place of an outcome there may be a function that makes it from all that was released before, in the order of
-        the records. `derive` gets the entries as they are stored, by number.
+        In place of an outcome there may be a function that makes it from what was released before, in the order of the
+        records. `derive` gets the entries as they are stored, by number.
         """
-        stored: dict[int, Entry] = {}
-        statements: list[Statement] = []
+        (found,) = self.record_each(terms, outcomes, [(derive, analyst)])
+        return found
+
+    def record_each(
+        self,
+        terms: Terms,
+        outcomes: Sequence[tuple[Entry, Outcome | Settle]],
+        callers: Sequence[tuple[Derive | None, str]],
+    ) -> list[Entries]:
+        """Like `record_many` for several callers, all or none, in one transaction: what each derives, in its name.
+
+        Every caller is given all entries, with what was stated for it and what it has spent.
+        """
+        for _, analyst in callers:
+            check_text("analyst", analyst)
         with self._books.writing(terms) as (account, write):
             now = self._now(account)
-            # There may be very many, and few mechanisms look at them.
-            remembers = any(callable(outcome) for _, outcome in outcomes)
-            earlier = list(account.released) if remembers else []
-            records: list[Record] = []
-            for entry, outcome in outcomes:
-                place = entry.number - 1
-                kept = account.entries[place] if 0 <= place < len(account.entries) else None
-                if kept is None or (kept.digest, kept.coarseness) != (entry.digest, entry.coarseness):
-                    raise LedgerError(
-                        f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
-                        "first. Nothing was released."
-                    )
-                if kept.outcome is None and entry.number not in stored:
-                    made = outcome(earlier) if callable(outcome) else outcome
-                    account.check_outcome(made)
-                    earlier.append(made.released)
-                    records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
-                    kept = replace(kept, outcome=made, answered_at=now)
-                stored.setdefault(entry.number, kept)
-            if derive is not None:
-                made_of = list(derive(stored))
-                new = {each.question: each for each in made_of if each.question not in account.stated}
-                records += [_stated(now, analyst, statement) for statement in new.values()]
-                statements = _told(account, made_of, new)
+            stored, records = _settled(account, outcomes, now)
+            told: list[list[Statement]] = []
+            new: dict[Any, Statement] = {}
+            for derive, analyst in callers:
+                made_of = [] if derive is None else list(derive(stored))
+                for each in made_of:
+                    if each.question not in account.stated and each.question not in new:
+                        new[each.question] = each
+                        records.append(stated(now, analyst, each))
+                told.append(_told(account, made_of, new))
             write(records)
-            spent = account.spent(analyst)
-        return Entries((stored[entry.number] for entry, _ in outcomes), spent, statements)
+            spent = [account.spent(analyst) for _, analyst in callers]
+        entries = [stored[entry.number] for entry, _ in outcomes]
+        return [Entries(entries, *each) for each in zip(spent, told, strict=True)]
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
         """Record numbers that follow from answers; return what is stored, the only thing to release.
@@ -334,7 +289,7 @@ class Ledger:
             new = {each.question: each for each in statements if each.question not in account.stated}
             for statement in new.values():
                 account.check_statement(statement)
-            write([_stated(self._now(account), analyst, statement) for statement in new.values()])
+            write([stated(self._now(account), analyst, statement) for statement in new.values()])
             return _told(account, statements, new)
 
     def stated(self, terms: Terms) -> list[Stated]:
@@ -352,7 +307,7 @@ class Ledger:
             same = (outside.text, dict(outside.basis), outside.charge, outside.answers)
             if any((c.text, c.basis, c.charge, c.answers) == same for c in account.charged):
                 return False
-            account.check_outside(outside)
+            account.purse.check_outside(outside)
             write(
                 [
                     Charged(
@@ -373,7 +328,7 @@ class Ledger:
         for name in (*shares, analyst):
             check_text("analyst", name)
         with self._writing(terms, analyst) as (account, write):
-            account.check_shares(shares)
+            account.purse.check_shares(shares)
             if dict(shares) != account.shares:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
@@ -394,10 +349,10 @@ class Ledger:
         with self._books.reading(terms) as account:
             return list(account.entries)
 
-    def released(self, terms: Terms) -> list[Released]:
-        """What was released, in order: what a mechanism with a memory goes by."""
+    def released(self, terms: Terms) -> Sequence[Released]:
+        """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
         with self._books.reading(terms) as account:
-            return list(account.released)
+            return account.released
 
     def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
         """What was paid for, by all or from what one analyst may use, and the caps."""
@@ -417,7 +372,7 @@ class Ledger:
         """The records of the guard whose rows are published under this name; none if there is no such guard."""
         with self._journal.transaction(write=False) as transaction:
             for chain in transaction.chains():
-                if _opened(transaction, chain).data == data:
+                if opened_by(transaction, chain).data == data:
                     records, _ = self._books.verify(transaction, chain)
                     return [text for text, _ in records]
             transaction.check()
@@ -441,115 +396,31 @@ class Ledger:
         return latest
 
 
-def _search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
-    """The chain of these rows, and otherwise the first records of those that share columns with them.
-
-    It looks into the records themselves: whatever else a storage keeps could be damaged without their knowing.
-    """
-    alike = []
-    for chain in transaction.chains():
-        opened = _opened(transaction, chain)
-        found = match(_identity(opened, chain), chain.seed, identity)
-        if found is not None and found.same:
-            return chain, []
-        if found is not None:
-            alike.append((opened, found))
-    transaction.check()  # nobody may be told "never seen" of rows whose chain is only hidden
-    return None, alike
-
-
-def _opened(transaction: Transaction, chain: Chain) -> Opened:
-    """The first record of a chain, if it is what was written with it."""
-    record = transaction.first(chain)
-    try:
-        if record is None or seal(START, record.text) != record.hash:
-            raise BrokenChain
-        opened = decode(record.text)
-        if not isinstance(opened, Opened) or hashlib.sha256(chain.seed.encode()).hexdigest() != opened.seed_digest:
-            raise BrokenChain
-    except BrokenChain:
-        raise _damaged(chain) from None
-    return opened
-
-
-def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
-    """What a chain says of its rows."""
-    try:
-        columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
-    except (TypeError, KeyError):
-        raise _damaged(chain) from None
-    return KeyedIdentity(opened.rows, opened.data, tuple(columns))
-
-
-def _damaged(chain: Chain) -> BrokenChain:
-    return BrokenChain(
-        f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can tell "
-        "whether your rows are its rows; restore the ledger from a copy. A new one would forget what was spent."
-    )
-
-
-def _planned(now: datetime, analyst: str, limits: Limits) -> Planned:
-    return Planned(
-        at=now,
-        analyst=analyst,
-        plan=dict(limits.plan),
-        questions=limits.questions,
-        answers=limits.answers,
-        information=float(limits.information),
-        row_share=None if limits.row_share is None else float(limits.row_share),
-        grid=None if limits.grid is None else float(limits.grid),
-        ends=float(limits.ends),
-    )
-
-
-def _looking(entry: Entry, now: datetime, analyst: str, rows: int, number: int) -> Reserved:
-    """The final look at a question: on all rows that were opened with it or later."""
-    assert entry.span is not None
-    return Reserved(
-        at=now,
-        analyst=analyst,
-        number=number,
-        digest=digest_again(entry.digest),
-        text=entry.text,
-        bounds=entry.bounds,
-        levels=entry.levels,
-        own=entry.own,
-        coarseness=1.0,
-        charge=0.0,
-        row_charge=0.0,
-        guess=None,
-        span=(entry.span[0], rows),
-        again=entry.number,
-    )
-
-
-def _stated(now: datetime, analyst: str, statement: Statement) -> Stated:
-    return Stated(
-        at=now,
-        analyst=analyst,
-        text=statement.text,
-        rule=statement.rule,
-        parameters=dict(statement.parameters),
-        parts=statement.parts,
-        bounds=statement.bounds,
-        value=statement.value,
-        low=statement.low,
-        high=statement.high,
-    )
+def _settled(
+    account: Account, outcomes: Sequence[tuple[Entry, Outcome | Settle]], now: datetime
+) -> tuple[dict[int, Entry], list[Record]]:
+    """The entries as they will be stored, by number, and the records of those that were not answered yet."""
+    stored: dict[int, Entry] = {}
+    records: list[Record] = []
+    earlier = account.released
+    for entry, outcome in outcomes:
+        place = entry.number - 1
+        kept = account.entries[place] if 0 <= place < len(account.entries) else None
+        if kept is None or (kept.digest, kept.coarseness) != (entry.digest, entry.coarseness):
+            raise LedgerError(
+                f"question {entry.number} ({entry.text}) was not reserved in this ledger; reserve it "
+                "first. Nothing was released."
+            )
+        if kept.outcome is None and entry.number not in stored:
+            made = outcome(earlier) if callable(outcome) else outcome
+            account.check_outcome(made)
+            earlier.append(made.released)
+            records.append(Answered(now, entry.number, made.released, made.value, made.low, made.high))
+            kept = replace(kept, outcome=made, answered_at=now)
+        stored.setdefault(entry.number, kept)
+    return stored, records
 
 
 def _told(account: Account, statements: Sequence[Statement], new: Mapping[Any, Statement]) -> list[Statement]:
     """What may be told: a number that was stated before as it was."""
     return [new.get(each.question) or statement_of(account.stated[each.question]) for each in statements]
-
-
-def _same_rows(opened: Opened, found: Match) -> SameRows:
-    what = "column" if len(found.columns) == 1 else "columns"
-    who = f" by {opened.analyst}" if opened.analyst else ""
-    return SameRows(
-        f"these data have the {what} {found.words} in common with data of {opened.rows:,} rows that were opened{who} "
-        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one "
-        "budget; open those data as they were to go on with it. If these are other rows, say what makes them so: "
-        'new_rows="drawn in March, none was there before". The words are recorded and shown in receipts. Nothing was '
-        "charged."
-    )

@@ -13,6 +13,8 @@ cover. A record of a version that this code does not know is refused, never skip
 
 Version 2 says of a question how many values it has, where version 1 said whether it has two (`binary`), and which rows
 were opened for its batch, where version 1 opened none; it can be closed, and then looked at again.
+
+Version 3 says of a question whether it is a coordinate of a vector that is released at once.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from afresh.errors import BrokenChain
 Released = float | Mapping[str, float]
 """What a mechanism releases: one number, or a few named ones."""
 
-VERSION = 2
+VERSION = 3
 START = ""  # the hash before the first record
 
 
@@ -100,6 +102,9 @@ class Reserved(NamedTuple):
     """The rows that were opened for its batch, by their places after the shuffle; None where the method opens none."""
     again: int | None
     """The number of the answer that this looks at again, on all rows opened with it or later: a final look."""
+    vector: tuple[str, int, int, int] | None
+    """If it is a coordinate of a vector, which is charged once, with its first: the kind of the vector, its size, as
+    how many answers it counts, and the coordinate's place. Coordinates are recorded one after the other."""
 
 
 class Closed(NamedTuple):
@@ -174,7 +179,7 @@ KINDS: dict[str, type[Record]] = {
     "divided": Divided,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
-_TUPLES = ("bounds", "guess", "parts", "span")  # JSON has lists only
+_TUPLES = ("bounds", "guess", "parts", "span", "vector")  # JSON has lists only
 
 
 def kind_of(record: Record) -> str:
@@ -200,7 +205,7 @@ _REST = r"[^\"]*"  # values without texts
 _RESERVED = re.compile(
     rf'{{("again":{_REST}"analyst":"{_TEXT}"),"at":"({_TEXT})",("bounds":{_REST}"charge":{_REST}"coarseness":{_REST})'
     rf'"digest":"({_TEXT})",("guess":{_REST}"kind":"reserved","levels":{_REST})"number":({_WHOLE}),'
-    rf'("own":{_REST}"row_charge":{_REST}"span":{_REST})"text":"({_TEXT})","version":{VERSION}}}'
+    rf'("own":{_REST}"row_charge":{_REST}"span":{_REST})"text":"({_TEXT})","vector":null,"version":{VERSION}}}'
 ).fullmatch
 _ANSWERED = re.compile(
     rf'{{"at":"({_TEXT})","high":({_FLOAT}),"kind":"answered","low":({_FLOAT}),"number":({_WHOLE}),'
@@ -250,6 +255,8 @@ def _decode(text: str) -> Record:
     body["at"] = _time(body["at"])
     if version == 1 and kind == "reserved":
         body |= {"levels": 2 if body.pop("binary") else None, "span": None, "again": None}
+    if version < 3 and kind == "reserved":
+        body["vector"] = None
     for name in _TUPLES:
         if isinstance(body.get(name), list):
             body[name] = tuple(body[name])

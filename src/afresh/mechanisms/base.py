@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.moments import Span
+from afresh.moments import Span, Vector
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -197,7 +197,7 @@ class Mechanism(Protocol):
         ...
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """The same for the next answer, after all that was released so far."""
+        """The same for the next answer, after what was released so far, of which the last is enough."""
         ...
 
     def history(self, earlier: Sequence[Any]) -> Any:
@@ -278,6 +278,28 @@ class ReadsMany(Protocol):
         ...
 
 
+@runtime_checkable
+class AnswersVectors(Protocol):
+    """A mechanism that can release several numbers at once for less than their prices one by one (section 18)."""
+
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """The vector of so many coordinates, with about the plan's noise; None if it would be no cheaper."""
+        ...
+
+    def coordinate(self, vector: Vector) -> Coordinate:
+        """The mechanism of one coordinate; the first one carries the charge of all."""
+        ...
+
+
+class Coordinate(Mechanism, Protocol):
+    """The mechanism of a coordinate, with noise of its own."""
+
+    @property
+    def coarseness(self) -> float:
+        """How many times the plan's noise."""
+        ...
+
+
 _STEPS_PER_NOISE = 1024
 
 
@@ -319,6 +341,14 @@ _MOST_STEPS = 80
 def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
     """The mechanism of one answer of a plan."""
     return mechanism if coarseness == 1.0 else mechanism.coarser(coarseness)
+
+
+@lru_cache(maxsize=1024)
+def at_coordinate(mechanism: Mechanism, vector: Vector) -> Coordinate:
+    """The mechanism of one coordinate of a vector."""
+    if not isinstance(mechanism, AnswersVectors):
+        raise InvalidArgument(f"method={mechanism.method!r} releases no vectors at once.")
+    return mechanism.coordinate(vector)
 
 
 @lru_cache(maxsize=256)

@@ -136,14 +136,21 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         value = self.guess(guessing, noise) if guess is None else min(max(guess[0], 0.0), 1.0)
 
         def settle(earlier: Sequence[Any]) -> dict[str, float]:
-            history = self.history(earlier)
+            history = self.trail(earlier)
             claim = self.claim(value, history) if guess is None else self.user_claim(*guess)
             return pack(self.check(checking.mean, value, claim, history), history)
 
         return settle
 
+    def trail(self, earlier: Sequence[Any]) -> History:
+        """What later levels need of what was released before, which the last record tells."""
+        if not earlier:
+            return History()
+        record, before = unpack(earlier[-1])
+        return before.after(record)
+
     def history(self, earlier: Sequence[Any]) -> History:
-        """What later levels need of what was released before."""
+        """The same, and that every record follows from those before it."""
         history = History()
         for each in earlier:
             record, before = unpack(each)
@@ -194,7 +201,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
         """The same after what was released: every failed check makes later claims wider."""
-        return self.half_width(mean, self.history(released))
+        return self.half_width(mean, self.trail(released))
 
     def confirmed(self, released: Mapping[str, float]) -> bool:
         """Whether the guess passed its check."""

@@ -6,20 +6,22 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import cache, cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
-from afresh.moments import Moments
+from afresh.moments import Moments, Vector
 from afresh.theory.symmetrized.common import Common, Intervals, common_plan, highest
 from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
+from afresh.theory.symmetrized.vectors import Batch, batch, price
 
 MOST_ROWS = 10**12
 
 _ROUNDING = 1e-9
+_MOST_OF_A_VECTOR = 4  # 4 (1 - 1/m) (1 + t) is beyond it in plans of few questions only
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,17 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         kind = _of_other_noise(type(self), _Coarser if coarseness >= 1 else _Finer)
         return kind(**asdict(self), times=coarseness)
 
+    def at_once(self, kind: str, size: int) -> Vector | None:
+        """As many answers as its noise is worth, rounded, and at most four; its noise makes up for the rounding."""
+        found = Vector(kind, size, min(max(round(price(self._common, kind, size)), 1), _MOST_OF_A_VECTOR))
+        return found if found.answers < size else None
+
+    def coordinate(self, vector: Vector) -> Symmetrized:
+        """With the vector's noise, and its part of the share that the vector's answers have."""
+        made = batch(self._common, vector.kind, vector.size, vector.answers)
+        kind = _of_other_noise(type(self), _Coordinate)
+        return kind(**asdict(self), times=made.times, vector=vector)
+
     def noise_following(self, disagreement: float) -> float:
         """f: an answer about (1 + d)/2 with noise s f counts as one, if d is 0 on all but this share of public rows."""
         share = math.sqrt(public_pairs(self._constants, disagreement) / self.D) * (1 + 1e-12)
@@ -241,10 +254,46 @@ class _Finer(Symmetrized):
         return 2 * self._reach + self.grid
 
 
+class _Coordinate(Symmetrized):
+    """The same for a coordinate of a vector that is released at once; the first one has the charge of all (18)."""
+
+    times: float
+    vector: Vector
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+    @cached_property
+    def _batch(self) -> Batch:
+        return batch(self._common, self.vector.kind, self.vector.size, self.vector.answers)
+
+    @cached_property
+    def _intervals(self) -> Intervals:
+        return _shared_intervals(self._batch, self._common)
+
+    @property
+    def charge(self) -> float:
+        return 0.0 if self.vector.place else self.vector.answers * super().charge
+
+    @property
+    def row_charge(self) -> float:
+        return 0.0 if self.vector.place else self.vector.answers * self._row_unit
+
+
+@lru_cache(maxsize=64)
+def _shared_intervals(made: Batch, common: Common) -> Intervals:
+    """One table for all coordinates."""
+    return made.intervals(common)
+
+
 @cache
 def _of_other_noise(plan: type[Symmetrized], answer: type[Symmetrized]) -> Callable[..., Symmetrized]:
-    """The constants of a plan, and how many times its noise an answer has."""
-    return make_dataclass(answer.__name__, [("times", float, 1.0)], bases=(answer, plan), frozen=True)
+    """The constants of a plan, how many times its noise an answer has, and of which vector it is a coordinate."""
+    further: list[Any] = [("times", float, 1.0)]
+    if answer is _Coordinate:
+        further.append(("vector", Vector, None))
+    return make_dataclass(answer.__name__, further, bases=(answer, plan), frozen=True)
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again

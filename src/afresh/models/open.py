@@ -15,6 +15,7 @@ from afresh.errors import DataChanged, DataError, InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout, Recipe
 from afresh.models.labelled import LabelledRows, stacked
+from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -132,6 +133,13 @@ def holdout(
         "simulation_seed": simulation_seed,
         "made_up": made_up,
     }
+    if is_address(data):
+        from afresh.client.connect import hold_address
+
+        planned = (y, ledger, *opening.values())
+        plain = all(value is None or value is False or value is ... for value in planned)
+        refuse_plan(not plain or (label, loss, classes, features) != ("label", "zero-one", None, "public"))
+        return hold_address(data)
     if isinstance(data, Guard):
         said = [value for name, value in opening.items() if name != "questions"]
         if (

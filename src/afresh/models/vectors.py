@@ -48,7 +48,7 @@ class VectorQuery:
     offset: int = 0
     """How many rows of the analyst's own precede those of the data; an engine of those has them all, and no spans."""
     alone: bool = False
-    """Whether `values` is somebody else's function, which may not expect threads."""
+    """Whether `values` is somebody else's function, which may not expect other threads than its caller's."""
 
     columns: ClassVar[None] = None
 

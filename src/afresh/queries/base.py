@@ -43,6 +43,11 @@ class RowQuestion(Protocol):
         """The columns it reads; None if it is a function of the label and of predictions."""
         ...
 
+    @property
+    def alone(self) -> bool:
+        """Whether it runs somebody else's function, which may not expect other threads than its caller's."""
+        ...
+
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Any], spans: Sequence[Span] | None) -> list[Moments]:
         """The moments of questions of this kind, each over its own span of rows if `spans` says so."""

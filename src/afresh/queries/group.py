@@ -54,6 +54,11 @@ class GroupMean:
         return self.inside.columns
 
     @property
+    def alone(self) -> bool:
+        """As its halves."""
+        return self.inside.alone or self.rest.alone
+
+    @property
     def halves(self) -> tuple[RowQuestion, RowQuestion]:
         """What is summed."""
         return self.inside, self.rest

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
@@ -46,6 +46,7 @@ class Query:
     missing: float | None = None
     group: Node | None = None
     complement: bool = False
+    alone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the parts; bounds and `missing` become floats."""

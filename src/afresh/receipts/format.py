@@ -244,14 +244,23 @@ _CONSTANTS_3 = {
 }
 
 
+# And says of an answer which coordinate of which vector it is.
+_FIELDS_3 = {**_FIELDS_2, "answers": [{**_FIELDS_2["answers"][0], "vector": None}]}
+_VECTOR_3 = ("kind", "size", "answers", "place")
+
+
 def _write_3(facts: Facts) -> dict[str, Any]:
-    return _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    found = _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
+        vector = reserved.vector
+        answer["vector"] = None if vector is None else dict(zip(_VECTOR_3, vector, strict=True))
+    return found
 
 
 FORMATS: dict[int, Format] = {
     1: Format(_FIELDS_1, _write_1),
     2: Format(_FIELDS_2, _write_2),
-    3: Format(_FIELDS_2, _write_3),
+    3: Format(_FIELDS_3, _write_3),
 }
 
 

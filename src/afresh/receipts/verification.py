@@ -11,11 +11,11 @@ import numpy as np
 
 from afresh.errors import AfreshError, BrokenChain, InvalidArgument
 from afresh.guard.outside import convert
-from afresh.ledger.account import Paid
 from afresh.ledger.collector import paused
+from afresh.ledger.paid import Paid
 from afresh.ledger.records import START, Answered, seal
-from afresh.mechanisms.base import Mechanism, ReadsMany
-from afresh.moments import Span
+from afresh.mechanisms.base import Mechanism, ReadsMany, at_coordinate
+from afresh.moments import Span, Vector
 from afresh.planning.plan import Plan
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
@@ -191,8 +191,12 @@ def _plan(facts: Facts) -> str:
 def _charges(facts: Facts) -> str:
     plan, reserved, charged = facts.plan, facts.account.entries.reserved, facts.account.charged
     # Most questions of a long chain have one price.
-    for one in {(each.coarseness, each.charge, each.row_charge): each for each in reversed(reserved)}.values():
-        mechanism = plan.at(one.coarseness)
+    prices = {(each.coarseness, each.charge, each.row_charge, each.vector): each for each in reversed(reserved)}
+    for one in prices.values():
+        mechanism = plan.of(one)
+        if one.vector is not None:
+            noise = at_coordinate(plan.mechanism, Vector(*one.vector)).coarseness
+            _same(f"the noise of question {one.number}", one.coarseness, noise)
         _same(f"the charge of question {one.number}", one.charge, mechanism.charge)
         _same(f"the row charge of question {one.number}", one.row_charge, mechanism.row_charge)
     for record in charged:
@@ -213,15 +217,16 @@ def _charges(facts: Facts) -> str:
 def _answers(facts: Facts) -> str:
     """Every recorded value and interval is the one its released number gives, up to other processors' last bits."""
     plan, entries = facts.plan, facts.account.entries
-    groups: dict[float, list[Answered]] = {}
+    groups: dict[tuple[float, tuple[str, int, int, int] | None], list[Answered]] = {}
     looks: list[Answered] = []  # after what they look at again, so that what is wrong is named first
     for place in sorted(entries.order):
         answer = entries.answer(place)
         assert answer is not None
         reserved = entries.reserved[place]
-        (groups.setdefault(reserved.coarseness, []) if reserved.again is None else looks).append(answer)
-    for coarseness, answers in groups.items():
-        for answer in _unsettled(plan.at(coarseness), answers, plan.ends):
+        alike = reserved.coarseness, reserved.vector
+        (groups.setdefault(alike, []) if reserved.again is None else looks).append(answer)
+    for answers in groups.values():
+        for answer in _unsettled(plan.of(entries.reserved[answers[0].number - 1]), answers, plan.ends):
             _check_answer(plan, entries, answer)
     for answer in looks:
         _check_answer(plan, entries, answer)
@@ -231,7 +236,7 @@ def _answers(facts: Facts) -> str:
 
 def _check_answer(plan: Plan, entries: Paid, answer: Answered) -> None:
     asked = entries.reserved[answer.number - 1]
-    mechanism, span = plan.at(asked.coarseness), None if asked.span is None else Span(*asked.span)
+    mechanism, span = plan.of(asked), None if asked.span is None else Span(*asked.span)
     if not mechanism.admits(answer.released, levels=asked.levels, span=span):
         raise InvalidArgument(
             f"what was released for question {answer.number} is not on the plan's public grid, whose step is "

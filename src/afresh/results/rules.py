@@ -320,7 +320,7 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
 
     Noises are independent. A mean within a group is a/(a + b), a difference a - b or one answer about (d + 1)/2.
     """
-    mechanisms = [(plan.at(part.entry.coarseness), part.entry.outcome) for part in parts]
+    mechanisms = [(plan.of(part.entry), part.entry.outcome) for part in parts]
     noises = [m.noise_in(found.released) for m, found in mechanisms if found is not None]
     match rule, noises:
         case None, [own]:

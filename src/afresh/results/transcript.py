@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from afresh.results import show
@@ -42,6 +42,8 @@ class Record:
     parts: tuple[Record, ...] = ()
     round: str | None = None
     """In which round it was asked, "final" for a final look, "exam" for the exam; None for methods without these."""
+    counts: int = 1
+    """As how many answers it counts: a vector's first coordinate counts for all of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -50,7 +52,9 @@ class Record:
 
     @property
     def numbers(self) -> str:
-        """The answers it was made of: 3, or 3+4, or 3+4+… of many."""
+        """The answers it was made of: 3, or 3+4, or 3+4+… of many, or 3-12 of a vector."""
+        if self.rule == AT_ONCE:
+            return f"{self.number}-{max(each.number for each in _paid(self))}"
         if len(self.parts) > 3:
             return f"{self.parts[0].number}+{self.parts[1].number}+…"
         return "+".join(str(part.number) for part in self.parts) or str(self.number)
@@ -76,7 +80,7 @@ class Transcript(show.Shown):
     @property
     def answers(self) -> tuple[Record, ...]:
         """Every answer that was paid for, by number, whatever it was a part of."""
-        found = {each.number: each for record in self.records for each in record.parts or (record,)}
+        found = {each.number: each for record in self.records for each in _paid(record)}
         return tuple(found[number] for number in sorted(found))
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +107,7 @@ class Transcript(show.Shown):
         return [
             *simulation_mark(self.simulated),
             show.Title(
-                f"{answers_in_words(len(self.answers))} to {len(self.records):,} "
+                f"{answers_in_words(sum(each.counts for each in self.answers))} to {len(self.records):,} "
                 f"question{'' if len(self.records) == 1 else 's'}, all intervals hold at once at "
                 f"{show.percent(self.confidence)}"
             ),
@@ -126,7 +130,53 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: boo
     covered = {part.number for record in derived for part in record.parts}
     # A part of something that was never stated, because the search for it broke off, is shown by itself.
     alone = [single[entry.number] for entry in entries if entry.own or entry.number not in covered]
-    return tuple(sorted([*alone, *derived], key=lambda record: record.number))
+    found = sorted([*alone, *derived], key=lambda record: record.number)
+    starts = {entry.number: entry for entry in entries if entry.vector is not None and entry.vector[3] == 0}
+    return tuple(_folded(found, starts)) if starts else tuple(found)
+
+
+def _folded(records: Sequence[Record], starts: Mapping[int, Entry]) -> list[Record]:
+    """One line for every vector that was released at once, with what was read from it under it."""
+    places = {
+        number: first
+        for first, entry in starts.items()
+        if entry.vector is not None
+        for number in range(first, first + entry.vector[1])
+    }
+    lines: dict[int, list[Record]] = {}
+    for record in records:
+        found = {places.get(each.number) for each in _paid(record)}
+        (first,) = found if len(found) == 1 else (None,)
+        lines.setdefault(record.number if first is None else first, []).append(record)
+    return [_vector(own, starts[key]) if key in starts else own[0] for key, own in sorted(lines.items())]
+
+
+AT_ONCE = "at once"  # the rule of a line that stands for a vector: it has parts, and no value of its own
+
+
+def _vector(parts: Sequence[Record], first: Entry) -> Record:
+    head = parts[0]
+    return replace(
+        head,
+        number=first.number,
+        question=f"{len(parts):,} numbers at once: {head.question}" + (", ..." if len(parts) > 1 else ""),
+        value=None,
+        low=None,
+        high=None,
+        charge=first.charge,
+        digest=None,
+        rule=AT_ONCE,
+        parts=tuple(parts),
+        counts=first.counts,
+    )
+
+
+def _paid(record: Record) -> Iterator[Record]:
+    """The answers that a line is made of."""
+    if not record.parts:
+        yield record
+    for part in record.parts:
+        yield from _paid(part)
 
 
 def _single(entry: Entry, round: str | None) -> Record:
@@ -145,6 +195,7 @@ def _single(entry: Entry, round: str | None) -> Record:
         answered_at=None if entry.answered_at is None else entry.answered_at.isoformat(),
         digest=entry.digest,
         round=round,
+        counts=entry.counts,
     )
 
 
@@ -205,6 +256,7 @@ def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool)
 def _pictures(records: Sequence[Record]) -> list[show.Forest]:
     """A plot for every pair of bounds, unless there are too many lines."""
     panels: defaultdict[tuple[float, float], list[show.Mark]] = defaultdict(list)
+    records = [each for record in records for each in (record.parts if record.rule == AT_ONCE else (record,))]
     for record in records:
         if record.value is not None and record.low is not None and record.high is not None:
             told = tells(record.rule, record.low, record.high, record.bounds)

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-_Pair = tuple[float, float]
+_Number = int | float
+_Pair = tuple[_Number, _Number]
 _Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
 
 
@@ -26,8 +27,8 @@ class Question(Body):
     expression: _Expression
     bounds: _Pair | None = Field(None, description="What a number is clipped to; the data dictionary's if left out.")
     where: _Expression | None = Field(None, description="Ask for the mean within the rows that satisfy this.")
-    missing: float | bool | None = Field(None, description="What rows without a value count as; left out by default.")
-    precision: float | None = Field(None, description="A half-width that is enough, at a lower charge.")
+    missing: _Number | bool | None = Field(None, description="What rows without a value count as; left out by default.")
+    precision: _Number | None = Field(None, description="A half-width that is enough, at a lower charge.")
     guess: _Pair | None = Field(None, description="A value and a half-width of your own, to be checked.")
 
     model_config = ConfigDict(
@@ -52,8 +53,9 @@ class Priced(Body):
     statistic: dict[str, Any] | None = Field(
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
-    mean: float | None = None
-    share: float = 1.0
+    mean: _Number | None = None
+    share: _Number = 1.0
+    exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
 
 
 class Measured(Body):
@@ -66,15 +68,15 @@ class Claim(Body):
     """The arguments of `Guard.claim`."""
 
     expression: _Expression
-    between: tuple[float | None, float | None] = Field(examples=[[0.2, None]])
+    between: tuple[_Number | None, _Number | None] = Field(examples=[[0.2, None]])
     bounds: _Pair | None = None
-    missing: float | bool | None = None
+    missing: _Number | bool | None = None
 
 
 class Detected(Claim):
     """Those of `Guard.detects`."""
 
-    deviation: float | None = None
+    deviation: _Number | None = None
 
 
 class Division(Body):
@@ -87,10 +89,10 @@ class Charge(Body):
     """The arguments of `Guard.charge`."""
 
     revealed: str = Field(examples=["a noisy mean in the 2025 report"])
-    kl: float | None = None
-    zcdp: float | None = None
-    pure_dp: float | None = None
-    noise_sd: float | None = None
+    kl: _Number | None = None
+    zcdp: _Number | None = None
+    pure_dp: _Number | None = None
+    noise_sd: _Number | None = None
     study: dict[str, Any] | None = Field(None, description="The receipt of a finished guard over some of the rows.")
     rows: int | None = None
     count: int = 1

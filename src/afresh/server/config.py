@@ -18,7 +18,7 @@ from afresh.server.places import line_of, lines_of
 from afresh.wire.arguments import to_loss
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_PLAN = ("questions", "confidence", "method", "answers", "rounds", "typical", "open", "promise", "disagreement")
+_PLAN = ("questions", "confidence", "method", "answers", "rounds", "typical", "open", "exam", "promise", "disagreement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +224,8 @@ class _Reader:
         if holdout and given.get("label") in [name for name, column in columns.items() if column.hidden]:
             self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are about it.")
         wishes = {key: given.pop(key) for key in _PLAN if key in given}
+        if wishes.get("questions") == "no end":
+            wishes["questions"] = None
         self.check_plan(path, wishes)
         return Dataset(path[-1], **given, wishes=wishes, columns=columns)
 

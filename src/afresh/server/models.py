@@ -153,6 +153,16 @@ async def best_of(request: Request, name: str) -> Response:
     return JSONResponse(to_json(found))
 
 
+@router.post("/holdouts/{name}/exam", responses=shows("Ranking"), openapi_extra=_BODY)
+async def exam(request: Request, name: str) -> Response:
+    """Take the exam: the final models on rows that nothing else has touched, once, at no answer of the budget."""
+
+    def work(holdout: Holdout, given: Submission) -> Any:
+        return holdout.exam(given.models, names=given.names, loss=to_loss(given.options.get("loss")))
+
+    return JSONResponse(to_json(await _ask(request, name, "exam", work, lambda count: 0, lambda found: 0)))
+
+
 @router.post("/holdouts/{name}/measure", responses=shows("Answer"), openapi_extra=_BODY)
 async def measure(request: Request, name: str) -> Response:
     """Precision, recall, F1, calibration error or AUC of one model."""

@@ -14,6 +14,7 @@ from afresh.statistics.of_rows import GroupMeans, Histogram
 from afresh.statistics.quantile import Quantile
 from afresh.statistics.scores import AUC, F1, CalibrationError, ModelStatistic, Precision, Recall
 from afresh.statistics.spread import Correlation, Covariance, StandardDeviation, Variance
+from afresh.statistics.vector import VectorMean
 
 __all__ = [
     "AUC",
@@ -31,4 +32,5 @@ __all__ = [
     "StandardDeviation",
     "Statistic",
     "Variance",
+    "VectorMean",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from afresh import checks
-from afresh.guard.desk import Reply
+from afresh.guard.path import Reply
 from afresh.queries.asked import Asked, ask, make_asked
 from afresh.queries.query import parse_group
 from afresh.queries.text import readable
@@ -19,6 +19,7 @@ from afresh.results.answer import Answer, cost_line, simulation_mark
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
     from afresh.ledger import Entry
+    from afresh.moments import Vector
     from afresh.results.reading import Number
 
 Schema = Mapping[str, Type | None]
@@ -116,6 +117,22 @@ class Sample:
         return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
 
 
+@runtime_checkable
+class AtOnce(Protocol):
+    """A statistic whose means can be released at once, where the method does that for less."""
+
+    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+        """The shape of the vector of its means (see `afresh.moments.Vector`); None if it has none.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            Its kind, and how many coordinates it has.
+        """
+        ...
+
+
 class OfRows(ABC):
     """A mixin of statistics that are functions of a few means over rows, all of them over the same ones."""
 
@@ -190,21 +207,24 @@ class Asker:
         *,
         where: str | None = None,
         later: Sequence[str] = (),
+        vector: Vector | None = None,
     ) -> list[Number]:
         """Means of row expressions, given by `Guard.ask`'s arguments, all within one group.
 
         Expressions like the `later` ones will be asked when these are answered: nothing is paid unless all can be.
+        With a `vector` they are its coordinates, released at once.
         """
         after = [
             make_asked({"expression": each, "bounds": (0.0, 1.0), "missing": 0.0, "where": where}, self.schema)
             for each in later
         ]
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after))
+        return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after), vector)
 
-    def ask_parts(self, asked: Sequence[Asked], later: int = 0) -> list[Number]:
+    def ask_parts(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Number]:
         """Means of questions that were checked, as parts of what will be stated."""
-        found = self.desk.answer([replace(one, own=False) for one in asked], self.analyst, later)
+        parts = [replace(one, own=False) for one in asked]
+        found = self.desk.answer(parts, self.analyst, later, vector=vector)
         self.replies += found
         return [reply.number for reply in found]
 

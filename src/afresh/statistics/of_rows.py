@@ -11,14 +11,19 @@ from afresh import checks
 from afresh.queries.asked import Asked, make_asked
 from afresh.queries.parse import parse
 from afresh.queries.text import number, readable
+from afresh.queries.tree import Type
 from afresh.statistics.base import Asker, Measures, OfRows, Sample, Schema, check_where, stated_as, where_text
+
+SHARES = "shares"  # the shape of a vector whose coordinates are at least 0 and add up to at most 1 on every row
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
     """The mean of a condition or number within each of the categories, which come from the analyst, not from the data.
 
-    Two answers each, see section 12 of the guarantees.
+    Two answers each, see section 12 of the guarantees; about four for all of them together where the method releases
+    vectors at once (`symmetrized`) and the categories certainly exclude one another: texts of a text, numbers of a
+    number. `Guard.price` says it.
 
     Args:
         expression: A condition or number, in SQL.
@@ -76,12 +81,39 @@ class GroupMeans:
             for category in self.categories
         ]
 
+    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+        """Two shares a category, of rows that are in one of them at most; None if categories might overlap.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The kind of the vector and its size.
+        """
+        queries = sum(len(one.queries) for one in self._asked(schema))
+        return (SHARES, queries) if _exclude_one_another(self.categories, parse(self.by, schema).type) else None
+
     def measure(self, asker: Asker) -> Measures:
         """All in one scan, each an answer by itself."""
-        desk = asker.desk
-        found = [desk.tell(reply) for reply in desk.answer(self._asked(asker.schema), asker.analyst)]
+        desk, shape = asker.desk, self.coordinates(asker.schema)
+        vector = None if shape is None else desk.at_once(*shape)
+        replies = desk.answer(self._asked(asker.schema), asker.analyst, vector=vector)
+        found = [desk.tell(reply) for reply in replies]
         names = [str(category) for category in self.categories]
         return Measures(self.text(asker.schema), dict(zip(names, found, strict=True)))
+
+
+def _exclude_one_another(categories: Sequence[Any], type: Type) -> bool:
+    """Whether no row can equal two of them, on any engine.
+
+    Dates may be written in several ways, and a database may compare texts without regard to case or accents.
+    """
+    if type is Type.TEXT and all(isinstance(each, str) for each in categories):
+        plain = [each.casefold().strip() for each in categories]
+        return all(each.isascii() for each in plain) and len(set(plain)) == len(plain)
+    if type is Type.NUMBER and not any(isinstance(each, bool | str) for each in categories):
+        return len({float(each) for each in categories}) == len(categories)
+    return type is Type.BOOLEAN and all(isinstance(each, bool) for each in categories)
 
 
 def _literal(category: Any) -> str:
@@ -94,9 +126,10 @@ def _literal(category: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Histogram(OfRows):
-    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it. One answer a bin.
+    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it.
 
-    They are shares of all rows: one without a value is in no bin.
+    One answer a bin; about four for any number of bins where the method releases vectors at once (`symmetrized`).
+    `Guard.price` says it. They are shares of all rows: one without a value is in no bin.
 
     Args:
         expression: A number, in SQL.
@@ -129,8 +162,20 @@ class Histogram(OfRows):
         """What is measured, readable."""
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
+    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+        """A row is in one bin at most. Shares of a group take a second answer each, which are no such vector.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            The kind of the vector and its size.
+        """
+        return (SHARES, self._means) if self.where is None else None
+
     def measure(self, asker: Asker) -> Measures:
         """All in one scan; no share can be more than the others leave."""
+        shape = self.coordinates(asker.schema)
         sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
         edges = self.edges
         x, last = self.expression, len(edges) - 2
@@ -141,6 +186,7 @@ class Histogram(OfRows):
                 for i, (a, b) in enumerate(pairs)
             ],
             where=sample.group,
+            vector=None if shape is None else asker.desk.at_once(*shape),
         )
         words = readable(parse(x, asker.schema))
         names = [f"[{number(a)}, {number(b)}{']' if i == last else ')'}" for i, (a, b) in enumerate(pairs)]

@@ -10,7 +10,16 @@ from afresh import checks, losses, statistics
 from afresh.errors import InvalidArgument
 
 LOSSES = {name: getattr(losses, name) for name in ("Absolute", "Brier", "Cost", "Log", "Pinball", "Squared", "ZeroOne")}
-OF_ROWS = ("Correlation", "Covariance", "GroupMeans", "Histogram", "Quantile", "StandardDeviation", "Variance")
+OF_ROWS = (
+    "Correlation",
+    "Covariance",
+    "GroupMeans",
+    "Histogram",
+    "Quantile",
+    "StandardDeviation",
+    "Variance",
+    "VectorMean",
+)
 OF_MODELS = ("AUC", "CalibrationError", "F1", "Precision", "Recall")
 STATISTICS = {name: getattr(statistics, name) for name in (*OF_ROWS, *OF_MODELS)}
 

@@ -1,4 +1,4 @@
-"""Sections 17.7 to 17.10 and 18: widths that follow the mean, endless budgets, comparisons, unequal noise, vectors."""
+"""Sections 17.7 to 17.10: widths that follow the mean, endless budgets, comparisons, unequal noise."""
 
 import math
 from dataclasses import replace
@@ -22,10 +22,9 @@ from afresh.theory.symmetrized.adaptive import (
 from afresh.theory.symmetrized.comparisons import comparison_plan
 from afresh.theory.symmetrized.constants import constants, first_argument_upper
 from afresh.theory.symmetrized.endless import open_half_width, open_half_widths, open_noise, open_share
-from afresh.theory.symmetrized.fixed import best_slope, plan, solve_width
+from afresh.theory.symmetrized.fixed import best_slope, solve_width
 from afresh.theory.symmetrized.gaussian import log_excess
 from afresh.theory.symmetrized.unequal import Spent, UnequalPlan, unequal_plan
-from afresh.theory.symmetrized.vectors import ball_pairs, histogram_pairs, price, row_price
 from oracle import symmetrized as oracle
 
 Floats = NDArray[np.float64]
@@ -237,62 +236,6 @@ def test_step_e1_of_comparisons_on_random_rows() -> None:
         u2 = float(np.mean(r**2 * (1 - 2 * pi) ** 2))
         moved = float(np.mean(r**2 * (1 - 2 * pi) * (phi[np.arange(n), sample] - pi)))
         assert e <= np.mean(r**2) / 2 - u2 / 2 + moved + 1e-12
-
-
-# --- vectors ------------------------------------------------------------------------------------------------------
-
-
-def test_prices_of_vectors() -> None:
-    """About 4 (1 - 1/m) answers; in tau's currency t/(1+t) a sum of small t_l is up to 1 + t times dearer."""
-    c = constants(10**5, 1000, 0.0047, 0.05)
-    for bins in (2, 3, 10, 100, 1000):
-        found = price(c, histogram_pairs(c, bins), bins)
-        assert 4 * (1 - 1 / bins) * 0.97 <= found <= 4 * (1 - 1 / bins) * 1.05
-        assert found <= price(c, 2.0, bins) + 1e-9
-    assert price(c, 2.0, 10**6) == pytest.approx(2 / c.pairs * (1 + c.step), rel=1e-6)
-    assert c.scaled(2.0) / c.step == pytest.approx(3.909, abs=1e-3)  # not counting the 1 + t
-    assert price(c, ball_pairs(c, 0.5), 20) == pytest.approx(1 + c.step, rel=0.01)
-    assert price(c, ball_pairs(c, 0.5), 1) == pytest.approx(1)
-    assert price(c, 2.0, 100, s=0.5 * c.s) == pytest.approx(4 * price(c, 2.0, 100), rel=0.01)
-    assert row_price(2.0, c, s=c.s / 2) == pytest.approx(8.0)
-    for bad in (0, -1):
-        with pytest.raises(InvalidArgument, match="bins"):
-            histogram_pairs(c, bad)
-    with pytest.raises(InvalidArgument, match="radius"):
-        ball_pairs(c, 0.0)
-
-
-def test_a_vectors_share_of_tau_is_at_most_that_of_equal_parts() -> None:
-    """sum t_l/(1 + t_l) <= T/(1 + T/m): the function is concave."""
-    rng = np.random.default_rng(3)
-    for _ in range(200):
-        m = int(rng.integers(1, 30))
-        t = rng.exponential(size=m) * rng.choice([0.01, 0.3, 3.0])
-        assert np.sum(t / (1 + t)) <= t.sum() / (1 + t.sum() / m) + 1e-12
-
-
-def test_pairs_of_a_histogram_on_random_samples() -> None:
-    """E[d | S]/2 = 1 - <S, p> <= 1 - 1/m + delta/m + delta^2/4 whenever |S[p] - P[p]| <= delta max p."""
-    rng = np.random.default_rng(4)
-    for _ in range(500):
-        m = int(rng.integers(2, 9))
-        p = rng.dirichlet(np.ones(m) * rng.choice([0.2, 1.0, 20.0]))
-        sample = rng.multinomial(int(rng.integers(5, 200)), p)
-        frequencies = sample / sample.sum()
-        delta = abs(float((frequencies - p) @ p)) / p.max()
-        assert 1 - frequencies @ p <= 1 - 1 / m + delta / m + delta**2 / 4 + 1e-12
-
-
-def test_a_plan_serves_vectors_by_counting_their_price() -> None:
-    """Ten histograms among 1000 answers: tau and kap stay below those of the plan."""
-    found = plan(10**5, 1000, 0.05)
-    c = found.constants
-    cost = price(c, histogram_pairs(c, 20), 20)
-    plain = math.floor(1000 - 10 * cost)
-    total = c.scaled(histogram_pairs(c, 20))
-    bulk = plain * c.step / (1 + c.step) + 10 * total / (1 + total / 20)
-    assert bulk <= c.bulk
-    assert plain * c.step + 10 * total <= 1000 * c.step * (1 + 1e-9)
 
 
 # --- unequal noise ------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from afresh.engines.embedded.shuffling import shuffle_rows
 from afresh.engines.embedded.sources import Source, interruptible, open_source
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
+from afresh.engines.simpler import common_group
 from afresh.engines.sql.duckdb import DuckDBDialect
 from afresh.engines.sql.engine import SqlEngine, failed
 from afresh.engines.sql.rendering import Statement
@@ -41,6 +42,7 @@ class EmbeddedEngine(SqlEngine):
 
     dialect = DuckDBDialect()
     at_once = 200
+    filters = True
 
     def __init__(
         self, data: object, table: str | None = None, *, memory_limit: str = "70%", time_limit: float = 3600.0
@@ -85,19 +87,16 @@ class EmbeddedEngine(SqlEngine):
         shuffled = shuffle_rows(source.relation, source.row, source.columns, seed)
         self._run(f"CREATE OR REPLACE TABLE shuffled AS {shuffled}")
 
-    def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
-
-        Very many queries take one scan for every `at_once` of them, and so do those that Polars knows and the others.
-        """
+    def _moments(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
+        """Those that Polars knows and the others take a scan each."""
         if spans is not None or self._polars is None:
-            return super().moments(queries, spans)
+            return super()._moments(queries, spans)
         found: dict[int, Moments] = {}
         for start in range(0, len(queries), self.at_once):
             part = range(start, min(start + self.at_once, len(queries)))
             found |= self._scan_polars(self._polars, {i: queries[i] for i in part})
         left = [i for i in range(len(queries)) if i not in found]
-        found |= zip(left, super().moments([queries[i] for i in left]), strict=True)
+        found |= zip(left, super()._moments([queries[i] for i in left], None), strict=True)
         return [found[i] for i in range(len(queries))]
 
     def check_hands_out(self) -> None:
@@ -151,10 +150,13 @@ class EmbeddedEngine(SqlEngine):
 
     def _scan_polars(self, polars: PolarsScan, queries: Mapping[int, Query]) -> dict[int, Moments]:
         """The moments of those queries that Polars knows."""
-        known = {i: (query, expr) for i, query in queries.items() if (expr := polars.translate(query)) is not None}
+        group = common_group(list(queries.values()))
+        known = {
+            i: (query, expr) for i, query in queries.items() if (expr := polars.translate(query, group)) is not None
+        }
         if not known:
             return {}
-        count, sums = self._guarded(lambda: polars.sums(list(known.values()), self._time_limit))
+        count, sums = self._guarded(lambda: polars.sums(list(known.values()), self._time_limit, group))
         self._check_count(count)
         return {i: Moments(count, *found) for i, found in zip(known, sums, strict=True)}
 
@@ -199,20 +201,26 @@ class EmbeddedEngine(SqlEngine):
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
         source, rows = f"{self._source.relation} AS d", self._rows
+        steps, grouped = statement.steps(), statement.test is not None
         if spans is None and (short := statement.short()) is not None:
-            values = self._run(f"SELECT {', '.join(short)} FROM {source}")
-            self._check_count(values[0], rows)
-            return values
-        scan = statement.scan()
-        if spans is not None:
-            wanted = united(spans)
-            scan.append("s.place AS place")
-            some = " OR ".join(f"(s.place >= {span.start:d} AND s.place < {span.stop:d})" for span in wanted)
-            source += f" JOIN shuffled AS s ON d.{self._source.row} = s.r WHERE {some}"
-            rows = sum(span.rows for span in wanted)
-        sql = f"SELECT {', '.join(scan)} FROM {source}"
-        for step in statement.steps():
-            sql = f"SELECT {', '.join(step)} FROM ({sql})"
+            steps = [short]
+        else:
+            scan = statement.scan()
+            if spans is not None:
+                wanted = united(spans)
+                scan.append("s.place AS place")
+                some = " OR ".join(f"(s.place >= {span.start:d} AND s.place < {span.stop:d})" for span in wanted)
+                source += f" JOIN shuffled AS s ON d.{self._source.row} = s.r WHERE {some}"
+                rows = sum(span.rows for span in wanted)
+            source = f"(SELECT {', '.join(scan)} FROM {source})"
+        for step in steps[:-1]:
+            source = f"(SELECT {', '.join(step)} FROM {source})"
+        if grouped:  # all rows are counted without being read
+            *outputs, test = steps[-1]
+            everything = f"(SELECT count(*) FROM {self._source.relation})"
+            sql = f"SELECT {everything}, {', '.join(outputs[1:])} FROM {source} WHERE {test}"
+        else:
+            sql = f"SELECT {', '.join(steps[-1])} FROM {source}"
         values = self._run(sql)
         self._check_count(values[0], rows)
         return values

@@ -18,6 +18,7 @@ from typing import Any
 
 import polars as pl
 
+from afresh.engines.simpler import ALL, unit_of
 from afresh.engines.sql.rendering import passes
 from afresh.queries.operations import Null
 from afresh.queries.query import Query
@@ -79,22 +80,54 @@ class Translator:
         trees = [query.expression] if query.group is None else [query.expression, query.group]
         if sum(tree.size for tree in trees) > _MOST_PARTS or not any(map(columns, trees)):
             raise NotTranslated  # too long, or a constant, which has one row only
-        group = None if query.group is None else self._truth(query.group)
-        if query.expression.type is Type.BOOLEAN:
-            if not query.fill and not query.complement:
-                psi = self._truth(query.expression)
-            else:
-                psi = self._piece(query.expression).expr.fill_null(bool(query.fill))
-                psi = ~psi if query.complement else psi
-            return psi if group is None else group & psi
-        psi = _unit(self._piece(query.expression), query)
-        return psi if group is None else pl.when(group).then(psi).otherwise(0.0)
+        group = None if query.group is None else self.truth(query.group)
+        if group is not None and query.expression is ALL:
+            return group
+        psi = self._psi(query)
+        if group is None:
+            return psi
+        return group & psi if query.expression.type is Type.BOOLEAN else pl.when(group).then(psi).otherwise(0.0)
 
-    def _truth(self, node: Node) -> pl.Expr:
+    def values_within(self, query: Query) -> pl.Expr:
+        """psi of every row of its group; of `ALL`, whatever."""
+        assert query.group is not None
+        if query.expression.size + query.group.size > _MOST_PARTS:
+            raise NotTranslated
+        group = self.truth(query.group)
+        if query.expression is ALL:
+            return group
+        if not columns(query.expression):
+            raise NotTranslated
+        return self._psi(query)
+
+    def _psi(self, query: Query) -> pl.Expr:
+        """psi, its group aside."""
+        if query.expression.type is not Type.BOOLEAN:
+            value = self._unit(query.expression, query).expr
+            if query.fill == 0.0 and not query.complement:
+                return value  # a sum skips NULL
+            value = value.fill_null(query.fill)
+            return 1.0 - value if query.complement else value
+        if not query.fill and not query.complement:
+            return self.truth(query.expression)
+        psi = self._piece(query.expression).expr.fill_null(bool(query.fill))
+        return ~psi if query.complement else psi
+
+    def _unit(self, node: Node, query: Query) -> _Piece:
+        """The value in [0, 1] of a number, or NULL for what is missing. Of a CASE, constants are not clipped."""
+        if isinstance(node, Literal):
+            value = unit_of(query, node.value)  # type: ignore[arg-type]  # a number or NULL
+            return _Piece(pl.lit(value, pl.Float64), 1.0, 1)
+        if isinstance(node, Call) and node.op is Op.CASE:
+            return self._case(node, [self._unit(arg, query) for arg in _results(node)])
+        piece = self._piece(node)
+        return _Piece(_clipped(piece, query), 1.0, piece.size)
+
+    def truth(self, node: Node) -> pl.Expr:
         """Where a condition is true; elsewhere it may be false or NULL. One comparison less than `_piece` needs."""
         _refuse_constants(node)
         if isinstance(node, Call) and node.op in (Op.AND, Op.OR):
-            return reduce(and_ if node.op is Op.AND else or_, map(self._truth, node.args))
+            return reduce(and_ if node.op is Op.AND else or_, map(self.truth, node.args))
         if isinstance(node, Call) and node.op in _COMPARE and any(isinstance(arg, Literal) for arg in node.args):
             pieces = [self._piece(arg) for arg in node.args]
             for piece, is_left in zip(pieces, (True, False), strict=True):
@@ -125,7 +158,7 @@ class Translator:
         if node.op in _OF_LITERALS:
             return self._of_literals(node)
         if node.op is Op.CASE:
-            return self._case(node)
+            return self._case(node, [self._piece(arg) for arg in _results(node)])
         if node.op in LEFT or (node.op in (Op.LEAST, Op.GREATEST) and node.type is Type.TEXT):
             raise NotTranslated
         args = [
@@ -165,11 +198,12 @@ class Translator:
                 sides.append(pl.lit(int(arg.value), dtype))
         return _compare(node, *sides) if len(sides) == 2 else None
 
-    def _case(self, node: Call) -> _Piece:
-        pieces = [self._piece(arg) for arg in (*node.args[1:-1:2], node.args[-1])]
+    def _case(self, node: Call, pieces: list[_Piece]) -> _Piece:
+        """A CASE with these results."""
+        _refuse_constants(node)
         chain: Any = pl
         for test, piece in zip(node.args[:-1:2], pieces, strict=False):
-            chain = chain.when(self._truth(test)).then(piece.expr)
+            chain = chain.when(self.truth(test)).then(piece.expr)
         size = sum(arg.size for arg in node.args) + sum(piece.size for piece in pieces)
         return _piece(chain.otherwise(pieces[-1].expr), max(piece.largest for piece in pieces), size)
 
@@ -182,6 +216,10 @@ class Translator:
         piece = self._clean(node.args[at])
         values = [arg.value for arg in rest if isinstance(arg, Literal)]
         return _piece(_OF_LITERALS[node.op](piece.expr, *values), LARGEST, piece.size + len(values))
+
+
+def _results(case: Call) -> tuple[Node, ...]:
+    return *case.args[1:-1:2], case.args[-1]
 
 
 def _refuse_constants(node: Node) -> None:
@@ -300,8 +338,8 @@ _OF_LITERALS: dict[Op, Callable[..., pl.Expr]] = {
 }
 
 
-def _unit(piece: _Piece, query: Query) -> pl.Expr:
-    """The value in [0, 1] of a number, or NULL for 0. A chain of `when` measures twice as fast as `clip`."""
+def _clipped(piece: _Piece, query: Query) -> pl.Expr:
+    """The value in [0, 1] of a number, or NULL where missing. A chain of `when` measures twice as fast as `clip`."""
     (low, high), fill, x = query.bounds, query.fill, piece.expr
     width = high - low
     if math.isinf(1 / width):
@@ -319,8 +357,4 @@ def _unit(piece: _Piece, query: Query) -> pl.Expr:
         chain = chain.when(top).then(1.0).when(bottom).then(0.0)
     else:
         chain = chain.when(bottom).then(0.0).when(top).then(1.0)
-    value: pl.Expr = chain.otherwise((x - low) / width)
-    if fill == 0.0 and not query.complement:
-        return value  # a sum skips NULL
-    value = value.fill_null(fill)
-    return 1.0 - value if query.complement else value
+    return chain.otherwise((x - low) / width)  # type: ignore[no-any-return]  # of Polars

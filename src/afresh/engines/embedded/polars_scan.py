@@ -11,8 +11,9 @@ from typing import Any, Literal
 import polars as pl
 
 from afresh.engines.embedded.polars_expr import NotTranslated, Translator
+from afresh.engines.simpler import ALL
 from afresh.queries.query import Query
-from afresh.queries.tree import Type
+from afresh.queries.tree import Node, Type
 
 _SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they bring
@@ -60,37 +61,49 @@ class PolarsScan:
         assert isinstance(frame, pl.DataFrame)
         return cls(frame.lazy(), columns, len(frame), held=True)
 
-    def translate(self, query: Query) -> pl.Expr | None:
-        """The values of a query, if Polars knows them."""
+    def translate(self, query: Query, group: Node | None = None) -> pl.Expr | None:
+        """The values of a query, if Polars knows them; of the rows in a group, if that of all queries is given."""
         try:
-            return self._translator.values(query)
+            return self._translator.values(query) if group is None else self._translator.values_within(query)
         except NotTranslated:
             return None
 
     def sums(
-        self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float
+        self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float, group: Node | None = None
     ) -> tuple[int, list[tuple[float, float]]] | None:
-        """The number of rows, and for each query the sum of its values and of their squares; None on failure."""
-        values = [expr.alias(f"v{i}") for i, (_, expr) in enumerate(queries)]
-        outputs, places = [pl.len()], []
-        for i, (query, _) in enumerate(queries):
+        """The number of rows, and for each query the sum of its values and of their squares; None on failure.
+
+        Only rows in the group are looked at, if all queries are within one.
+        """
+        outputs, places, values = [pl.len()], [], []
+        for i, (query, expr) in enumerate(queries):
             start, value = len(outputs), pl.col(f"v{i}")
+            if group is not None and query.expression is ALL:
+                places.append((0, 0))
+                continue
+            values.append(expr.alias(f"v{i}"))
             outputs.append(value.sum())
             if query.expression.type is not Type.BOOLEAN:  # a count is its own sum of squares
                 outputs.append((value * value).sum().alias(f"q{i}"))
             places.append((start, len(outputs) - 1))
+        count = None
         deadline, parts = time.monotonic() + time_limit, []
         try:
             for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
                 if time.monotonic() > deadline:
                     return None
                 rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
-                part = rows.select(values).select(outputs)
+                if group is not None:
+                    rows = rows.filter(self._translator.truth(group))
+                part = (rows.select(values) if values else rows).select(outputs)
                 parts.append(part.collect(engine=self._engine).row(0))
+            if group is not None:  # which takes no reading
+                count = int(self._frame.select(pl.len()).collect(engine=self._engine).item())
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows
             return None
         found = list(zip(*parts, strict=True))
         totals = [math.fsum(map(float, column)) for column in found]
-        return sum(found[0]), [(totals[total], totals[squares]) for total, squares in places]
+        all_rows = sum(found[0]) if count is None else count
+        return all_rows, [(totals[total], totals[squares]) for total, squares in places]

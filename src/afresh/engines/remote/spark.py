@@ -72,24 +72,38 @@ class SparkEngine(RemoteEngine):
         if found is None:
             what = f"the session has no table {table!r} that can be read" if session else "the DataFrame fails"
             raise DataError(f"{what}; counting its rows in Spark shows why")
-        self._opened(*found)
+        columns, count, self._files = found
+        self._opened(columns, count)
 
     def check_unchanged(self) -> None:
-        """Raise `DataChanged` if the number of rows or the schema is not the one found at opening."""
-        found = self._look()
+        """Raise `DataChanged` if the schema or the files are not those found at opening.
+
+        That takes no job. The rows are counted by the job that answers a question.
+        """
+        found = None
+        with contextlib.suppress(EngineError):
+            found = self._guarded(lambda: (self._described(), self._listed()))
         if found is None:
             raise DataChanged("the table was removed or can no longer be read; nothing was answered")
         self._check_columns(found[0])
-        self._check_count(found[1])
+        if found[1] != self._files:
+            raise DataChanged(
+                "the table is stored in other files than when it was opened; nothing was answered. Open it again: if "
+                "the rows are the same, so is their budget"
+            )
 
     def close(self) -> None:
         """Nothing is held: the session is the user's."""
 
-    def _look(self) -> tuple[dict[str, str], int] | None:
-        """Columns and number of rows, as they are now; None if they cannot be read."""
+    def _look(self) -> tuple[dict[str, str], int, frozenset[str]] | None:
+        """Columns, number of rows and files, as they are now; None if they cannot be read."""
         with contextlib.suppress(EngineError):
-            return self._guarded(lambda: (self._described(), int(self._source().count())))
+            return self._guarded(lambda: (self._described(), int(self._source().count()), self._listed()))
         return None
+
+    def _listed(self) -> frozenset[str]:
+        """The files the rows are in; none where they come from elsewhere. Spark never writes a file again."""
+        return frozenset(self._source().inputFiles())
 
     def _source(self) -> Any:
         """The DataFrame; that of a table is looked up anew, as a table can be replaced."""

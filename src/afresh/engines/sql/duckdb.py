@@ -37,7 +37,7 @@ def type_of(physical: str) -> Type | None:
 
 def leaf(name: str, physical: str) -> str:
     """A column as questions see it; a number may still be non-finite."""
-    this, kind = column(name), type_of(physical)
+    this, kind = bare(name, physical), type_of(physical)
     if kind is Type.NUMBER:
         return this if physical == "DOUBLE" else f"CAST({this} AS DOUBLE)"
     if kind is Type.TEXT:
@@ -45,12 +45,17 @@ def leaf(name: str, physical: str) -> str:
     if kind is Type.DATE:
         return f"CASE WHEN {this} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {this} END"
     if kind is Type.TIMESTAMP:
-        when = f"TRY_CAST({this} AS TIMESTAMP)"
-        if physical == _ZONED:  # a plain cast would read the session's time zone
-            when = f"CASE WHEN isfinite({this}) THEN make_timestamp(epoch_us({this})) END"
         limits = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
-        return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
+        return f"CASE WHEN {this} BETWEEN {limits} THEN {this} END"
     return this
+
+
+def bare(name: str, physical: str) -> str:
+    """A timestamp that may lie beyond the years of the language, or a column as it is stored."""
+    this = column(name)
+    if physical == _ZONED:  # a plain cast would read the session's time zone
+        return f"CASE WHEN isfinite({this}) THEN make_timestamp(epoch_us({this})) END"
+    return f"TRY_CAST({this} AS TIMESTAMP)" if physical in _TIMESTAMPS else this
 
 
 def exact(name: str, physical: str) -> str:
@@ -150,6 +155,7 @@ class DuckDBDialect:
     types: Mapping[Type, str] = SQL_TYPES
     kind = staticmethod(type_of)
     leaf = staticmethod(leaf)
+    bare = staticmethod(bare)
     double = staticmethod(double)
     quote_text = staticmethod(quote_text)
 
@@ -161,9 +167,13 @@ class DuckDBDialect:
         """The condition that a named number is finite; not true for NULL."""
         return f"isfinite({name})"
 
-    def count_if(self, condition: str) -> str:
-        """The aggregate that counts the rows where a condition is true."""
+    def whole(self, physical: str) -> bool:
+        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
+        return physical in _INTEGERS
+
+    def count_if(self, condition: str, *, several: bool) -> str:
+        """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         # Each form measures up to three times as fast as the other in its case.
-        if " AND " in condition:  # CASE tests the second part only where the first holds
-            return f"count(CASE WHEN {condition} THEN 1 END)"
-        return f"coalesce(count_if({condition}), 0)"  # NULL if all rows are
+        if several:  # CASE tests the second part only where the first holds
+            return f"sum(CASE WHEN {condition} THEN 1 ELSE 0 END)"
+        return f"count_if({condition})"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from afresh.engines.identity import Identity
+from afresh.engines.simpler import ask_simpler, common_group
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.moments import Moments, Span
@@ -21,6 +22,7 @@ class SqlEngine(ABC):
     dialect: Dialect
     at_once: int  # queries in one statement; more make planning slow, not the scan
     widest = 1500  # columns a projection of several queries may have; Postgres stops at 1664
+    filters = False  # whether rows beyond the group of all questions are left out, and all rows counted all the same
 
     def _opened(self, columns: Mapping[str, str], rows: int) -> None:
         """Keep what was found when the table was opened, or refuse it."""
@@ -66,6 +68,9 @@ class SqlEngine(ABC):
         """
         if spans is not None:
             self._check_spans(queries, spans)
+        return ask_simpler(self._moments, queries, spans)
+
+    def _moments(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         results: list[Moments] = []
         for start in range(0, len(queries), self.at_once):
             part = slice(start, start + self.at_once)
@@ -100,7 +105,8 @@ class SqlEngine(ABC):
         """The statement's outputs; raises `EngineError` and `DataChanged` only, which quote nothing."""
 
     def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-        statement = Statement(self.dialect, self._columns)
+        group = common_group(queries) if self.filters and spans is None else None
+        statement = Statement(self.dialect, self._columns, group)
         places = [statement.add(query, spans[i] if spans is not None else None) for i, query in enumerate(queries)]
         if len(queries) > 1 and statement.width > self.widest:
             half = len(queries) // 2
@@ -108,7 +114,7 @@ class SqlEngine(ABC):
             return [found for p in parts for found in self._scan(queries[p], None if spans is None else spans[p])]
         values = self._evaluate(statement, spans)
         sizes = [self._rows] * len(queries) if spans is None else [span.rows for span in spans]
-        found = [[float(value) for value in values[place]] for place in places]
+        found = [[float(value or 0) for value in values[place]] for place in places]  # NULL is the sum of no rows
         # a count is its own sum of squares
         return [Moments(size, sums[0], sums[-1]) for size, sums in zip(sizes, found, strict=True)]
 

@@ -101,7 +101,7 @@ class PostgresDialect:
 
     def leaf(self, name: str, physical: str) -> str:
         """A column as questions see it. Text is compared by code point, whatever the column's collation."""
-        this, kind = _column(name), self.kind(physical)
+        this, kind = self.bare(name, physical), self.kind(physical)
         if kind is Type.TEXT:
             return f'{this}::text COLLATE "C"'
         if physical.startswith("numeric"):
@@ -111,10 +111,18 @@ class PostgresDialect:
         if kind is Type.DATE:
             return f"CASE WHEN {this} BETWEEN '0001-01-01' AND '9999-12-31' THEN {this} END"
         if kind is Type.TIMESTAMP:
-            when = f"{this} AT TIME ZONE 'UTC'" if physical.endswith("with time zone") else this
             limits = "timestamp '0001-01-01 00:00:00' AND timestamp '9999-12-31 23:59:59.999999'"
-            return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
+            return f"CASE WHEN {this} BETWEEN {limits} THEN {this} END"
         return this
+
+    def bare(self, name: str, physical: str) -> str:
+        """A timestamp that may lie beyond the years of the language, or a column as it is stored."""
+        zoned = physical.startswith("timestamp") and physical.endswith("with time zone")
+        return f"{_column(name)} AT TIME ZONE 'UTC'" if zoned else _column(name)
+
+    def whole(self, physical: str) -> bool:
+        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
+        return physical in _INTEGERS
 
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
@@ -124,8 +132,8 @@ class PostgresDialect:
         """The condition that a named number is finite; NaN is above everything."""
         return f"abs({name}) < float8 'infinity'"
 
-    def count_if(self, condition: str) -> str:
-        """The aggregate that counts the rows where a condition is true."""
+    def count_if(self, condition: str, *, several: bool) -> str:
+        """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         return f"count(*) FILTER (WHERE {condition})"
 
     def opaque(self, name: str, physical: str) -> str:

@@ -12,17 +12,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
 from typing import Protocol
 
+from afresh.engines.simpler import unit_of
 from afresh.moments import Span
 from afresh.queries.operations import ALL, Null, Sort
 from afresh.queries.query import Query
-from afresh.queries.tree import Column, Literal, Node, Op, Type
+from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from afresh.queries.values import LARGEST_WHOLE
 
 Write = Callable[[Sequence[str]], str]
 # The lowest 1e-150 of a question's width count as zero: neither the quotient nor its square can then underflow,
 # which some engines refuse, and nobody sees it beside 1e-12.
 _FLUSHED = 1e-150
+_TIMES = {Type.DATE: (date.min, date.max), Type.TIMESTAMP: (datetime.min, datetime.max)}
+_COMPARE = (Op.EQUAL, Op.LESS, Op.LESS_EQUAL)
+_LARGEST = 1.7976931348623157e308
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,14 @@ class Dialect(Protocol):
         """Whether a leaf of this type can be NaN or infinite."""
         ...
 
+    def bare(self, name: str, physical: str) -> str:
+        """A date or timestamp that may lie beyond the years of the language, or a column as it is stored."""
+        ...
+
+    def whole(self, physical: str) -> bool:
+        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
+        ...
+
     def double(self, value: float) -> str:
         """A finite double, exactly."""
         ...
@@ -124,8 +139,8 @@ class Dialect(Protocol):
         """The condition that a named number is finite; not true for NULL."""
         ...
 
-    def count_if(self, condition: str) -> str:
-        """The aggregate that counts the rows where a condition is true."""
+    def count_if(self, condition: str, *, several: bool) -> str:
+        """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         ...
 
 
@@ -158,33 +173,50 @@ class Statement:
 
     dialect: Dialect
     columns: Mapping[str, str]  # names and physical types
+    group: Node | None = None  # of which all queries are, if the engine leaves out the other rows by `test`
     leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, between NULs, which no SQL contains
     layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
     outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
 
     def add(self, query: Query, span: Span | None = None) -> slice:
         """Add a query (over one span of rows); says which outputs hold its total (and sum of squares)."""
-        test = "" if span is None else f"place >= {span.start:d} AND place < {span.stop:d}"
-        within = None if span is None else _Piece(test, 0, frozenset(["place"]))
-        group = None if query.group is None else self._piece(query.group)
-        inside = [part for part in (within, group) if part is not None]
-        test = " AND ".join(part.sql for part in inside)
+        inside = []
+        if span is not None:
+            inside.append(_Piece(f"place >= {span.start:d} AND place < {span.stop:d}", 0, frozenset(["place"])))
+        if query.group is not None and self.group is None:
+            inside.append(self._truth(query.group))
         start = len(self.outputs)
         if query.expression.type is Type.BOOLEAN:
-            value = self._piece(query.expression)
-            said = value.sql
-            if query.fill or query.complement:  # else NULL is not counted anyway
-                said = f"coalesce({said}, {'TRUE' if query.fill else 'FALSE'})"
-            said = f"NOT {said}" if query.complement else said
-            self.outputs.append(_join(self.dialect.count_if(f"{test} AND {said}" if test else said), *inside, value))
+            self.outputs.append(self._count(query, inside))
         else:
-            value = self._unit(self._named(self._piece(query.expression)), query)
+            value = self._unit(query.expression, query)
+            if query.complement:
+                value = _join(f"{self.dialect.double(1.0)} - {value.sql}", value)
             if inside:
-                zero = self.dialect.double(0.0)
+                test, zero = " AND ".join(part.sql for part in inside), self.dialect.double(0.0)
                 value = _join(f"CASE WHEN {test} THEN {value.sql} ELSE {zero} END", *inside, value)
             unit = self._named(value)
             self.outputs += [_join(f"sum({sql})", unit) for sql in (unit.sql, f"{unit.sql} * {unit.sql}")]
         return slice(start, len(self.outputs))
+
+    def _count(self, query: Query, inside: list[_Piece]) -> _Piece:
+        """The aggregate of a condition."""
+        node = query.expression
+        if query.fill or query.complement:
+            value = self._piece(node)
+            said = f"coalesce({value.sql}, {'TRUE' if query.fill else 'FALSE'})"
+            inside = [*inside, _join(f"NOT {said}" if query.complement else said, value)]
+        elif node != Literal(True, Type.BOOLEAN):
+            inside = [*inside, self._truth(node)]  # NULL is not counted anyway
+        if not inside:
+            return _Piece("count(*)")
+        several = len(inside) > 1 or (isinstance(node, Call) and node.op in (Op.AND, Op.OR))
+        return _join(self.dialect.count_if(" AND ".join(part.sql for part in inside), several=several), *inside)
+
+    @cached_property
+    def test(self) -> _Piece | None:
+        """The condition of the rows that count, in terms of the last names."""
+        return None if self.group is None else self._truth(self.group)
 
     def scan(self) -> list[str]:
         """The projection at the bottom; places of rows, where there are any, are the engine's to add."""
@@ -197,20 +229,22 @@ class Statement:
 
     def short(self) -> list[str] | None:
         """The aggregates right over the table, where they need no names; of a small table, reading SQL takes long."""
+        test = self.test
         if self.layers:
             return None
-        texts = [output.sql for output in self.outputs]
+        texts = [output.sql for output in (*self.outputs, *([] if test is None else [test]))]
         for sql, name in self.leaves.items():
             texts = [text.replace(name, sql) for text in texts]
         return texts
 
     def steps(self) -> list[list[str]]:
-        """The projections above the scan, upwards; the last one holds the aggregates.
+        """The projections above the scan, upwards; the last one holds the aggregates, and the `test` if there is one.
 
         A projection carries only what a later one names: engines limit the columns of a relation.
         """
-        steps = [[output.sql for output in self.outputs]]
-        needed = frozenset[str]().union(*(output.mentions for output in self.outputs))
+        outputs = self.outputs if self.test is None else [*self.outputs, self.test]
+        steps = [[output.sql for output in outputs]]
+        needed = frozenset[str]().union(*(output.mentions for output in outputs))
         for layer in reversed(self.layers):
             made = {name: piece for name, piece in layer.values() if name in needed}
             kept = needed - made.keys()
@@ -233,6 +267,11 @@ class Statement:
         name, _ = layer.setdefault(piece.sql, (f"t{piece.layer}_{len(layer)}", piece))
         return _Piece(name, piece.layer + 1, frozenset([name]), piece.finite, name=True)
 
+    def _leaf(self, sql: str, *, finite: bool = True) -> _Piece:
+        """A column, by a name."""
+        name = self.leaves.setdefault(sql, f"\0c{len(self.leaves)}\0")
+        return _Piece(name, 0, frozenset([name]), finite, name=True)
+
     def _clean(self, node: Node) -> _Piece:
         """A number that is finite or NULL; anything else as it is."""
         piece = self._piece(node)
@@ -244,8 +283,7 @@ class Statement:
     def _piece(self, node: Node) -> _Piece:
         if isinstance(node, Column):
             physical = self.columns[node.name]
-            name = self.leaves.setdefault(self.dialect.leaf(node.name, physical), f"\0c{len(self.leaves)}\0")
-            return _Piece(name, 0, frozenset([name]), not self.dialect.wild(physical), name=True)
+            return self._leaf(self.dialect.leaf(node.name, physical), finite=not self.dialect.wild(physical))
         if isinstance(node, Literal):
             return _Piece(write_constant(self.dialect, node), name=True)  # as short as a name
         rule = self.dialect.rules[node.op]
@@ -255,6 +293,8 @@ class Statement:
                 args.append(_Piece(_plain(arg), name=True))
             elif passes(node.op, rule.passes, place, len(node.args)):
                 args.append(self._piece(arg))
+            elif node.op is Op.CASE:
+                args.append(self._truth(arg))
             else:
                 args.append(self._clean(arg))
         if rule.repeats:
@@ -266,7 +306,68 @@ class Statement:
         finite = not rule.wild and all(arg.finite for arg in args)
         return _Piece(piece.sql, piece.layer, piece.mentions, finite)
 
-    def _unit(self, piece: _Piece, query: Query) -> _Piece:
+    def _truth(self, node: Node) -> _Piece:
+        """Where a condition is true; elsewhere it may be false or NULL, so that it needs no CASE."""
+        if not isinstance(node, Call):
+            return self._piece(node)
+        if node.op in (Op.AND, Op.OR):
+            args = [self._truth(arg) for arg in node.args]
+            return _join(self.dialect.rules[node.op].write([arg.sql for arg in args]), *args)
+        if node.op in (*_COMPARE, Op.IN) and (whole := self._whole(node)) is not None:
+            return whole
+        return self._compared(node) if node.op in _COMPARE else self._piece(node)
+
+    def _compared(self, node: Call) -> _Piece:
+        """A comparison of what may be beyond the language: above all numbers NaN, below them minus infinity.
+
+        If it holds, the left side is not above the right one, so that one end is to be looked at on each.
+        """
+        left, right = (self._bare(arg) for arg in node.args)
+        limits = []
+        if not left.finite and not (node.op is Op.EQUAL and right.finite):
+            left = self._named(left)
+            limits.append(f"{left.sql} >= {self._end(node.args[0], 0)}")
+        if not right.finite and not (node.op is Op.EQUAL and left.finite):
+            right = self._named(right)
+            limits.append(f"{right.sql} <= {self._end(node.args[1], 1)}")
+        compared = self.dialect.rules[node.op].write([left.sql, right.sql])
+        return _join(f"({' AND '.join([compared, *limits])})" if limits else compared, left, right)
+
+    def _end(self, node: Node, which: int) -> str:
+        """The least or the largest value of the language, of a type that has more in engines."""
+        ends = _TIMES.get(node.type, (-_LARGEST, _LARGEST))
+        return write_constant(self.dialect, Literal(ends[which], node.type))
+
+    def _bare(self, node: Node) -> _Piece:
+        """A side of a comparison, which may be beyond the language; so may be dates as they are stored."""
+        if isinstance(node, Column) and node.type in _TIMES:
+            return self._leaf(self.dialect.bare(node.name, self.columns[node.name]), finite=False)
+        return self._piece(node)
+
+    def _whole(self, node: Call) -> _Piece | None:
+        """A column of whole numbers compared with whole constants, as it is stored."""
+        args = []
+        for arg in node.args:
+            if isinstance(arg, Column) and self.dialect.whole(self.columns[arg.name]):
+                args.append(self._leaf(self.dialect.bare(arg.name, self.columns[arg.name])))
+            elif isinstance(arg, Literal) and isinstance(arg.value, float) and _exact(arg.value):
+                args.append(_Piece(f"({arg.value:.0f})" if arg.value < 0 else f"{arg.value:.0f}"))
+        if len(args) < len(node.args) or sum(bool(arg.mentions) for arg in args) != 1:
+            return None
+        return _join(self.dialect.rules[node.op].write([arg.sql for arg in args]), *args)
+
+    def _unit(self, node: Node, query: Query) -> _Piece:
+        """The value of a number in [0, 1], before `complement`. Of a CASE, constants are not clipped."""
+        if isinstance(node, Literal):
+            value = unit_of(query, node.value)  # type: ignore[arg-type]  # a number or NULL
+            return _Piece(self.dialect.double(value if value > _FLUSHED else 0.0))
+        if isinstance(node, Call) and node.op is Op.CASE:
+            last = len(node.args) - 1
+            args = [self._unit(a, query) if i % 2 or i == last else self._truth(a) for i, a in enumerate(node.args)]
+            return _join(_case([arg.sql for arg in args]), *args)
+        return self._clipped(self._named(self._piece(node)), query)
+
+    def _clipped(self, piece: _Piece, query: Query) -> _Piece:
         """The value of a named number in [0, 1]. CASE measures four times as fast as least(greatest(...))."""
         name, double, (low, high) = piece.sql, self.dialect.double, query.bounds
         zero, one, lowest = double(0.0), double(1.0), double(low + (high - low) * _FLUSHED)
@@ -274,7 +375,7 @@ class Statement:
         value = f"CASE WHEN {name} <= {lowest} THEN {zero} WHEN {name} >= {double(high)} THEN {one} ELSE {scaled} END"
         fill = double(query.fill if query.fill > _FLUSHED else 0.0)
         value = f"CASE WHEN {self.dialect.is_finite(name)} THEN {value} ELSE {fill} END"
-        return _join(f"{one} - {value}" if query.complement else value, piece)
+        return _join(value, piece)
 
 
 def passes(op: Op, leading: int, place: int, count: int) -> bool:
@@ -282,6 +383,11 @@ def passes(op: Op, leading: int, place: int, count: int) -> bool:
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
     return leading == ALL or place < leading
+
+
+def _exact(value: float) -> bool:
+    """Whether a number is whole, and no other whole number becomes it as a double."""
+    return value.is_integer() and abs(value) < LARGEST_WHOLE
 
 
 def _is_plain(op: Op, place: int) -> bool:

@@ -19,7 +19,8 @@ from afresh.queries.operations import ALL
 from afresh.queries.tree import Op, Type
 from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT
 
-_NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double"}
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_NUMBERS = {*_INTEGERS, "float", "double"}
 _OTHERS = {
     "boolean": Type.BOOLEAN,
     "date": Type.DATE,
@@ -134,7 +135,7 @@ class SparkDialect:
 
     def leaf(self, name: str, physical: str) -> str:
         """A column as questions see it."""
-        this, kind = _column(name), self.kind(physical)
+        this, kind = self.bare(name, physical), self.kind(physical)
         if kind is Type.NUMBER:
             return f"CAST({this} AS DOUBLE)"
         if kind is Type.TEXT:
@@ -142,12 +143,20 @@ class SparkDialect:
         if kind is Type.DATE:
             return f"CASE WHEN {this} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {this} END"
         if kind is Type.TIMESTAMP:
-            # a cast would read the session's time zone
-            zoned = f"timestampadd(MICROSECOND, unix_micros({this}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
-            when = zoned if physical == "timestamp" else this
             limits = "TIMESTAMP_NTZ '0001-01-01 00:00:00' AND TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"
-            return f"CASE WHEN {when} BETWEEN {limits} THEN {when} END"
+            return f"CASE WHEN {this} BETWEEN {limits} THEN {this} END"
         return this
+
+    def bare(self, name: str, physical: str) -> str:
+        """A timestamp that may lie beyond the years of the language, or a column as it is stored."""
+        if physical != "timestamp":
+            return _column(name)
+        # a cast would read the session's time zone
+        return f"timestampadd(MICROSECOND, unix_micros({_column(name)}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+
+    def whole(self, physical: str) -> bool:
+        """Whether a column of this type holds whole numbers that can be compared as they are stored."""
+        return physical in _INTEGERS
 
     def wild(self, physical: str) -> bool:
         """Whether a leaf of this type can be NaN or infinite."""
@@ -157,8 +166,8 @@ class SparkDialect:
         """The condition that a named number is finite; NaN is above everything."""
         return f"abs({name}) <= {double(1.7976931348623157e308)}"
 
-    def count_if(self, condition: str) -> str:
-        """The aggregate that counts the rows where a condition is true."""
+    def count_if(self, condition: str, *, several: bool) -> str:
+        """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
         return f"count_if({condition})"
 
     def opaque(self, name: str, physical: str) -> str:

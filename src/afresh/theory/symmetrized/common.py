@@ -166,14 +166,18 @@ class Intervals:
     common: Common
     s: float
     cells: int = _CELLS
+    log_part: float = 0.0
+    """Of the share of one answer."""
+    events: Constants | None = None
+    """Those by which D(P) is bounded, if not the plan's (section 18)."""
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
         edges = np.sin(np.linspace(0, math.pi / 2, self.cells + 1)) ** 2
         edges[-1] = 1.0
-        half = self.common.pairs_within(edges[: self.cells // 2], edges[1 : self.cells // 2 + 1])
         c = self.common.constants
-        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half)) * (1 + _SAFE)
+        half = pairs_within(self.events or c, edges[: self.cells // 2], edges[1 : self.cells // 2 + 1])
+        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half), self.log_part) * (1 + _SAFE)
         return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
 
     def ends(self, value: float, half_step: float) -> tuple[float, float]:

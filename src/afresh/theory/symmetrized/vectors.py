@@ -1,52 +1,108 @@
-"""Vectors answered in one release (section 18): what they cost in plain answers of the same noise.
+"""Vectors answered in one release (section 18): what they count for, their noise, and what their coordinates share.
 
-The coordinates are answers of one batch. Lemma G and Lemma M hold with all of them; a row's account and kap grow with
-d = mean of |psi(Z+) - psi(Z-)|^2 and tau by sum_l t_l/(1 + t_l) <= T/(1 + T/m), T = gam d/(4 n s^2). The constants must
-have been made with `events` at least the number of vectors and of their coordinates that get an interval.
+The m coordinates are answers of one batch. Lemma G and Lemma M hold with all of them. A row's account and kap grow with
+d = mean of |psi(Z+) - psi(Z-)|^2, and the exponent of Lemma M by sum_l f(t_l) <= m f(T/m), T = gam d/(4 n s^2),
+f(u) = ln(1 + l/(1-l) u/(1+u)). A vector counts as c answers if its noise is so large that m f(T/m) <= c f(t): then it
+is to every sum of the plan what c plain answers are. Its coordinates share what these may fail with.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from afresh.errors import InvalidArgument
+from afresh.theory.symmetrized.common import Common, Intervals, pairs_within
 from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
 
+SHARES, BALL = "shares", "ball"
+"""Coordinates that are at least 0 and add up to at most 1; coordinates in [0, 1] within 1/2 of (1/2, ..., 1/2)."""
+MOST_SIZE = 100_000
+_UP = 1 + 1e-12
 
-def histogram_pairs(c: Constants, bins: int) -> float:
-    """D of a one-hot vector: d/2 = up(1 - 1/m + delta/m + delta^2/4, L1/n), at most 1.
 
-    Group shares (A 1_g, (1-A) 1_g) of a 0/1 number A are one-hot; of other A in [0, 1] only d <= 2 is proved.
+@dataclass(frozen=True)
+class Batch:
+    """A vector of `size` coordinates that counts as `answers` of a plan, with `times` the plan's noise."""
 
-    delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam d/(2n)): how far S[g] may be from P[g] in units of the largest p,
-    for g = p of the row's bin.
+    constants: Constants
+    """Those of the plan for the events of one coordinate, of which there are more than answers."""
+    size: int
+    answers: int
+    times: float
+
+    @property
+    def log_part(self) -> float:
+        """ln(c/m): each coordinate has that part of an answer's share."""
+        return min(math.log(self.answers / self.size), 0.0)
+
+    def intervals(self, common: Common) -> Intervals:
+        """Those of its coordinates."""
+        return Intervals(common, self.constants.s * self.times, log_part=self.log_part, events=self.constants)
+
+
+def shares_pairs(c: Constants, size: int) -> float:
+    """D of vectors of shares: d/2 <= up(1 - 1/M + A/M + A^2/4, L1/n), M = size + 1, A = drift + sqrt(L3/(2n)).
+
+    What is missing to a sum of 1 is one more coordinate, which is not released. Rows need not be alike.
     """
-    if bins < 1:
-        raise InvalidArgument(f"bins == {bins}, must be >= 1.")
-    half = 1.0
-    for _ in range(20):  # every iterate is valid, as for D
-        delta = math.sqrt(c.level3 / (2 * c.n)) + drift(c) * math.sqrt(half)
-        mean = 1 - 1 / bins + delta / bins + delta * delta / 4
-        half = min(half, first_argument_upper(min(mean, 1.0), c.level1 / c.n))
-    return 2 * half
+    away = drift(c) + math.sqrt(c.level3 / (2 * c.n))
+    mean = 1 - (1 - away) / (size + 1) + away * away / 4
+    return 2 * first_argument_upper(min(mean * _UP, 1.0), c.level1 / c.n)
 
 
-def ball_pairs(c: Constants, radius: float) -> float:
-    """D of a vector in a ball of this radius around a public centre: 4 R^2 D, as for a number in [0, 1]."""
-    if not 0 < radius < math.inf:
-        raise InvalidArgument(f"radius == {radius}, must be positive and finite.")
-    return 4 * radius * radius * c.pairs
+def ball_pairs(c: Constants) -> float:
+    """D of vectors in a ball of radius 1/2 around a public centre: up(1/2 + A^2/2, L1/n), as for a number."""
+    away = drift(c) + math.sqrt(c.level3 / (2 * c.n))
+    return first_argument_upper(min((0.5 + away * away / 2) * _UP, 1.0), c.level1 / c.n)
 
 
-def price(c: Constants, pairs: float, size: int, s: float | None = None) -> float:
-    """How many plain answers of the plan's noise a vector of this D, `size` coordinates and noise s counts as.
+def price(common: Common, kind: str, size: int) -> float:
+    """How many plain answers a vector with the plan's own noise would count as; not rounded."""
+    c = common.constants
+    total = c.scaled(_pairs(_raised(c, size, 1), kind, size))
+    return size * _exponent(total / size, common.bend) / _exponent(c.step, common.bend)
 
-    The larger of its parts in kap and the row accounts (T/t) and in tau (T/(1 + T/m) against t/(1 + t)).
+
+@lru_cache(maxsize=256)
+def batch(common: Common, kind: str, size: int, answers: int) -> Batch:
+    """The vector that counts as so many answers: with the least noise at which it may, and at least the plan's."""
+    if not (1 <= size <= MOST_SIZE and answers >= 1):
+        raise InvalidArgument(f"a vector of {size} coordinates for {answers} answers; must be of 1 to {MOST_SIZE:,}.")
+    c = common.constants
+    raised = _raised(c, size, answers)
+    # m f(T/m) <= c f(t): f's inverse at c f(t)/m.
+    rate = common.bend / (1 - common.bend)
+    x = math.expm1(answers * _exponent(c.step, common.bend) / size) / rate
+    most = math.inf if x >= 1 else size * x / (1 - x)
+    square = c.scaled(_pairs(raised, kind, size)) / most
+    # The own coordinate counts four times in kap: (k - c) D + 4 d_l/f^2 <= (k + 3) D.
+    own = float(pairs_within(raised, 0.5, 0.5))
+    square = max(square, 4 * own / ((3 + answers) * c.pairs))
+    # And one row in the rows' accounts once it is past, 2 for shares and 1 for a ball: at most c.
+    square = max(square, (2.0 if kind == SHARES else 1.0) / answers, 1.0)
+    return Batch(raised, size, answers, math.sqrt(square) * (1 + 1e-9) if square > 1 else 1.0)
+
+
+def _pairs(c: Constants, kind: str, size: int) -> float:
+    if kind == SHARES:
+        return shares_pairs(c, size)
+    if kind == BALL:
+        return ball_pairs(c)
+    raise InvalidArgument(f"kind == {kind!r}, must be {SHARES!r} or {BALL!r}.")
+
+
+def _exponent(step: float, bend: float) -> float:
+    """f(t): twice what an answer adds to the exponent of Lemma M."""
+    return math.log1p(bend / (1 - bend) * step / (1 + step))
+
+
+def _raised(c: Constants, size: int, answers: int) -> Constants:
+    """For size + 1 threefold events, of the vector and its coordinates, in place of those of so many answers.
+
+    A coordinate's d is not yet known to be at most D: it begins at 1.
     """
-    total = c.scaled(pairs, s)
-    return max(total / c.step, total / (1 + total / size) * (1 + c.step) / c.step)
-
-
-def row_price(squares: float, c: Constants, s: float | None = None) -> float:
-    """The same for the row accounts alone: the largest |psi(z) - psi(z')|^2 (2 for one-hot, 4 R^2 in a ball)."""
-    return squares * (c.s / (c.s if s is None else s)) ** 2
+    more = max(math.log((size + 1) / answers), 0.0)
+    level1, level3 = c.level1 + more * _UP, c.level3 + more * _UP
+    return replace(c, level1=level1, level3=level3, tilt=2 * math.sqrt(c.swap + level3) * _UP, pairs=1.0)

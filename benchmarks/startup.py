@@ -1,0 +1,43 @@
+"""Starting: `import afresh` to numpy and duckdb, `afresh --help` and `afresh plan` to typer with what it draws help by.
+
+Fresh processes, taken in turns, by the processor time of each.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from benchmarks.measured import Measured, compared
+
+IMPORT, HELP, PLAN = 1.1, 1.5, 2.5
+WAYS = {
+    "numpy, duckdb": ["-c", "import numpy, duckdb"],
+    "afresh": ["-c", "import afresh"],
+    "used": ["-c", "from afresh import open, plan"],
+    "typer": ["-c", "import typer, typer.rich_utils"],  # the latter imports all of rich that help takes
+    "help": ["-m", "afresh.cli", "--help"],
+    "plan": ["-m", "afresh.cli", "plan", "--rows", "100000", "--questions", "1000"],
+}
+
+
+def _seconds(arguments: list[str]) -> float:
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    return sum(after[2:4]) - sum(before[2:4])
+
+
+def measure(rounds: int = 11) -> Iterator[Measured]:
+    """The least of each."""
+    best = dict.fromkeys(WAYS, float("inf"))
+    for turn in range(rounds + 1):
+        for name, arguments in WAYS.items():
+            taken = _seconds(arguments)
+            best[name] = min(best[name], taken) if turn else best[name]  # the first warms the disk
+    yield compared("`import afresh`, to numpy and duckdb", best["afresh"], best["numpy, duckdb"], IMPORT)
+    yield compared("`from afresh import open, plan`, to numpy and duckdb", best["used"], best["numpy, duckdb"])
+    yield compared("`afresh --help`, to importing typer and rich", best["help"], best["typer"], HELP)
+    yield compared("`afresh plan`, to importing typer and rich", best["plan"], best["typer"], PLAN)

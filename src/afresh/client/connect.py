@@ -1,0 +1,122 @@
+"""`afresh.connect`: what a service has for a token."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from afresh.client.connection import Connection
+from afresh.client.desk import RemoteDesk
+from afresh.client.guard import RemoteGuard
+from afresh.errors import InvalidArgument
+from afresh.guard.guard import Guard
+from afresh.models.holdout import Holdout
+from afresh.results import show
+from afresh.wire.addresses import split_address
+
+
+class Service(show.Shown):
+    """A service, as one token sees it. Make it with `afresh.connect`."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Not for users."""
+        self._connection = connection
+        self._caller: dict[str, Any] = connection.get("/v1/me")
+
+    @property
+    def analyst(self) -> str:
+        """Whom the token belongs to."""
+        return str(self._caller["name"])
+
+    @property
+    def datasets(self) -> dict[str, dict[str, Any]]:
+        """What there is, by name: kind ("dataset" or "holdout"), description, rows."""
+        found = self._connection.get("/v1/datasets")["datasets"]
+        return {each["name"]: each for each in found}
+
+    def open(self, name: str) -> Guard:
+        """The guard of a dataset, or of a holdout's rows.
+
+        Args:
+            name: One of `datasets`.
+
+        Returns:
+            A guard with the methods, results and errors of a local one.
+
+        Raises:
+            NotFound: There is no such dataset for this token.
+        """
+        return RemoteGuard(RemoteDesk(self._connection, name), self.analyst)
+
+    def holdout(self, name: str) -> Holdout:
+        """A holdout, to score and compare models by. Models run here; their predictions are sent.
+
+        Args:
+            name: One of `datasets` that is a holdout.
+
+        Returns:
+            A holdout with the methods, results and errors of a local one.
+
+        Raises:
+            NotFound: There is no such holdout for this token.
+            InvalidArgument: It is a dataset without labels.
+        """
+        from afresh.client.holdout import RemoteHoldout
+
+        desk = RemoteDesk(self._connection, name)
+        if desk.told["kind"] != "holdout":
+            raise InvalidArgument(f"{name!r} is a dataset without labels to score models by; use open({name!r}).")
+        return RemoteHoldout(desk, self.analyst)
+
+    def close(self) -> None:
+        """Let go of the service; nothing is lost."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """A service is its own context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Service({self._connection.url!r}, {self.analyst!r})"
+
+    def _blocks(self) -> list[show.Block]:
+        found = self.datasets.values()
+        rows = [[each["name"], each["kind"], f"{each['rows']:,}", each["description"]] for each in found]
+        title = f"{self._connection.url}, as {self.analyst} ({self._caller['role']})"
+        return [show.Title(title), show.Table(["name", "kind", "rows", "description"], rows)]
+
+
+def connect(url: str, token: str | None = None) -> Service:
+    """Connect to a service (`afresh serve`), which keeps the rows, the ledger and the noise.
+
+    Args:
+        url: Its address, such as https://host.
+        token: Who asks; from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE unless it is given.
+
+    Returns:
+        A service, with `datasets`, `open(name)` and `holdout(name)`.
+
+    Raises:
+        NotAllowed: The token is missing, unknown, expired or revoked.
+        Unreachable: No answer came.
+    """
+    return Service(Connection(url, token))
+
+
+def open_address(address: str) -> Guard:
+    """The guard at an address such as https://host/customers."""
+    url, name = split_address(address)
+    return connect(url).open(name)
+
+
+def hold_address(address: str) -> Holdout:
+    """The holdout at an address such as https://host/churn."""
+    url, name = split_address(address)
+    return connect(url).holdout(name)

@@ -1,0 +1,129 @@
+"""Requests to a service. They are repeated until one is answered: a question asked twice is free and identical."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from afresh.errors import InvalidArgument, MissingExtra, NotAllowed, Unreachable
+from afresh.wire.addresses import is_address
+from afresh.wire.problems import from_problem
+
+try:
+    import httpx
+except ImportError:
+    raise MissingExtra("httpx", "client") from None
+
+_TRIES = 5
+_PAUSE = 0.2  # seconds before the second try, doubled before each further one
+_LATER = (429, 502, 503, 504)  # worth another try
+
+
+class Connection:
+    """One service, and the token that says who asks. Safe to use from several threads."""
+
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = 120.0) -> None:
+        """Connects when the first request is made."""
+        self.url = check_url(url)
+        self._given = token
+        self._client = httpx.Client(
+            base_url=self.url,
+            timeout=timeout,
+            headers={"Authorization": f"Bearer {find_token() if token is None else token}"},
+        )
+
+    @property
+    def own_token(self) -> bool:
+        """Whether another process finds the same token by itself."""
+        return self._given is None
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What is at a path."""
+        return self._sent("GET", path, params=query).json()
+
+    def post(self, path: str, body: Any) -> Any:
+        """What a door answers to a JSON document."""
+        try:
+            content = json.dumps(body)
+        except (TypeError, ValueError):
+            raise InvalidArgument("the arguments hold something that JSON cannot; use texts and numbers.") from None
+        return self.send(path, content.encode(errors="surrogatepass"), "application/json")
+
+    def send(self, path: str, content: bytes, media: str, **query: Any) -> Any:
+        """What a door answers to a document of any kind."""
+        told = {name: json.dumps(value) for name, value in query.items() if value is not None}
+        return self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told).json()
+
+    def download(self, path: str) -> bytes:
+        """A file."""
+        return bytes(self._sent("GET", path).content)
+
+    def _sent(self, method: str, path: str, **more: Any) -> httpx.Response:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                found = self._client.request(method, path, **more)
+            except httpx.TransportError as error:
+                if attempt == _TRIES:
+                    kind = type(error).__name__
+                    raise Unreachable(
+                        f"no answer came from {self.url} in {_TRIES} tries ({kind}); asking again is safe."
+                    ) from None
+            else:
+                if found.is_success:
+                    return found
+                if found.status_code not in _LATER or attempt == _TRIES:
+                    raise _refused(found)
+            time.sleep(_PAUSE * 2 ** (attempt - 1))
+        raise AssertionError
+
+    def close(self) -> None:
+        """Let go of the service."""
+        self._client.close()
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Connection({self.url!r})"
+
+
+def _refused(found: httpx.Response) -> Exception:
+    try:
+        document = found.json()
+    except ValueError:
+        document = None
+    return from_problem(document, found.status_code)
+
+
+def check_url(url: str) -> str:
+    """The address of a service. A token goes over the network in clear over http, so only to this machine."""
+    parts = urlsplit(url) if is_address(url) else None
+    if parts is None or not parts.hostname:
+        raise InvalidArgument(f"url == {url!r}, must be the address of a service, such as https://host.")
+    if parts.username or parts.password:
+        raise InvalidArgument("the address must hold no password; the token goes in token= or AFRESH_TOKEN.")
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise InvalidArgument(f"http://{parts.hostname} would show your token to the network; use https://.")
+    return url.rstrip("/")
+
+
+def find_token() -> str:
+    """The token in $AFRESH_TOKEN, or in the file $AFRESH_TOKEN_FILE that nobody else may read."""
+    if found := os.environ.get("AFRESH_TOKEN", "").strip():
+        return found
+    import platformdirs
+
+    chosen = os.environ.get("AFRESH_TOKEN_FILE")
+    place = Path(chosen or os.path.join(platformdirs.user_config_dir("afresh"), "token")).expanduser()
+    try:
+        mode = place.stat().st_mode
+        if stat.S_IMODE(mode) & 0o077:
+            raise NotAllowed(f"others may read {place}, which holds a token; run: chmod 600 {place}")
+        return place.read_text(encoding="utf-8").strip()
+    except OSError:
+        raise NotAllowed(
+            f"there is no token: set AFRESH_TOKEN, or put the token into {place} with the mode 600."
+        ) from None

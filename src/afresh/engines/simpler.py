@@ -1,0 +1,78 @@
+"""What is asked of an engine, for as few sums and as little clipping as the form of the questions allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+
+from afresh.moments import Moments, Span
+from afresh.queries.query import Query
+from afresh.queries.tree import Call, Literal, Node, Op, Type
+
+Ask = Callable[[list[Query], list[Span] | None], list[Moments]]
+ALL = Literal(True, Type.BOOLEAN)
+
+
+def ask_simpler(ask: Ask, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
+    """What `ask` would find.
+
+    The halves A 1_B and (1 - A) 1_B of a mean within a group are made of three sums: A 1_B, its square, and 1_B. Both
+    are recognised by the tree they share; others, of equal trees, are merely summed apart.
+    """
+    wanted: list[tuple[Query, Span | None]] = []
+    first: dict[tuple[object, ...], int] = {}  # where one of two halves is, by what both share
+    sizes: dict[tuple[object, ...], int] = {}
+    places: list[tuple[int, int | None]] = []  # of what is asked; of a group's size, from which the other half is left
+    for query, span in zip(queries, repeat(None) if spans is None else spans, strict=False):
+        shared = (id(query.expression), id(query.group), query.bounds, query.missing, span)
+        half = None if query.group is None else first.get(shared)
+        if half is not None and wanted[half][0].complement is not query.complement:
+            size = sizes.setdefault((id(query.group), span), len(wanted))
+            if size == len(wanted):
+                wanted.append((Query(ALL, group=query.group), span))
+            places.append((half, size))
+        else:
+            first.setdefault(shared, len(wanted))
+            places.append((len(wanted), None))
+            wanted.append((query, span))
+    asked = [as_condition(query) for query, _ in wanted]
+    found = ask(asked, None if spans is None else [span for _, span in wanted if span is not None])
+    return [found[place] if size is None else _left(found[size], found[place]) for place, size in places]
+
+
+def as_condition(query: Query) -> Query:
+    """The same psi as a condition, if it is a CASE of constants that are 0 or 1 on the question's scale."""
+    if query.expression.type is Type.BOOLEAN or query.levels != 2:
+        return query
+    return Query(_condition(query, query.expression), group=query.group, complement=query.complement)
+
+
+def unit_of(query: Query, value: float | None) -> float:
+    """A constant on the question's scale, before `complement`."""
+    low, high = query.bounds
+    return query.fill if value is None else min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def common_group(queries: Sequence[Query]) -> Node | None:
+    """The group that all questions are within, if there is one: other rows need not be looked at."""
+    group = queries[0].group
+    alike = all(query.group is group for query in queries) and any(query.expression is not ALL for query in queries)
+    return group if alike else None
+
+
+def _condition(query: Query, node: Node) -> Node:
+    """Where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END is a itself, as NULL counts as false."""
+    if isinstance(node, Literal):
+        return Literal(unit_of(query, node.value) == 1.0, Type.BOOLEAN)  # type: ignore[arg-type]  # a number or NULL
+    assert isinstance(node, Call)
+    last = len(node.args) - 1
+    args = [_condition(query, arg) if i % 2 or i == last else arg for i, arg in enumerate(node.args)]
+    test, *values = args
+    one_zero = [value.value for value in values if isinstance(value, Literal)] == [True, False]
+    return test if one_zero and node is query.expression else Call(Op.CASE, tuple(args), Type.BOOLEAN)
+
+
+def _left(size: Moments, half: Moments) -> Moments:
+    """The other half of a group: the sums of 1 - A where A is summed."""
+    total, squares = size.total - half.total, size.total - 2 * half.total + half.squares
+    return Moments(size.n, max(total, 0.0), max(squares, 0.0))

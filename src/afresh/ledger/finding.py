@@ -1,0 +1,71 @@
+"""Which chain of a ledger is that of some rows, and which others share columns with them."""
+
+from __future__ import annotations
+
+import hashlib
+
+from afresh.engines.identity import ColumnDigest, Identity
+from afresh.errors import BrokenChain, SameRows
+from afresh.ledger.journal import Chain, Transaction
+from afresh.ledger.known import KeyedIdentity, Match, match
+from afresh.ledger.records import START, Opened, decode, seal
+
+
+def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
+    """The chain of these rows, and otherwise the first records of those that share columns with them.
+
+    It looks into the records themselves: whatever else a storage keeps could be damaged without their knowing.
+    """
+    alike = []
+    for chain in transaction.chains():
+        opened = opened_by(transaction, chain)
+        found = match(_identity(opened, chain), chain.seed, identity)
+        if found is not None and found.same:
+            return chain, []
+        if found is not None:
+            alike.append((opened, found))
+    transaction.check()  # nobody may be told "never seen" of rows whose chain is only hidden
+    return None, alike
+
+
+def opened_by(transaction: Transaction, chain: Chain) -> Opened:
+    """The first record of a chain, if it is what was written with it."""
+    record = transaction.first(chain)
+    try:
+        if record is None or seal(START, record.text) != record.hash:
+            raise BrokenChain
+        opened = decode(record.text)
+        if not isinstance(opened, Opened) or hashlib.sha256(chain.seed.encode()).hexdigest() != opened.seed_digest:
+            raise BrokenChain
+    except BrokenChain:
+        raise _damaged(chain) from None
+    return opened
+
+
+def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
+    """What a chain says of its rows."""
+    try:
+        columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
+    except (TypeError, KeyError):
+        raise _damaged(chain) from None
+    return KeyedIdentity(opened.rows, opened.data, tuple(columns))
+
+
+def _damaged(chain: Chain) -> BrokenChain:
+    return BrokenChain(
+        f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can tell "
+        "whether your rows are its rows; restore the ledger from a copy. A new one would forget what was spent."
+    )
+
+
+def same_rows(opened: Opened, found: Match) -> SameRows:
+    """The refusal of rows that look like known ones."""
+    what = "column" if len(found.columns) == 1 else "columns"
+    who = f" by {opened.analyst}" if opened.analyst else ""
+    return SameRows(
+        f"these data have the {what} {found.words} in common with data of {opened.rows:,} rows that were opened{who} "
+        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one "
+        "budget; open those data as they were to go on with it. If these are other rows, say what makes them so: "
+        'new_rows="drawn in March, none was there before". The words are recorded and shown in receipts. Nothing was '
+        "charged."
+    )

@@ -1,0 +1,111 @@
+"""Paying for the questions of several callers in one transaction: each as if the ones before had been written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.ledger.account import Account
+from afresh.ledger.base import Entry, Question, Spent, Statement, check_text
+from afresh.ledger.records import Reserved
+from afresh.ledger.translate import entry_of, reserved
+
+
+class Entries(list[Entry]):
+    """Entries in the order in which they were asked for."""
+
+    def __init__(self, entries: Iterable[Entry], spent: Spent, statements: Sequence[Statement] = ()) -> None:
+        """With what the analyst had spent when this was written, and what was stated of them."""
+        super().__init__(entries)
+        self.spent, self.statements = spent, list(statements)
+
+
+@dataclass(slots=True)
+class Wish:
+    """What one caller asks for: all of it is paid for, or nothing."""
+
+    questions: Sequence[Question]
+    analyst: str = ""
+    later: int = 0
+    """How many more must fit as well, which can only be asked when these are answered."""
+    batch: int | None = None
+    """How many rows of their own the new ones get; None where batches do not matter."""
+    exam: bool = False
+    """Whether they are those of the exam, on the rows that the plan keeps for it; it costs no answer of the budget."""
+    found: Entries | BudgetExhausted | None = None
+    """What came of it; durable once `Ledger.reserve_each` has returned, and otherwise a draft that may be."""
+
+    def check(self) -> None:
+        """Refuse what is none."""
+        check_text("analyst", self.analyst)
+        batch = self.batch
+        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+            raise InvalidArgument(f"batch == {batch!r}, must be a whole number of rows, at least 1")
+
+
+class Reserving:
+    """One wish after the other on an account that none of them changes; `records` is what is to be written."""
+
+    def __init__(self, account: Account, now: Callable[[], datetime]) -> None:
+        """Nothing is reserved yet."""
+        self.records: list[Reserved] = []
+        self._account, self._now = account, now
+        self._purse, self._opened = account.purse.copy(), account.opened_rows
+        self._finest: dict[str, Entry] = {}
+
+    def take(self, wish: Wish) -> Entries:
+        """The entries of a wish; `BudgetExhausted` if it does not fit, and then nothing of it is reserved."""
+        found: dict[str, Entry] = {}
+        new: dict[str, Question] = {}
+        drafted = [each for each in wish.found if each.new] if isinstance(wish.found, Entries) else []
+        # The finest of equal questions first: it serves the coarser ones.
+        for question in sorted(wish.questions, key=lambda question: question.coarseness):
+            stored = self._stored(question)
+            if stored is None:
+                new.setdefault(question.digest, question)
+            else:
+                # If whoever wrote it was interrupted and it was durable all the same, this wish has paid for it.
+                found[question.digest] = replace(stored, new=True) if _is_one_of(drafted, stored) else stored
+        spent = self._account.spent(wish.analyst)
+        if new:
+            made = self._reserve(list(new.values()), wish)
+            self._finest |= {record.digest: entry_of(record) for record in made}
+            found |= {record.digest: replace(entry_of(record), new=True) for record in made}
+        return Entries((found[question.digest] for question in wish.questions), spent)
+
+    def _stored(self, question: Question) -> Entry | None:
+        """What serves a question already; the first of two callers pays."""
+        earlier = self._finest.get(question.digest)
+        if earlier is not None and earlier.coarseness <= question.coarseness:
+            return earlier
+        return self._account.stored(question.digest, question.coarseness)
+
+    def _reserve(self, new: Sequence[Question], wish: Wish) -> list[Reserved]:
+        span = self._pay(new, wish)
+        first, now = len(self._account.entries) + len(self.records) + 1, self._now()
+        made = [reserved(each, now, wish.analyst, number, span) for number, each in enumerate(new, first)]
+        self.records += made
+        return made
+
+    def _pay(self, new: Sequence[Question], wish: Wish) -> tuple[int, int] | None:
+        """The rows that are opened for them, once they are paid for."""
+        if wish.exam:
+            self._account.check_exam(wish.analyst)
+            return self._account.exam
+        self._account.check_open()
+        dearest = max(new, key=lambda each: each.charge)
+        rows = (wish.batch or 0) * (2 if wish.later else 1)  # the later ones are a batch of their own
+        self._purse.check([*new, *[dearest] * wish.later], wish.analyst, rows)
+        self._purse.pay(self._purse.check(new, wish.analyst, wish.batch or 0), wish.analyst)
+        if wish.batch is None:
+            return None
+        self._opened += wish.batch
+        return self._opened - wish.batch, self._opened
+
+
+def _is_one_of(drafted: Sequence[Entry], stored: Entry) -> bool:
+    """Whether one of them became what is stored: somebody else's would have another number or another time."""
+    same = stored.number, stored.digest, stored.reserved_at
+    return any((each.number, each.digest, each.reserved_at) == same for each in drafted)

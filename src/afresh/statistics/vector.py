@@ -1,0 +1,156 @@
+"""The mean of a vector of numbers whose rows are kept in a ball: all coordinates at once, for the price of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from afresh import checks
+from afresh.queries.asked import Asked, make_asked
+from afresh.queries.parse import parse
+from afresh.queries.text import number, readable
+from afresh.statistics.base import Asker, Measures, Schema
+
+BALL = "ball"  # the shape of a vector that lies in a ball, on every row
+_FAR = 1e6  # radii from the centre; what is farther away is moved there first, coordinate by coordinate
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMean:
+    """The means of several numbers, which on every row together lie in a ball: one answer for all of them.
+
+    A row outside of the ball counts as the point where the line from the centre to it leaves the ball. The noise of
+    every coordinate follows the radius, however many there are, so choose it as small as most rows allow, without
+    looking at the data. The price is one answer where the method releases vectors at once (`symmetrized`), otherwise
+    one for each number.
+
+    Args:
+        expressions: Numbers, in SQL: a list, or names with expressions.
+        radius: Of the ball, in the numbers' own units, which must be alike: write income / 1000.
+        centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the centre's.
+    """
+
+    expressions: Sequence[str] | Mapping[str, str]
+    radius: float
+    centre: float | Sequence[float] = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the ball."""
+        given = self.expressions
+        if isinstance(given, str):
+            raise checks.wrong("expressions", given, "a list of expressions; ask takes a single one")
+        named = dict(given) if isinstance(given, Mapping) else None
+        listed = checks.listed("expressions", list(given if named is None else named), "a list of at least one number")
+        for each in listed if named is None else named.values():
+            checks.text("expression", each, "SQL, as text")
+        if len(set(listed)) < len(listed):
+            raise checks.wrong("expressions", listed, "different from each other")
+        object.__setattr__(self, "expressions", tuple(listed) if named is None else named)
+        must_be = "a positive number, from 1e-100 to 1e100"
+        object.__setattr__(self, "radius", checks.number("radius", self.radius, must_be, least=1e-100, most=1e100))
+        if isinstance(self.centre, Sequence) and not isinstance(self.centre, str):
+            if len(self.centre) != len(listed):
+                raise checks.wrong(
+                    "centre", list(self.centre), f"one number, or {len(listed)}, one for each expression"
+                )
+            found = tuple(checks.number("centre", each, "a finite number") for each in self.centre)
+            object.__setattr__(self, "centre", found)
+        else:
+            object.__setattr__(self, "centre", checks.number("centre", self.centre, "a finite number"))
+
+    @property
+    def price(self) -> int:
+        """At most one answer for each number."""
+        return len(self.expressions)
+
+    def cost(self, schema: Schema) -> int:
+        """The same.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            How many answers, asked one by one.
+        """
+        return self.price
+
+    def text(self, schema: Schema) -> str:
+        """What is measured, readable.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            Words.
+        """
+        words = ", ".join(readable(parse(each, schema)) for each in self._each)
+        return f"mean of ({words}) within {number(self.radius)} of {self._centre_words}"
+
+    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
+        """A vector in a ball.
+
+        Args:
+            schema: The columns and their types.
+
+        Returns:
+            Its kind and its size.
+        """
+        return BALL, len(self.expressions)
+
+    @property
+    def _each(self) -> list[str]:
+        return list(self.expressions.values() if isinstance(self.expressions, Mapping) else self.expressions)
+
+    @property
+    def _centres(self) -> list[float]:
+        return list(self.centre) if isinstance(self.centre, Sequence) else [self.centre] * len(self.expressions)
+
+    @property
+    def _centre_words(self) -> str:
+        if isinstance(self.centre, Sequence):
+            return f"({', '.join(map(number, self.centre))})"
+        return number(self.centre)
+
+    def _asked(self, schema: Schema) -> list[Asked]:
+        radius, far = self.radius, self.radius * _FAR
+        away = [
+            f"least(greatest(coalesce(({each}), {c!r}) - {c!r}, {-far!r}), {far!r})"
+            for each, c in zip(self._each, self._centres, strict=True)
+        ]
+        # In units of the radius, so that no square is too large or too small to be a number.
+        length = " + ".join(f"({each} / {radius!r}) * ({each} / {radius!r})" for each in away)
+        return [
+            make_asked(
+                {
+                    "expression": f"{c!r} + ({each}) / greatest(1.0, sqrt({length}))",
+                    "bounds": (c - radius, c + radius),
+                    "missing": c,
+                },
+                schema,
+            )
+            for each, c in zip(away, self._centres, strict=True)
+        ]
+
+    def measure(self, asker: Asker) -> Measures:
+        """All in one scan, and one release.
+
+        Args:
+            asker: Asks a desk in somebody's name.
+
+        Returns:
+            An answer for each number, by its name or expression.
+        """
+        desk = asker.desk
+        asked = [self._named(one, each) for one, each in zip(self._asked(asker.schema), self._each, strict=True)]
+        replies = desk.answer(asked, asker.analyst, vector=desk.at_once(BALL, len(asked)))
+        found = [desk.tell(reply) for reply in replies]
+        return Measures(self.text(asker.schema), dict(zip(map(str, self.expressions), found, strict=True)))
+
+    def _named(self, asked: Asked, expression: str) -> Asked:
+        """With the words of its number, and not of what keeps it in the ball."""
+        said = f"Rows outside of the ball count as its nearest point towards the centre, {self._centre_words}, and "
+        return replace(
+            asked,
+            question=f"{expression} within {number(self.radius)} of {self._centre_words}",
+            about_missing=f"{said}missing values as the centre's.",
+        )

@@ -1,0 +1,26 @@
+"""Addresses of services and of their datasets."""
+
+from __future__ import annotations
+
+from afresh.errors import InvalidArgument
+
+
+def is_address(data: object) -> bool:
+    """Whether something is the address of a service, or of a dataset there."""
+    return isinstance(data, str) and data.lower().startswith(("http://", "https://"))
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """`https://host/customers` as the service and the name of the dataset."""
+    url, _, name = address.rstrip("/").rpartition("/")
+    if not name or "://" not in url:
+        raise InvalidArgument(f"{address} names no dataset; write {address.rstrip('/')}/NAME, or use afresh.connect.")
+    return url, name
+
+
+def refuse_plan(given: bool) -> None:
+    """Refuse to plan, or to name a ledger, for rows that a service keeps."""
+    if given:
+        raise InvalidArgument(
+            "the data at this address have their plan and their ledger at the service; give the address alone."
+        )

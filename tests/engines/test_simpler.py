@@ -1,0 +1,208 @@
+"""Fewer sums and less clipping change no number: halves of groups, CASE of constants, comparisons without CASE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.engines.embedded import engine as embedded
+from afresh.engines.embedded.engine import EmbeddedEngine
+from afresh.engines.simpler import ALL, as_condition, ask_simpler, unit_of
+from afresh.engines.sql.rendering import Statement
+from afresh.moments import Moments, Span, even_spans
+from afresh.queries.query import Query, make_query, parse_group, split_by_group
+from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
+from engines import oracle
+from engines.conformance import check, check_all
+from engines.nasty import ROWS, table
+from examples import examples
+from queries import expressions
+
+CONSTANTS = [None, 0.0, 1.0, -7.0, 2.0, 0.25, 1e300, 5e-324]
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[EmbeddedEngine]]:
+    """A Parquet file that DuckDB reads, one that Polars reads, rows in memory, and a DuckDB file."""
+    home = tmp_path_factory.mktemp("simpler")
+    pyarrow.parquet.write_table(table(), home / "a.parquet")
+    with duckdb.connect(str(home / "a.duckdb")) as database:
+        database.execute(f"CREATE TABLE t AS SELECT * FROM read_parquet('{home}/a.parquet')")
+    with pytest.MonkeyPatch.context() as patch:
+        found = [EmbeddedEngine(home / "a.parquet")]
+        assert found[0]._polars is None
+        patch.setattr(embedded, "LARGE", 1)
+        found += [EmbeddedEngine(home / "a.parquet"), EmbeddedEngine(table()), EmbeddedEngine(home / "a.duckdb")]
+        assert [engine._polars is not None for engine in found] == [False, True, True, False]
+        yield found
+        for engine in found:
+            engine.close()
+
+
+@st.composite
+def cases(draw: st.DrawFn, depth: int = 2) -> Node:
+    """A CASE of constants, at the bounds, beyond them and between, of NULL, of other numbers, and of a CASE."""
+    results: list[Node] = []
+    for _ in range(draw(st.integers(2, 4))):
+        kind = draw(st.integers(0, 5))
+        if kind == 0 and depth:
+            results.append(draw(cases(depth - 1)))
+        elif kind == 1:
+            results.append(draw(expressions.numbers(2)))
+        else:
+            results.append(
+                Literal(draw(st.sampled_from([None, 0.0, 1.0, -7.0, 2.0, 0.25, 1e300, 5e-324])), Type.NUMBER)
+            )
+    tests = [draw(expressions.conditions(2)) for _ in results[1:]]
+    args = [part for pair in zip(tests, results[:-1], strict=True) for part in pair]
+    return Call(Op.CASE, (*args, results[-1]), Type.NUMBER)
+
+
+@examples(0.5)
+@given(data=st.data())
+def test_halves_and_cases_agree_with_the_oracle(engines: list[EmbeddedEngine], data: st.DataObject) -> None:
+    tree = data.draw(st.one_of(cases(), expressions.numbers(3), expressions.conditions(3)))
+    group = data.draw(st.one_of(expressions.conditions(2), st.just(ALL)))
+    low, high = data.draw(st.sampled_from([(0.0, 1.0), (-1.0, 2.0), (-7.0, 1e300)]))
+    bounds = (0.0, 1.0) if tree.type is Type.BOOLEAN else (low, high)
+    missing = data.draw(st.sampled_from([None, *bounds]))
+    whole = Query(tree, bounds, missing)
+    halves = split_by_group(whole, group)
+    asked = data.draw(st.permutations([*halves, whole]))
+    for engine in engines:
+        for queries in (asked, halves, halves[::-1], halves[1:]):
+            check_all(engine, [(query, tree, query.group) for query in queries])
+
+
+def test_a_mean_within_a_group_is_three_sums(engines: list[EmbeddedEngine]) -> None:
+    seen: list[list[Query]] = []
+
+    def ask(queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
+        seen.append(list(queries))
+        return engines[0]._moments(queries, spans)
+
+    schema = engines[0].schema
+    group = parse_group("x > 0", schema)
+    pairs = [split_by_group(make_query(text, schema, (-5, 5)), group) for text in ("x", "y")]
+    ask_simpler(ask, [half for pair in pairs for half in pair], None)
+    assert [(query.group is group, query.expression is ALL, query.complement) for query in seen[0]] == [
+        (True, False, False),
+        (True, True, False),
+        (True, False, False),
+    ]
+    spans = even_spans(len(ROWS), 2)
+    engines[0].shuffle("seed")
+    ask_simpler(ask, [half for half in pairs[0] for _ in spans], spans * 2)
+    assert len(seen[1]) == 4  # each span of rows has a size of its own
+    apart = [engines[0]._moments([half], [span])[0] for half in pairs[0] for span in spans]
+    together = engines[0].moments([half for half in pairs[0] for _ in spans], spans * 2)
+    for one, other in zip(together, apart, strict=True):
+        assert (one.n, one.total, one.squares) == pytest.approx((other.n, other.total, other.squares), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("CASE WHEN x > 1 THEN 1 ELSE 0 END", "x > 1"),
+        ("CASE WHEN x > 1 THEN 3 ELSE 2 END", "x > 1"),
+        ("CASE WHEN x > 1 THEN 0 ELSE 1 END", "CASE WHEN x > 1 THEN FALSE ELSE TRUE END"),
+        (
+            "CASE WHEN x > 1 THEN 1 WHEN flag THEN 0 END",
+            "CASE WHEN x > 1 THEN TRUE WHEN flag THEN FALSE ELSE FALSE END",
+        ),
+        ("CASE WHEN x > 1 THEN 1 WHEN flag THEN 0.5 ELSE 0 END", None),
+        ("x", None),
+    ],
+)
+def test_a_case_of_two_constants_is_counted(engines: list[EmbeddedEngine], text: str, condition: str | None) -> None:
+    schema = engines[0].schema
+    query = make_query(text, schema, (0, 1) if text == "x" else None)
+    found = as_condition(query)
+    assert (found is query) if condition is None else (found.expression == make_query(condition, schema).expression)
+    for engine in engines:
+        check(query, engine.moments([query])[0], [oracle.psi(query, query.expression, None, row) for row in ROWS])
+
+
+def test_constants_on_the_scale_of_a_question() -> None:
+    query = Query(Column("x", Type.NUMBER), (-1.0, 3.0), 0.0)
+    for value, expected in ((None, 0.25), (-1.0, 0.0), (-1e308, 0.0), (1.0, 0.5), (3.0, 1.0), (1.7e308, 1.0)):
+        assert unit_of(query, value) == expected
+
+
+def _sql(engine: EmbeddedEngine, text: str) -> list[str]:
+    statement = Statement(engine.dialect, engine._columns)
+    statement.add(make_query(text, engine.schema))
+    short = statement.short()
+    assert short is not None
+    return short[1:]
+
+
+def test_whole_numbers_and_dates_are_compared_as_they_are_stored(engines: list[EmbeddedEngine]) -> None:
+    """Where that cannot be told from what the language says: 2^53 stands for its neighbours too."""
+    engine = engines[0]
+    assert _sql(engine, "big < 30") == ['count_if((d."big" < 30))']
+    assert "CAST" in _sql(engine, "big = 9007199254740992")[0]
+    assert _sql(engine, "big = 9007199254740991") == ['count_if((d."big" = 9007199254740991))']
+    assert "CAST" in _sql(engine, "big < 30.5")[0]
+    assert "CASE" not in _sql(engine, "day < '2000-01-01'")[0]
+    assert "isfinite" not in _sql(engine, "x < y")[0]
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"])
+def test_times_beyond_the_years_of_the_language_are_missing(tmp_path: Path, kind: str) -> None:
+    values = ["2000-01-01", "1999-12-31", "infinity", "-infinity", None]
+    if kind != "TIMESTAMP_NS":  # which ends in 2262
+        values += ["0001-01-01", "9999-12-31", "0044-03-15 (BC)", "20000-01-01"]
+    path = tmp_path / "times.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        database.execute(f"CREATE TABLE t (d {kind})")
+        database.executemany("INSERT INTO t VALUES (?::VARCHAR::" + kind + ")", [[value] for value in values])
+    engine = EmbeddedEngine(path)
+    first, last = ("0001-01-01", "9999-12-31") if kind != "TIMESTAMP_NS" else ("1999-12-31", "2000-01-01")
+    for text, expected in {
+        "d >= '2000-01-01'": 1 + (last > "2000-01-01"),
+        "d < '2000-01-01'": 1 + (first < "1999-12-31"),
+        f"d <= '{last}'": len(values) - (3 if kind == "TIMESTAMP_NS" else 5),
+        f"d >= '{first}'": len(values) - (3 if kind == "TIMESTAMP_NS" else 5),
+        "d = d": len(values) - (3 if kind == "TIMESTAMP_NS" else 5),
+        "d = '2000-01-01'": 1,
+        "d IS NULL": 3 if kind == "TIMESTAMP_NS" else 5,
+    }.items():
+        assert engine.moments([make_query(text, engine.schema)])[0].total == expected, text
+    engine.close()
+
+
+def test_a_group_without_rows_and_one_of_all(engines: list[EmbeddedEngine]) -> None:
+    for engine in engines:
+        for where, size in {"x > 1 AND x < 1": 0, "flag OR NOT flag OR flag IS NULL": len(ROWS)}.items():
+            group = parse_group(where, engine.schema)
+            inside, rest = split_by_group(make_query("x", engine.schema, (-5, 5), 0.0), group)
+            found = engine.moments([inside, rest])
+            assert found[0].total + found[1].total == pytest.approx(size)
+            assert [one.n for one in found] == [len(ROWS)] * 2
+
+
+def test_rows_that_appear_are_noticed_within_a_group_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows are counted, and not only those that are looked at."""
+    monkeypatch.setattr(embedded, "LARGE", 1)
+    pl.DataFrame({"x": [1.0, 2.0, 3.0]}).write_parquet(tmp_path / "a.parquet")
+    for source in (tmp_path / "a.parquet", pl.DataFrame({"x": [1.0, 2.0, 3.0]})):
+        engine = EmbeddedEngine(source)
+        halves = split_by_group(make_query("x", engine.schema, (0, 5)), parse_group("x > 1", engine.schema))
+        for polars in (True, False):
+            if not polars:
+                engine.__dict__["_polars"] = None
+            engine._rows = 4
+            with pytest.raises(Exception, match="another number of rows"):
+                engine.moments(halves)
+            engine._rows = 3
+            assert engine.moments(halves)[0].total == pytest.approx(1.0)
+        engine.close()

@@ -1,0 +1,212 @@
+"""Histograms, group means and vectors in one release (section 18), from the guard's door to the receipt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import afresh
+from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
+from afresh.ledger.account import Account
+from afresh.ledger.records import START, Reserved, decode, encode, seal
+from afresh.receipts import verify
+from afresh.statistics import GroupMeans, Histogram, Measures, Statistic, VectorMean
+
+ROWS = 20_000
+EDGES = [float(x) for x in np.linspace(-3, 3, 31)]
+GROUPS = list("abcdefgh")
+
+
+def frame(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "x": rng.normal(size=ROWS),
+            "g": rng.choice(GROUPS, size=ROWS),
+            "day": pd.to_datetime("2026-01-01") + pd.to_timedelta(rng.integers(0, 3, size=ROWS), unit="D"),
+            "bought": rng.random(ROWS) < 0.3,
+        }
+    )
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> afresh.Guard:
+    return afresh.open(frame(), questions=100, method="symmetrized", ledger=tmp_path / "ledger.sqlite")
+
+
+def test_a_histogram_is_charged_once(guard: afresh.Guard) -> None:
+    histogram = Histogram("x", EDGES)
+    price = guard.price(histogram)
+    found = measured(guard, histogram)
+    assert price.answers == found.charged == 4
+    assert guard.budget.spent == 4
+    assert guard.budget.left == 96
+    assert measured(guard, histogram).charged == 0
+    assert [answer.value for answer in found.answers.values()] == [
+        answer.value for answer in measured(guard, histogram).answers.values()
+    ]
+    assert sum(answer.value for answer in found.answers.values()) == pytest.approx(1, abs=0.2)
+
+
+def test_group_means_are_charged_once_where_groups_exclude_one_another(guard: afresh.Guard) -> None:
+    assert measured(guard, GroupMeans("bought", "g", GROUPS)).charged == 4
+    for mean in measured(guard, GroupMeans("bought", "g", GROUPS)).answers.values():
+        assert mean.low <= 0.3 <= mean.high
+    # One date may be written in two ways, so it is asked one by one.
+    days = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+    assert guard.price(GroupMeans("bought", "day", days)).answers == 8
+    assert guard.price(GroupMeans("bought", "g", ["a", "A", "b", "c"])).answers == 8
+    assert guard.price(GroupMeans("bought", "x", [1, 1.0 + 1e-9, 2, 3])).answers < 8
+    assert guard.price(GroupMeans("bought", "g", ["a"])).answers == 2  # no cheaper at once
+
+
+def test_other_methods_ask_one_by_one() -> None:
+    guard = afresh.open(frame(), questions=100, method="stabilized", simulation_seed=1, made_up=True)
+    assert guard.price(Histogram("x", EDGES)).answers == 30
+
+
+def test_all_coordinates_or_none(tmp_path: Path) -> None:
+    guard = afresh.open(frame(), questions=3, method="symmetrized", ledger=tmp_path / "ledger.sqlite")
+    with pytest.raises(BudgetExhausted):
+        measured(guard, Histogram("x", EDGES))
+    assert guard.budget.spent == 0
+    guard.ask("bought")
+
+
+def test_receipts_verify_and_transcripts_fold(guard: afresh.Guard) -> None:
+    guard.ask("bought")
+    measured(guard, Histogram("x", EDGES))
+    measured(guard, GroupMeans("bought", "g", GROUPS))
+    receipt = guard.receipt()
+    assert verify(json.dumps(receipt)).passed
+    assert receipt["answers"][1]["vector"] == {"kind": "shares", "size": 30, "answers": 4, "place": 0}
+    assert receipt["spent"]["answers"] == 9
+    transcript = guard.transcript
+    assert [len(record.parts) for record in transcript] == [0, 30, 8]
+    assert [record.numbers for record in transcript] == ["1", "2-31", "32-47"]
+    assert "9 answers to 3 questions" in str(transcript)
+    assert len(transcript.answers) == 47
+    assert "share of rows with x in" in transcript.with_parts()
+    assert transcript.to_dict()["questions"][1]["parts"][0]["value"] is not None
+
+
+def measured(guard: afresh.Guard, statistic: Statistic) -> Measures:
+    found = guard.measure(statistic)
+    assert isinstance(found, Measures)
+    return found
+
+
+def changed(records: list[str], place: int, **fields: Any) -> list[str]:
+    record = decode(records[place])
+    assert isinstance(record, Reserved)
+    return [*records[:place], encode(record._replace(**fields)), *records[place + 1 :]]
+
+
+def test_forged_vectors_are_refused(guard: afresh.Guard) -> None:
+    measured(guard, Histogram("x", EDGES))
+    receipt = guard.receipt()
+    records = receipt["chain"]["records"]
+    first = next(i for i, text in enumerate(records) if '"kind":"reserved"' in text)
+    last = first + 29
+    assert isinstance(decode(records[last]), Reserved)
+    broken = [
+        changed(records, first + 1, charge=1e-9),  # a coordinate that is charged by itself
+        changed(records, first + 1, vector=("shares", 30, 4, 2)),  # out of its place
+        changed(records, first + 1, vector=None),
+        changed(records, first + 1, analyst="another"),
+        changed(records, last, vector=("shares", 31, 4, 29)),
+        changed(records, first, vector=("shares", 30, 0, 0)),
+        [*records[:last], *records[last + 1 :]],  # one is missing
+        [*records[: first + 5], *records[last + 1 :]],
+    ]
+    for chain in broken:
+        with pytest.raises(BrokenChain):
+            Account().read((text, None) for text in chain)
+    # A vector that counts as one answer but has the noise and the charge of four.
+    for fields in ({"vector": ("shares", 30, 1, 0)}, {"coarseness": 1.0}, {"charge": 1e-6}):
+        forged = list(records)
+        for place in range(first, last + 1):
+            record = decode(forged[place])
+            assert isinstance(record, Reserved)
+            assert record.vector is not None
+            own: dict[str, Any] = dict(fields)
+            if "vector" in own:
+                own["vector"] = (*record.vector[:2], 1, record.vector[3])
+            if place == first or "charge" not in own:
+                forged[place] = encode(record._replace(**own))
+        head = START
+        for text in forged:
+            head = seal(head, text)
+        said = {**receipt, "chain": {"head": head, "length": len(forged), "records": forged}}
+        assert not verify(json.dumps(said)).passed
+
+
+def test_a_question_that_was_asked_before_is_another_one_as_a_coordinate(guard: afresh.Guard) -> None:
+    """A coordinate has another interval than the same question by itself; neither serves the other."""
+    guard.ask("x >= -3.0 AND x < -2.8")
+    assert measured(guard, Histogram("x", EDGES)).charged == 4
+
+
+def test_intervals_cover_in_many_conversations() -> None:
+    """An analyst that asks a histogram of a relabelling chosen from the last one's answers: no coordinate misses.
+
+    If intervals hold, a miss in two conversations has probability at most .1; the seeds are fixed, and none missed.
+    """
+    rng = np.random.default_rng(5)
+    for seed in range(2):
+        data = pd.DataFrame({"u": rng.random(2000), "label": rng.integers(0, 10, size=2000)})
+        guard = afresh.open(data, questions=40, method="symmetrized", simulation_seed=seed, made_up=True)
+        shift = 0.0
+        for _ in range(10):
+            expression = f"(u + {shift!r} + label / 10.0) - floor(u + {shift!r} + label / 10.0)"
+            found = measured(guard, Histogram(expression, [i / 12 for i in range(13)]))
+            values = [answer.value for answer in found.answers.values()]
+            assert all(answer.low <= 1 / 12 <= answer.high for answer in found.answers.values())
+            shift += (1 + int(np.argmax(values))) / 24
+
+
+def in_ball(values: Any, radius: float, centre: Any) -> Any:
+    away = np.where(np.isfinite(values), values - centre, 0.0)
+    return centre + away / np.maximum(1, np.linalg.norm(away, axis=1) / radius)[:, None]
+
+
+def test_a_vector_in_a_ball_costs_one_answer(tmp_path: Path) -> None:
+    """Its rows are moved into the ball one by one; its noise is beyond 7 deviations with probability below 1e-10."""
+    rng = np.random.default_rng(2)
+    data = pd.DataFrame(rng.normal(size=(ROWS, 5)), columns=list("abcde"))
+    data.loc[:50, "b"] = np.nan
+    data.loc[51:90, "c"] = np.inf
+    data.loc[91:120, "d"] = 1e5
+    guard = afresh.open(data, questions=50, method="symmetrized", ledger=tmp_path / "ledger.sqlite")
+    centre = [0.0, 0.5, 0.0, -0.5, 0.0]
+    assert guard.price(VectorMean(list("abcde"), 2.0, centre)).answers == 1
+    found = guard.ask_vector(list("abcde"), 2.0, centre)
+    assert found.charged == 1
+    assert guard.budget.left == 49
+    exact = in_ball(data.to_numpy(), 2.0, np.array(centre)).mean(axis=0)
+    for name, mean in zip("abcde", exact, strict=True):
+        assert abs(found[name].value - mean) < 3.6 * found[name].noise  # which is 1.96 deviations
+    assert guard.ask_vector({name: name for name in "abcde"}, 2.0, centre).charged == 0
+    assert verify(guard.receipt()).passed
+    assert "a within 2 of (0, 0.5, 0, -0.5, 0)" in guard.transcript.with_parts()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("x", 1.0),
+        (["x"], 0.0),
+        (["x"], float("nan")),
+        ([], 1.0),
+        (["x", "x"], 1.0),
+        (["x"], 1.0, [0.0, 1.0]),
+        ([3], 1.0),
+    ],
+)
+def test_what_is_no_ball_is_refused(guard: afresh.Guard, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidArgument):
+        guard.ask_vector(*arguments)
+    assert guard.budget.spent == 0

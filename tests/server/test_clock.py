@@ -1,0 +1,63 @@
+"""Ticks, and limits of time."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.server.clock import leaving
+from server.running import Service, running
+
+
+@given(st.floats(0, 1e4), st.floats(1e-3, 10))
+def test_an_answer_leaves_when_it_is_ready_on_a_power_of_two(elapsed: float, tick: float) -> None:
+    leaves = leaving(elapsed, tick)
+    assert leaves >= elapsed
+    assert np.log2(leaves / tick) == pytest.approx(round(np.log2(leaves / tick)))
+    assert leaves == tick or leaves / 2 < elapsed
+
+
+def test_scans_that_differ_by_half_a_tick_leave_alike() -> None:
+    """400 answers of each of two datasets: all leave at one moment, so nothing tells the datasets apart."""
+    chance = np.random.default_rng(5)
+    fast, slow = 0.010 + 0.002 * chance.random(400), 0.035 + 0.002 * chance.random(400)
+    assert {leaving(each, 0.05) for each in fast} == {leaving(each, 0.05) for each in slow} == {0.05}
+
+
+@pytest.fixture(scope="module")
+def ticking(tmp_path_factory: pytest.TempPathFactory) -> object:
+    config = """
+state = "state"
+tick = 0.6
+[limits]
+requests = 20
+[datasets.customers]
+data = "customers.parquet"
+"""
+    with running(tmp_path_factory.mktemp("ticking"), config=config) as found:
+        yield found
+
+
+def timed(service: Service, expression: str) -> float:
+    began = time.monotonic()
+    assert service.post("/v1/datasets/customers/ask", {"expression": expression}).status_code in (200, 422)
+    return time.monotonic() - began
+
+
+def test_answers_leave_on_ticks_and_repeats_at_once(ticking: Service) -> None:
+    """As lower bounds: an answer never leaves before its tick, whatever the machine does."""
+    assert timed(ticking, "churned") >= 0.6
+    assert timed(ticking, "tenure < 3") >= 0.6
+    assert min(timed(ticking, "churned") for _ in range(5)) < 0.6
+
+
+def test_a_token_has_a_rate(ticking: Service) -> None:
+    found = [ticking.get("/v1/me") for _ in range(45)]  # two minutes' worth, should one end meanwhile
+    late = [each for each in found if each.status_code != 200]
+    assert late
+    assert {each.json()["code"] for each in late} == {"too-many-requests"}
+    assert ticking.get("/v1/me", ticking.token("bob")).status_code == 200
