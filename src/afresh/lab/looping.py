@@ -98,7 +98,7 @@ class World:
         return found
 
     def incumbent_right(self, part: int) -> Counts:
-        """And the incumbent."""
+        """How many of them the incumbent gets, which may be another candidate."""
         found: Counts = self.tables[part][:, 1, :].sum(axis=1)
         return found
 
@@ -164,12 +164,12 @@ class Ended:
     """Of the first run, after each step: its number, the true accuracy, and the one that the loop believes in."""
 
 
-def naive(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _naive(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Keep every edit after which the score on all items is higher."""
     return _on_all(agent, items, steps, runs, rng, lambda edit: edit.gain(0) > 0)
 
 
-def significant(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _significant(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Keep every edit whose gain on all items has p < .05 by the sign test."""
     nats = -np.log(0.05)
 
@@ -203,7 +203,7 @@ def _on_all(
     return Ended(world.truth, mean, mean - half, mean + half, kept, wrong, path)
 
 
-def compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Keep every edit whose difference, as the default guard releases it, is above 0: nobody sees an item."""
     mechanism: Any = plan(items, steps + 1).mechanism
     if not mechanism.symbols:
@@ -238,7 +238,7 @@ def compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Gener
     return Ended(world.truth, ends[:, 0], ends[:, 1], ends[:, 2], kept, wrong)
 
 
-def practised(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _practised(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Keep every edit after which the score on an open half is higher; then an exam on the others."""
     opened = items // 2
     world = World([opened, items - opened], runs, agent, rng)
@@ -252,17 +252,17 @@ def practised(agent: str, items: int, steps: int, runs: int, rng: np.random.Gene
     return Ended(world.truth, *_examined(world.right(1), world.sizes[1], 1 - CONFIDENCE), kept, wrong)
 
 
-def gated(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _gated(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Propose every single edit to a gate; the exam's number at the end."""
     return _through_gate(agent, items, steps, runs, rng, every=1, tuned=False, answers=max(steps, 2))
 
 
-def recommended(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _recommended(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """Tune on the open part, propose what survived at milestones, publish the exam's number."""
     return _through_gate(agent, items, steps, runs, rng, every=EVERY, tuned=True, answers=ANSWERS)
 
 
-def confirmed(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
+def _confirmed(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
     """The same without an exam: the number is that of the guarded part, checked like any other."""
     return _through_gate(agent, items, steps, runs, rng, every=EVERY, tuned=True, answers=ANSWERS, exam=None)
 
@@ -355,13 +355,14 @@ def _examined(hits: Counts, rows: int, share: float) -> tuple[Floats, Floats, Fl
     return hits / rows, low, high
 
 
+# Each takes an agent's name, numbers of items, steps and runs, and a generator.
 WAYS: dict[str, Callable[[str, int, int, int, np.random.Generator], Ended]] = {
-    "naive reuse": naive,
-    "p < .05": significant,
-    "compare, default guard": compared,
-    "practice and exam": practised,
-    "gate, every edit": gated,
-    "milestones, no exam": confirmed,
-    "milestones and exam": recommended,
+    "naive reuse": _naive,
+    "p < .05": _significant,
+    "compare, default guard": _compared,
+    "practice and exam": _practised,
+    "gate, every edit": _gated,
+    "milestones, no exam": _confirmed,
+    "milestones and exam": _recommended,
 }
 RECOMMENDED = "milestones and exam"

@@ -65,6 +65,9 @@ def loop(way: str, agent: str, items: int, steps: int, runs: int, seed: int = 20
 
     Returns:
         How the runs ended.
+
+    Raises:
+        InvalidArgument: There is no such way or agent.
     """
     for name, known in ((way, WAYS), (agent, AGENTS)):
         if name not in known:
@@ -137,7 +140,14 @@ HEADER = ("way", "true accuracy", "worst run", "claimed", "±", "held", "kept", 
 
 
 def lines(found: Sequence[Loop]) -> list[tuple[str, ...]]:
-    """A line for every way."""
+    """A line for every way.
+
+    Args:
+        found: Loops of one agent and size.
+
+    Returns:
+        Cells as text.
+    """
     return [
         (
             f"**{each.way}**" if each.way == RECOMMENDED else each.way,
@@ -155,7 +165,14 @@ def lines(found: Sequence[Loop]) -> list[tuple[str, ...]]:
 
 
 def table(found: Sequence[Loop]) -> str:
-    """Markdown: every agent at 5,000 items and 300 steps, then true accuracies and intervals at all sizes."""
+    """Markdown: every agent at 5,000 items and 300 steps, then true accuracies and intervals at all sizes.
+
+    Args:
+        found: Loops.
+
+    Returns:
+        Tables with titles.
+    """
     parts = []
     for agent in AGENTS:
         chosen = [each for each in found if each.agent == agent and (each.items, each.steps) == MAIN]
@@ -240,6 +257,9 @@ def write(page: Path, text: str) -> None:
     Args:
         page: A Markdown file.
         text: What goes there.
+
+    Raises:
+        InvalidArgument: It has no such marks.
     """
     begin, end = _MARKS
     before, found, rest = page.read_text().partition(begin)
