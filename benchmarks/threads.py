@@ -3,16 +3,19 @@
 Limits: 64 threads have at least 3 times the rate of one at a time, and their slowest hundredth takes a quarter at most.
 """
 
+from __future__ import annotations
+
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import afresh
+from benchmarks.measured import Measured, compared
 from benchmarks.processes import places
 from benchmarks.table import written
 
@@ -60,14 +63,11 @@ def seconds_of(guard: afresh.Guard, threads: int, asks: int, first: int) -> tupl
     return rate, np.concatenate(taken)
 
 
-def main(
+def measure(
     asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 3, method: str = "calibrated"
-) -> bool:
-    print("                        one at a time                together")
-    print(
-        "              threads   1/s   median   p99, ms       1/s   median   p99, ms    rate   to one thread's    p99"
-    )
-    fits, asked = True, 0
+) -> Iterator[Measured]:
+    """On every kind of ledger. The limits are of 64 threads."""
+    asked = 0
     with written(ROWS) as data, places() as kinds, tempfile.TemporaryDirectory() as folder:
         for kind, (ledger, *_) in kinds.items():
             place = ledger if kind != "SQLite" else str(Path(folder) / "ledger.sqlite")
@@ -75,32 +75,26 @@ def main(
                 desk: Any = guard.desk
                 lines = {"apart": Apart(desk._path.serve), "together": desk._line}
                 guard.ask("churned")
-                one = 0.0
+                alone = 0.0  # the rate of the fewest threads, one at a time
                 for threads in counts:
                     rates: dict[str, list[float]] = {name: [] for name in lines}
                     seconds: dict[str, list[Any]] = {name: [] for name in lines}
                     for _ in range(turns):  # in turns, so that other work on the machine meets both alike
                         for name, line in lines.items():
-                            desk._line, each = line, asks // threads
-                            rate, own = seconds_of(guard, threads, each, asked)
+                            desk._line, each = line, max(asks // threads, 5)
+                            rate, taken = seconds_of(guard, threads, each, asked)
                             asked += threads * each
                             rates[name].append(rate)
-                            seconds[name].append(own)
-                    median = {name: float(np.median(found)) for name, found in rates.items()}
-                    taken = {name: np.concatenate(found) for name, found in seconds.items()}
-                    p99 = {name: float(np.quantile(found, 0.99)) for name, found in taken.items()}
-                    one = one or median["apart"]
-                    faster, slower = median["together"] / median["apart"], p99["together"] / p99["apart"]
-                    to_one = median["together"] / one
-                    if threads == 64:
-                        fits &= min(faster, to_one) >= RATE and slower <= SLOWEST
-                    told = "".join(
-                        f"{median[name]:>9.0f}{1000 * np.median(taken[name]):>9.1f}{1000 * p99[name]:>10.1f}"
-                        for name in lines
+                            seconds[name].append(taken)
+                    one, all_of = (float(np.median(rates[name])) for name in lines)
+                    alone = alone or one
+                    p99 = {name: float(np.quantile(np.concatenate(found), 0.99)) for name, found in seconds.items()}
+                    name, many = f"{kind}, {threads} threads, together to one at a time", threads == 64
+                    told = f"{all_of:.0f} to {one:.0f} a second"
+                    yield Measured(f"{name}: rate", all_of / one, RATE if many else None, told, least=True)
+                    told = f"{all_of:.0f} to {alone:.0f} a second"
+                    limit = RATE if many else None
+                    yield Measured(
+                        f"{kind}, {threads} threads: rate, to {counts[0]}", all_of / alone, limit, told, least=True
                     )
-                    print(f"  {kind:<11}{threads:>7}{told}{faster:>9.1f}{to_one:>14.1f}{slower:>12.2f}", flush=True)
-    return fits
-
-
-if __name__ == "__main__":
-    main()
+                    yield compared(f"{name}: p99", p99["together"], p99["apart"], SLOWEST if many else None)
