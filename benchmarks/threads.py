@@ -3,16 +3,17 @@
 Limits: 64 threads have at least 3 times the rate of one at a time, and their slowest hundredth takes a quarter at most.
 """
 
-import tempfile
+from __future__ import annotations
+
 import threading
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import afresh
+from benchmarks.measured import Measured, compared
 from benchmarks.processes import places
 from benchmarks.table import written
 
@@ -60,22 +61,17 @@ def seconds_of(guard: afresh.Guard, threads: int, asks: int, first: int) -> tupl
     return rate, np.concatenate(taken)
 
 
-def main(
-    asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 3, method: str = "calibrated"
-) -> bool:
-    print("                        one at a time                together")
-    print(
-        "              threads   1/s   median   p99, ms       1/s   median   p99, ms    rate   to one thread's    p99"
-    )
-    fits, asked = True, 0
-    with written(ROWS) as data, places() as kinds, tempfile.TemporaryDirectory() as folder:
-        for kind, (ledger, *_) in kinds.items():
-            place = ledger if kind != "SQLite" else str(Path(folder) / "ledger.sqlite")
+def measure(
+    asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 2, method: str = "calibrated"
+) -> Iterator[Measured]:
+    """On every kind of ledger; the limits are those of 64 threads."""
+    asked = 0
+    with written(ROWS) as data, places() as kinds:
+        for kind, (place, *_) in kinds.items():
             with afresh.open(data, QUESTIONS, method=method, ledger=place, allow_wide=True) as guard:
+                guard.ask("churned")
                 desk: Any = guard.desk
                 lines = {"apart": Apart(desk._path.serve), "together": desk._line}
-                guard.ask("churned")
-                one = 0.0
                 for threads in counts:
                     rates: dict[str, list[float]] = {name: [] for name in lines}
                     seconds: dict[str, list[Any]] = {name: [] for name in lines}
@@ -86,21 +82,12 @@ def main(
                             asked += threads * each
                             rates[name].append(rate)
                             seconds[name].append(own)
-                    median = {name: float(np.median(found)) for name, found in rates.items()}
-                    taken = {name: np.concatenate(found) for name, found in seconds.items()}
-                    p99 = {name: float(np.quantile(found, 0.99)) for name, found in taken.items()}
-                    one = one or median["apart"]
-                    faster, slower = median["together"] / median["apart"], p99["together"] / p99["apart"]
-                    to_one = median["together"] / one
-                    if threads == 64:
-                        fits &= min(faster, to_one) >= RATE and slower <= SLOWEST
-                    told = "".join(
-                        f"{median[name]:>9.0f}{1000 * np.median(taken[name]):>9.1f}{1000 * p99[name]:>10.1f}"
-                        for name in lines
+                    rates_of = {name: float(np.median(found)) for name, found in rates.items()}
+                    p99 = {name: float(np.quantile(np.concatenate(found), 0.99)) for name, found in seconds.items()}
+                    limits = (RATE, SLOWEST) if threads == 64 else (None, None)
+                    told = f"{rates_of['together']:.0f} to {rates_of['apart']:.0f} asks a second"
+                    name = f"{kind}, {threads} thread{'' if threads == 1 else 's'} together to one at a time"
+                    yield Measured(
+                        f"{name}: rate", rates_of["together"] / rates_of["apart"], limits[0], told, least=True
                     )
-                    print(f"  {kind:<11}{threads:>7}{told}{faster:>9.1f}{to_one:>14.1f}{slower:>12.2f}", flush=True)
-    return fits
-
-
-if __name__ == "__main__":
-    main()
+                    yield compared(f"{name}: p99", p99["together"], p99["apart"], limits[1])
