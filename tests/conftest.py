@@ -39,6 +39,7 @@ THOROUGH = (
         "planning/test_plan.py::test_half_widths",
         "cli/test_cli.py::test_as_a_process",
     ),
+    *("learn/test_learn.py::test_estimator_checks", "learn/test_learn.py::test_a_"),
     *("engines/test_csv_file.py::test_long", "engines/test_identity.py::test_more_rows"),
 )
 

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-_ROOMS = ("errors", "evaluations", "integrations", "lab", "losses", "receipts", "statistics")
+_ROOMS = ("errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
 _HOMES = {
     "connect": "client.connect",
     "Answer": "results.answer",

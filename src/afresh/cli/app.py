@@ -11,21 +11,24 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, service, steward
+from afresh.cli import lab, parts, service, steward
 from afresh.cli.options import (
     EPILOG,
     EXIT_ERROR,
     Analyst,
     Data,
+    Exam,
     Json,
     LedgerPlace,
     Method,
     NoEnd,
+    Open,
     Promise,
     Rounds,
     Table,
     how_many,
     opened,
+    share_open,
     show,
 )
 from afresh.escaping import visible
@@ -121,19 +124,22 @@ def plan(
         list[float] | None,
         typer.Option(help="A mean that answers will have; may be repeated. Default: 0.5, 0.1 and 0.01.", metavar="P"),
     ] = None,
+    open: Open = None,
+    exam: Exam = None,
     promise: Promise = False,
     as_json: Json = False,
 ) -> None:
     """What can be promised, by every method, before any data are seen.
 
-    Give two of --rows, --questions and --width; with all three, you get the most --rounds that keep the width.
+    Give two of --rows, --questions and --width. With all three you get the most --rounds that keep the width, or with
+    --open best the largest part of the rows that can be open.
 
     Example: afresh plan --rows 100000 --questions 1000
     """
     from afresh.planning.plan import plan as make_plan
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
-    wishes["typical"] = typical or None
+    wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam}
     made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
     show(made, as_json)
 
@@ -202,6 +208,8 @@ def ask(
         bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
     ] = False,
     method: Method = None,
+    open: Open = None,
+    exam: Exam = None,
     promise: Promise = False,
     allow_wide: Annotated[
         bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
@@ -235,7 +243,7 @@ def ask(
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
-    options["promise"] = promise
+    options |= {"promise": promise, "open": share_open(open), "exam": exam}
     options["must_exist"] = guess is not None and method is None  # the default method could not check it
     many = how_many(questions, no_end)
     with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
@@ -338,7 +346,15 @@ def demo(
         print(json.dumps(story))
 
 
-for command in (steward.charge, steward.divide, steward.receipt, steward.verify, service.serve):
+for command in (
+    parts.exam,
+    parts.open_rows,
+    steward.charge,
+    steward.divide,
+    steward.receipt,
+    steward.verify,
+    service.serve,
+):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -108,6 +109,28 @@ def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
         ]
         print(markdown(("confidence", "n", "k", "mean", "narrowest guarantee", *names), rows))
     _say(pictures)
+
+
+@app.command()
+def goals(
+    repeats: Annotated[
+        int, typer.Option(help="Also measure checked answers at 10,000 rows under the lab's worst attack.", metavar="R")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Half-widths of common tasks, each computed, beside the most that it may be.
+
+    Example: afresh lab goals
+    """
+    from afresh.lab.coverage import markdown
+    from afresh.lab.goals import HEADER, goals, lines
+
+    with _progress(max(repeats, 1), "conversations") as progress:
+        found = goals(repeats, progress)
+    if as_json:
+        print(json.dumps([{**asdict(each), "reached": each.reached} for each in found]))
+    else:
+        print(markdown(HEADER, lines(found)))
 
 
 def _say(pictures: list[Path]) -> None:

@@ -69,6 +69,19 @@ Rounds = Annotated[
 NoEnd = Annotated[
     bool, typer.Option("--no-end", help="In place of --questions: a budget that never ends, at some cost in width.")
 ]
+Open = Annotated[
+    str | None,
+    typer.Option(
+        "--open",
+        help="What part of the rows you will hold yourself (afresh open-rows), such as 0.5; or best, for the part with "
+        "the narrowest answers.",
+        metavar="SHARE",
+    ),
+]
+Exam = Annotated[
+    float | None,
+    typer.Option(help="What part of the rows is kept for a few final questions (afresh exam).", metavar="SHARE"),
+]
 Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 
@@ -77,6 +90,16 @@ def how_many(questions: int | None, no_end: bool) -> int | EllipsisType | None:
     if no_end and questions is not None:
         raise errors.InvalidArgument(f"--no-end is in place of --questions {questions}; leave one of them out.")
     return None if no_end else ... if questions is None else questions
+
+
+def share_open(given: str | None) -> float | None:
+    """What --open says."""
+    if given is None or given == "best":
+        return None if given is None else True
+    try:
+        return float(given)
+    except ValueError:
+        raise errors.InvalidArgument(f"--open is {given!r}, must be a part of the rows such as 0.5, or best.") from None
 
 
 @contextmanager

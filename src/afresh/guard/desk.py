@@ -28,9 +28,10 @@ from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
 from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
+from afresh.planning.ways import would_tell
 from afresh.queries.group import GroupMean
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, coverage
+from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import noise_of, tells
 
@@ -309,6 +310,7 @@ class Desk:
             charged=0 if self._examined(reply.parts) else sum(entry.counts for entry in reply.charged),
             charged_information=sum(entry.charge for entry in reply.charged),
             exam=self._examined(reply.parts),
+            would_tell=self._would_tell(reply),
             left=reply.left,
             simulated=self.terms.simulated,
             told=tells(asked.rule, low, high, asked.bounds),
@@ -318,6 +320,17 @@ class Desk:
             fixes=self.plan.in_words if any(entry.number == 1 for entry in reply.charged) else None,
             ahead=self.ahead(),
         )
+
+    def _would_tell(self, reply: Reply) -> tuple[str, ...]:
+        """What would have made an answer narrow, where it is too wide to be of use; from public constants alone."""
+        asked, (value, low, high) = reply.asked, reply.number
+        scale = asked.bounds[1] - asked.bounds[0]
+        reach = (high - low) / 2 / scale
+        single = asked.rule is None and len(reply.parts) == 1 and task_of(asked.queries[0]) is None
+        if reach <= WIDE or not single or self._examined(reply.parts) or self.plan.expected is not None:
+            return ()
+        mean = min(max((value - asked.bounds[0]) / scale, 0.0), 1.0)
+        return would_tell(self.plan.mechanism, reach, NARROW, lambda mechanism: mechanism.half_width(mean))
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
         """Whether these are answers of the exam, which cost none of the budget."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
+from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
@@ -47,8 +48,19 @@ def price_of_question(
         half_width=width,
         mean=mean,
         left=left,
+        ways=_other_ways(desk, asked, mean) if new else {},
         words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
     )
+
+
+def _other_ways(desk: Desk, asked: Asked, mean: float) -> dict[str, float]:
+    """What the ways that were not chosen would give, of a question that is one answer."""
+    if len(asked.queries) > 1 or desk.plan.expected is not None:
+        return {}
+    low, high = asked.bounds
+    unit = (mean - low) / (high - low)
+    found = ways(desk.plan.mechanism, lambda mechanism: mechanism.half_width(unit))
+    return {way.how: way.half_width * (high - low) for way in found if way.how != "this plan"}
 
 
 def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float, questions: int) -> Price:

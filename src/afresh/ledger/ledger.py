@@ -221,7 +221,7 @@ class Ledger:
                     return
                 if account.fixed:
                     raise PlanMismatch(
-                        "since you opened these rows, somebody else's first answer has fixed another plan for them; "
+                        "since you opened these rows, somebody else has fixed another plan for them; "
                         "open them again without questions=, confidence=, method= and answers=. Nothing was charged."
                     )
                 write([planned(self._now(account), analyst, terms.limits)])

@@ -16,12 +16,12 @@ from afresh.theory.symmetrized.common import Common, Intervals, common_plan, hig
 from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
-from afresh.theory.symmetrized.vectors import Batch, batch, price
+from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
 MOST_ROWS = 10**12
 
 _ROUNDING = 1e-9
-_MOST_OF_A_VECTOR = 4  # 4 (1 - 1/m) (1 + t) is beyond it in plans of few questions only
+_MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         return kind(**asdict(self), times=coarseness)
 
     def at_once(self, kind: str, size: int) -> Vector | None:
-        """As many answers as its noise is worth, rounded, and at most four; its noise makes up for the rounding."""
-        found = Vector(kind, size, min(max(round(price(self._common, kind, size)), 1), _MOST_OF_A_VECTOR))
+        """As many answers as its noise is worth, rounded, at most four or one; its noise makes up for it."""
+        found = Vector(kind, size, min(max(round(price(self._common, kind, size)), 1), _MOST_OF_A_VECTOR[kind]))
         return found if found.answers < size else None
 
     def coordinate(self, vector: Vector) -> Symmetrized:

@@ -17,19 +17,22 @@ from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.losses import Custom
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.labels import Labels
-from afresh.models.paired import smallest_difference
+from afresh.models.paired import disagreement_of, smallest_difference
 from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
+from afresh.planning.ways import would_tell
 from afresh.queries.asked import Asked
 from afresh.results.answer import Interval
 from afresh.results.rules import noise_of
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
+    from afresh.guard.path import Reply
     from afresh.losses import Loss
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
+    from afresh.planning.plan import Plan
 
 
 def compare(
@@ -53,6 +56,7 @@ def compare(
         value=found.value,
         interval=found.interval,
         smallest_difference=found.smallest,
+        would_tell=found.would_tell,
         noise=found.noise,
         confirmed=found.confirmed,
         widened=found.widened,
@@ -107,15 +111,18 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     others = [place for place in range(len(predicted)) if place != leader and not same[place]]
     to_leader: list[Interval | None] = [None] * len(predicted)
     charged, left = sum(each.charged for each in scores), scores[-1].left
+    nearest: list[_Difference] = []
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
         for place, found in zip(others, _differences(rows, pairs, loss, analyst), strict=True):
             to_leader[place] = found.interval
+            nearest.append(found)
             charged, left = charged + found.charged, found.left
     except BudgetExhausted:
         pass  # the scores, which are paid for, give an order of their own, with more ties
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
-    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated)
+    told = min(nearest, key=lambda each: each.value).would_tell if nearest else ()
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told)
 
 
 def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
@@ -147,15 +154,22 @@ def _best_in_one_round(
     ends = {pair: reply.number for pair, reply in zip(pairs, replies[len(predicted) :], strict=True)}
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
     to_leader: list[Interval | None] = [None] * len(predicted)
-    for (i, j), (_, low, high) in ends.items():
+    behind: list[tuple[float, Reply]] = []
+    for ((i, j), (value, low, high)), reply in zip(ends.items(), replies[len(predicted) :], strict=True):
         if leader == j:
             to_leader[i] = Interval(low, high)
+            behind.append((value, reply))
         elif leader == i:
             to_leader[j] = Interval(-high, -low)
+            behind.append((-value, reply))
     same = [_identical(rows, each, predicted[leader]) for each in predicted]
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
     charged, left = 0 if exam else sum(len(reply.charged) for reply in replies), replies[-1].left
-    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, exam)
+    told: tuple[str, ...] = ()
+    if behind and not exam:
+        _, reply = min(behind, key=lambda each: each[0])
+        told = _would_tell(rows.desk.plan, reply, loss.bounds[1] - loss.bounds[0])
+    return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told, exam)
 
 
 class _Difference(NamedTuple):
@@ -168,6 +182,7 @@ class _Difference(NamedTuple):
     noise: float
     confirmed: bool | None
     widened: float | None
+    would_tell: tuple[str, ...]
     charged: int
     left: int
 
@@ -190,11 +205,22 @@ def _differences(
             noise_of("difference", reply.parts, scale, plan),
             rows.desk.confirmed(reply.parts),
             rows.desk.widened(reply.parts),
+            _would_tell(plan, reply, scale),
             len(reply.charged),
             reply.left,
         )
         for reply in replies
     ]
+
+
+def _would_tell(plan: Plan, reply: Reply, scale: float) -> tuple[str, ...]:
+    """What would have told a difference as large as was released, where its interval leaves open who is better."""
+    value, low, high = reply.number
+    if not low <= 0 <= high or plan.expected is not None:
+        return ()
+    reach = value - low if value > 0 else high - value
+    differ = max(disagreement_of(plan, *reply.parts), 1e-9)
+    return would_tell(plan.mechanism, reach / scale, abs(value) / scale, lambda m: m.difference_width(differ))
 
 
 def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision: float | None) -> Asked:

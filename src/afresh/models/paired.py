@@ -32,8 +32,12 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
 
 def smallest_difference(plan: Plan, *parts: Reading) -> float:
     """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
-    disagreement = plan.mechanism.disagreement(*(_heard(plan, part) for part in parts))
-    return resolution(plan, disagreement, max(part.entry.coarseness for part in parts))
+    return resolution(plan, disagreement_of(plan, *parts), max(part.entry.coarseness for part in parts))
+
+
+def disagreement_of(plan: Plan, *parts: Reading) -> float:
+    """About the mean of |d|, from what was released."""
+    return plan.mechanism.disagreement(*(_heard(plan, part) for part in parts))
 
 
 def resolution(plan: Plan, disagreement: float, coarseness: float = 1.0) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from afresh.escaping import visible
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, Released, cost_line, exam_line, simulation_mark
+from afresh.results.answer import Answer, Interval, Released, cost_line, exam_line, in_words, simulation_mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class Comparison(Released):
     rows: int
     smallest_difference: float
     """About the smallest that would show between models that disagree as often as these."""
+    would_tell: tuple[str, ...] = ()
+    """Where it cannot tell, what a plan would have needed to tell a difference as large as `value`, each by itself."""
 
     @property
     def better(self) -> str | None:
@@ -62,6 +64,7 @@ class Comparison(Released):
             "rows": self.rows,
             "rows_needed": self.rows_needed,
             "smallest_difference": self.smallest_difference,
+            "would_tell": list(self.would_tell),
         }
 
     def __repr__(self) -> str:
@@ -79,7 +82,10 @@ class Comparison(Released):
         if self.better is None:
             needed = self.rows_needed
             few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
-            said += f" To tell one of {abs(self.value):.2g} would take {few}, instead of {self.rows:,}."
+            if self.would_tell:
+                said += f" {in_words(self.would_tell, f'To tell one of {abs(self.value):.2g}')}"
+            else:
+                said += f" To tell one of {abs(self.value):.2g} would take {few}, instead of {self.rows:,}."
         return said
 
 
@@ -159,6 +165,8 @@ class Ranking(show.Told):
     charged: int
     left: int
     simulated: bool = False
+    would_tell: tuple[str, ...] = ()
+    """Where several may be the best, what a plan would have needed to tell the first two apart, each by itself."""
     exam: bool = False
     """Whether these are answers of the exam, which cost none of the budget."""
 
@@ -188,6 +196,7 @@ class Ranking(show.Told):
             "charged": self.charged,
             "left": self.left,
             "simulated": self.simulated,
+            "would_tell": list(self.would_tell),
             "exam": self.exam,
         }
 
@@ -212,6 +221,7 @@ class Ranking(show.Told):
             show.Title(f"{'exam: ' if self.exam else ''}{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
             show.Table(["place", "model", "loss", "interval", "behind the first"], rows),
             show.Line("Places such as 2-4 are a tie: the data cannot tell which of them a model has."),
+            *([show.Line(in_words(self.would_tell, "To tell the first two apart"))] if self.would_tell else []),
             exam_line(self.left) if self.exam else cost_line(self.charged, self.left),
         ]
 

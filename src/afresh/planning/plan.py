@@ -37,6 +37,7 @@ from afresh.moments import Vector
 from afresh.planning.request import check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
+from afresh.planning.ways import Way, largest_share, narrowest_share, recommended, ways
 from afresh.results import show
 
 FEWEST_ROWS = 20
@@ -194,6 +195,16 @@ class Plan(show.Shown):
         return self.at(paid.coarseness) if vector is None else at_coordinate(self.mechanism, Vector(*vector))
 
     @cached_property
+    def ways(self) -> list[Way]:
+        """The ways to ask as many questions of as many rows, the narrowest at a mean of one half first."""
+        return [] if self.expected is not None else ways(self.mechanism, lambda m: m.half_width(0.5))
+
+    @property
+    def recommendation(self) -> str:
+        """Which way to ask is the narrowest, in words; empty for a budget without end."""
+        return "" if self.expected is not None else recommended(self.mechanism)
+
+    @cached_property
     def methods(self) -> dict[str, Method]:
         """The certified methods at these rows, questions and confidence, then the reference lines."""
         return compare(self.mechanism)
@@ -212,6 +223,8 @@ class Plan(show.Shown):
             "parameters": self.parameters,
             "ends": self.ends,
             "failure_use": self.failure_use,
+            "recommendation": self.recommendation,
+            "ways": [asdict(way) for way in self.ways],
             "methods": {name: method.to_dict() for name, method in self.methods.items()},
         }
 
@@ -263,6 +276,7 @@ class Plan(show.Shown):
         widths = [f"±{show.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
         return [
             show.Title(f"{self._count} to {self.rows:,} rows, {show.percent(self.confidence)}"),
+            *([show.Line(self.recommendation)] if self.recommendation else []),
             show.Facts(
                 {
                     "method": self.method,
@@ -272,7 +286,7 @@ class Plan(show.Shown):
                     "information": self.mechanism.accounted,
                     "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
                     "constants": ", ".join(
-                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE
+                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE and v is not None
                     )
                     or "none",
                 }
@@ -325,6 +339,8 @@ def plan(
         disagreement: On what share of rows models will disagree that are compared where features are public. A
             comparison then costs one answer, and its noise follows how often the two do disagree.
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+            True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
+            with the narrowest answers.
         exam: What part of the rows is kept for a few final questions (`Guard.exam`).
         development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
@@ -338,6 +354,8 @@ def plan(
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
+    if open is True and isinstance(rows, int) and isinstance(questions, int):
+        open, width = _solved_share(rows, questions, failure, width, mean, exam), None
     if questions is None:
         clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
         clash |= {"open": open, "exam": exam, "development": development}
@@ -401,6 +419,16 @@ def _endless(
             f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
         )
     return Plan(made)
+
+
+def _solved_share(
+    rows: int, questions: int, failure: float, width: float | None, mean: float, exam: float | None
+) -> float | None:
+    """The part of the rows to open, where the planner is to find it."""
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    if width is not None:
+        return largest_share(rows, questions, failure, width, mean, exam)
+    return narrowest_share(rows, questions, failure, mean, exam)
 
 
 WORTH_EXPECTING = 1.4

@@ -48,6 +48,12 @@ class Wishes:
         choices = self.typical, self.disagreement, self.open, self.exam, self.development
         return self.promise or self.questions is not ... or any(wish is not None for wish in (*wishes, *choices))
 
+    def _opened(self, plan: Plan) -> tuple[int | bool | None, int | bool | None]:
+        """What is wished of open rows, and what there is; True stands for as many as is best."""
+        if self.open is True:
+            return True, plan.open is not None
+        return None if self.open is None else math.floor(plan.rows * self.open), plan.open
+
     def differing(self, plan: Plan) -> str:
         """In words, where a plan is not what is wished; empty if it is."""
         failure = None if self.confidence is None else complement(self.confidence)
@@ -56,7 +62,7 @@ class Wishes:
             ("method", self.method, self.method, plan.method),
             ("answers", self.answers, self.answers, plan.answers),
             ("rounds", self.rounds, self.rounds, plan.rounds),
-            ("open", self.open, None if self.open is None else math.floor(plan.rows * self.open), plan.open),
+            ("open", self.open, *self._opened(plan)),
             ("exam", self.exam, None if self.exam is None else math.floor(plan.rows * self.exam), plan.exam),
             ("open", "development rows of your own", None if self.development is None else True, plan.mechanism.own),
             ("promise", self.promise or None, self.promise or None, plan.mechanism.promised),
@@ -117,8 +123,11 @@ def check_wishes(
 def check_parts(open: object, exam: object) -> tuple[float | None, float | None]:
     """What parts of the rows are open and kept for an exam, or `InvalidArgument`."""
     must_be = "a part of the rows, between 0 and 1, such as"
-    share = None if open is None else checks.number("open", open, f"{must_be} 0.5", above=0, below=1)
+    if open is True:  # as large as is best, once the rows are known
+        share: float | None = True
+    else:
+        share = None if open is None else checks.number("open", open, f"{must_be} 0.5", above=0, below=1)
     kept = None if exam is None else checks.number("exam", exam, f"{must_be} 0.1", above=0, below=1)
-    if share is not None and kept is not None and share + kept >= 1:
+    if share is not None and share is not True and kept is not None and share + kept >= 1:
         raise InvalidArgument(f"open == {share} and exam == {kept} leave no rows that check; make one of them smaller.")
     return share, kept

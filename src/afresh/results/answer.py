@@ -8,6 +8,8 @@ from typing import Any
 
 from afresh.results import show
 
+NARROW, WIDE = 0.05, 0.1
+"""Half-widths, as parts of the range: one wider than WIDE decides little, and says what NARROW would have taken."""
 TOO_FEW = "too few rows"  # in place of a value that would mislead
 
 
@@ -164,6 +166,9 @@ class Answer(Released):
     """What it cost, in nats."""
     exam: bool = False
     """Whether it is one of the exam, which costs no answer of the budget."""
+    would_tell: tuple[str, ...] = ()
+    """Where the interval is too wide to be of use, what a plan would have needed for a tenth of the range, each by
+    itself."""
     fixes: str | None = None
     """The plan that this answer, being the first, has fixed for good, in words."""
     ahead: tuple[float, float] | None = None
@@ -178,6 +183,7 @@ class Answer(Released):
             "missing": self.missing,
             "charged_information": self.charged_information,
             "exam": self.exam,
+            "would_tell": list(self.would_tell),
             "fixes": self.fixes,
             "ahead": None if self.ahead is None else list(self.ahead),
         }
@@ -192,9 +198,15 @@ class Answer(Released):
         if not self.told:
             said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         said += self._check()
+        if self.would_tell:
+            said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
         return self._lines(title, *map(show.Line, said))
+
+    @property
+    def _range(self) -> float:
+        return self.bounds[1] - self.bounds[0]
 
     def _cost(self) -> show.Line:
         if self.exam:
@@ -202,6 +214,15 @@ class Answer(Released):
         if self.ahead is None:
             return cost_line(self.charged, self.left)
         return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
+
+
+def in_words(would_tell: tuple[str, ...], what: str) -> str:
+    """What a plan would have needed, as a sentence."""
+    if len(would_tell) == 1:
+        return f"{what} would have taken another plan: {would_tell[0]}."
+    return (
+        f"{what}, any of these would have done, with another plan: {', '.join(would_tell[:-1])}, or {would_tell[-1]}."
+    )
 
 
 def coverage(simulated: bool, said: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from afresh.results import show
@@ -23,12 +24,16 @@ class Price(show.Told):
     """The mean at which it is expected, in the answer's units."""
     left: int
     """How many answers at full price are left before it is asked."""
+    ways: Mapping[str, float] = field(default_factory=dict)
+    """What other plans would make of as many questions to as many rows: half-widths, by what to open the data with."""
     words: str
     """All of it in one sentence."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__} | {"ways": dict(self.ways)}
 
     def _blocks(self) -> list[show.Block]:
-        return [show.Title(self.question), show.Line(self.words)]
+        others = ", ".join(f"{how}: ±{show.width(width)}" for how, width in self.ways.items())
+        more = [show.Line(f"Other plans for as many questions: {others}.")] if others else []
+        return [show.Title(self.question), show.Line(self.words), *more]

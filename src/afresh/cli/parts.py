@@ -1,0 +1,72 @@
+"""Commands about parts of the rows: those that are open, and those that are kept for the exam."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from afresh import errors
+from afresh.cli.options import Analyst, Data, Json, LedgerPlace, Table, opened
+
+if TYPE_CHECKING:
+    from afresh.engines.base import Engine
+
+
+def exam(
+    data: Data,
+    expressions: Annotated[list[str], typer.Argument(help="Row expressions in SQL.", metavar="EXPR...")],
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+) -> None:
+    """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
+
+    The data were opened with --exam. The same questions again get the same answers.
+
+    Example: afresh exam holdout.parquet "churned" "churned AND tenure < 3"
+    """
+    from afresh.queries.asked import make_asked
+
+    def check(engine: Engine) -> None:
+        for each in expressions:
+            make_asked(each, engine.schema)
+
+    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True, check=check) as guard:
+        answers = guard.exam(expressions)
+    print(json.dumps([each.to_dict() for each in answers]) if as_json else "\n".join(map(str, answers)), flush=True)
+
+
+def open_rows(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="A Parquet or CSV file to write.", metavar="FILE")],
+    ledger: LedgerPlace = None,
+    table: Table = None,
+    analyst: Analyst = None,
+) -> None:
+    """Write the open rows to a file of your own, to look at, plot and fit. The plan is then fixed.
+
+    The data were opened with --open.
+
+    Example: afresh open-rows holdout.parquet --out mine.parquet
+    """
+    if out.suffix.lower() not in (".parquet", ".csv"):
+        raise errors.InvalidArgument(f"--out is {str(out)!r}, must be a .parquet or a .csv file.")
+    if out.exists():
+        raise errors.InvalidArgument(f"--out is {str(out)!r}, which is there already; name a new file.")
+    with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
+        from afresh.guard.opened import hand_out
+
+        rows, _ = hand_out(guard.desk, guard.analyst)
+    if out.suffix.lower() == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(rows, out)
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(rows, out)
+    typer.echo(f"Wrote {rows.num_rows:,} open rows to {out}.", err=True)

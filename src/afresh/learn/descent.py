@@ -1,0 +1,169 @@
+"""Noisy gradient descent: every step asks a guard for the mean gradient, one vector in a ball (section 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh import checks
+from afresh.errors import BudgetExhausted
+from afresh.models.vectors import VectorQuery, keyed_digest
+from afresh.queries.asked import Asked
+
+if TYPE_CHECKING:
+    from afresh.guard.guard import Guard
+    from afresh.models.vectors import Rows, Values
+    from afresh.moments import Vector
+
+Floats = NDArray[np.float64]
+Slope = Callable[[Floats, Floats], Floats]
+"""From predictions w.z and labels to the derivative of the loss by the prediction, in [-1, 1], row by row."""
+
+VERSION = "afresh-learn-v1"  # part of every digest; changes when the meaning of a question does
+_MOMENTUM = 0.9
+_KEPT = 0.5  # the part of the steps, the last ones, whose weights are averaged: their noises cancel
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What is public of the features: bounds of each, and the norm that rows are shortened to."""
+
+    low: Floats
+    high: Floats
+    norm: float
+
+    def rows(self, features: Floats) -> Floats:
+        """Each feature from its bounds to [-1, 1], with a 1 for the intercept: one column a row, not too long."""
+        with np.errstate(all="ignore"):
+            scaled = (features - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
+        z = np.ones((features.shape[1] + 1, len(features)))
+        z[:-1] = np.clip(np.where(np.isfinite(scaled), scaled, 0.0), -1.0, 1.0).T
+        z /= np.maximum(np.sqrt(np.square(z).sum(axis=0)) / self.norm, 1.0)
+        return z
+
+    def unscaled(self, weights: Floats) -> tuple[Floats, float]:
+        """Coefficients and intercept for features in their own units."""
+        half = (self.high - self.low) / 2
+        coefficients = weights[:-1] / half
+        return coefficients, float(weights[-1] - coefficients @ ((self.low + self.high) / 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows behind a guard as a fit sees them: inside the guard only."""
+
+    guard: Guard
+    names: tuple[str, ...]
+    """Of the features, and of the label last."""
+    z: Floats
+    labels: Floats
+    about: tuple[Any, ...]
+    """What else names its questions: JSON-ready."""
+
+    def digest(self, kind: str, weights: Floats) -> str:
+        """The name of a question; keyed, and of public numbers alone."""
+        parts = [VERSION, kind, *self.names, *self.about, [float(each).hex() for each in weights]]
+        return keyed_digest(self.guard.desk.terms.seed, parts)
+
+    def single(
+        self, kind: str, words: str, about_value: str, weights: Floats, values: Values, bounds: tuple[float, float]
+    ) -> Asked:
+        """A question about one number a row."""
+
+        def at(rows: Rows) -> Values:
+            return values[rows]
+
+        levels = 2 if values.dtype == np.bool_ else None
+        query = VectorQuery(self.digest(kind, weights), words, at, levels=levels, bounds=bounds)
+        return Asked(
+            queries=(query,),
+            question=words,
+            bounds=bounds,
+            about_value=about_value,
+            about_missing="A missing feature counts as the middle of its bounds.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The mean gradient at some weights: a question for each coordinate, in a ball of radius `norm` on every row."""
+
+    sample: Sample
+    weights: Floats
+    norm: float
+    slope: Slope
+
+    @cached_property
+    def _values(self) -> Floats:
+        """On [0, 1], a line for each coordinate; computed once for all of them."""
+        z = self.sample.z
+        return z * (self.slope(self.weights @ z, self.sample.labels) / (2 * self.norm)) + 0.5
+
+    def questions(self, step: int) -> list[Asked]:
+        """One for each coordinate."""
+        name = self.sample.digest("gradient", self.weights)
+        return [self._question(place, step, name) for place in range(len(self.weights))]
+
+    def _question(self, place: int, step: int, name: str) -> Asked:
+        def at(rows: Rows) -> Values:
+            return self._values[place, rows]
+
+        of = "the intercept" if place == len(self.weights) - 1 else self.sample.names[place]
+        words = f"gradient of step {step} by {of}"
+        query = VectorQuery(f"{name} {place}", words, at, bounds=(-self.norm, self.norm))
+        return Asked(
+            queries=(query,),
+            question=words,
+            bounds=(-self.norm, self.norm),
+            about_value="this mean",
+            about_missing="A missing feature counts as the middle of its bounds.",
+        )
+
+
+def descend(sample: Sample, norm: float, slope: Slope, curvature: float, steps: int, alpha: float) -> Floats:
+    """The weights after so many noisy gradients, with momentum, averaged over the last half.
+
+    `curvature` bounds the second derivative of the loss by the prediction, so that no step is too long.
+    """
+    desk, analyst = sample.guard.desk, sample.guard.analyst
+    size = len(sample.z)
+    vector = desk.at_once("ball", size)
+    rate = 1 / (curvature * norm**2 + alpha)
+    weights, speed, kept = np.zeros(size), np.zeros(size), list[Floats]()
+    for step in range(1, steps + 1):
+        asked = Gradient(sample, weights, norm, slope).questions(step)
+        if step == 1:
+            _check_budget(sample.guard, asked, vector, steps)
+        found = np.array([reply.number.value for reply in desk.answer(asked, analyst, vector=vector)])
+        penalty = alpha * np.append(weights[:-1], 0.0)
+        speed = _MOMENTUM * speed - rate * (found + penalty)
+        weights = weights + speed
+        if step > steps * (1 - _KEPT):
+            kept.append(weights)
+    averaged: Floats = np.mean(kept, axis=0)
+    return averaged
+
+
+def _check_budget(guard: Guard, asked: Sequence[Asked], vector: Vector | None, steps: int) -> None:
+    """Refuse a fit that could not be finished, unless it was begun before: what was asked then is free."""
+    desk, left = guard.desk, guard.budget.left
+    wanted = steps * (len(asked) if vector is None else vector.answers) + 1
+    if wanted > left and desk.ledger.unpaid(desk.terms, desk.questions(asked, vector=vector)):
+        spent = guard.budget.spent
+        raise BudgetExhausted(asked=wanted, spent=spent, questions=spent + left)
+
+
+def scale_of(bounds: Any, columns: int, norm: float | None) -> Scale:
+    """The public bounds of every feature, and the norm: by default six tenths of the longest row there can be."""
+    given: Sequence[Any] = list(bounds) if np.ndim(bounds) == 2 else [bounds] * columns
+    if len(given) != columns:
+        raise checks.wrong("bounds", bounds, f"two numbers, or {columns} pairs, one for each feature")
+    pairs = np.array([checks.bounds("bounds", each) for each in given], dtype=np.float64).reshape(-1, 2)
+    most = float(np.sqrt(columns + 1))
+    length = 0.6 * most if norm is None else checks.number("norm", norm, "a positive number", least=1e-6, most=1e6)
+    return Scale(pairs[:, 0], pairs[:, 1], min(length, most))

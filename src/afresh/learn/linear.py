@@ -1,0 +1,157 @@
+"""Linear regression through a guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from afresh import checks
+from afresh.learn.base import LABEL, Guarded, numbers_of
+from afresh.learn.descent import descend
+
+if TYPE_CHECKING:
+    from afresh.guard.guard import Guard
+
+Floats = NDArray[np.float64]
+
+
+class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit-learn publishes no types
+    """Least squares, fitted by noisy gradients: one answer of the guard a step.
+
+    Features and target are clipped to public bounds and scaled to [-1, 1]; rows longer than `norm` are shortened to it,
+    and residuals count up to half the target's range, as in Huber's regression. Choose the bounds without looking at
+    the data. The mean squared error of the fitted model, cut in the same way, is certified by one more answer.
+
+    Args:
+        bounds: What features are clipped to: two numbers for all, or a pair for each.
+        target_bounds: What the target is clipped to.
+        norm: The longest row, scaled, with a 1 for the intercept (default: 0.6 times the root of features + 1).
+        steps: How many gradients are asked for, one answer each.
+        alpha: The strength of the ridge penalty, for scaled features and target.
+        confidence: With which the certificate holds.
+        ledger: Where answers are recorded (default: as `afresh.open` has it).
+
+    Attributes:
+        coef_: Coefficients for features in their own units, of rows that were not shortened.
+        intercept_: The intercept.
+        certificate_: The mean squared error on new rows, an `Answer`.
+        charged_: How many answers the fit was charged.
+    """
+
+    def __init__(
+        self,
+        bounds: Any = (-3.0, 3.0),
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        *,
+        norm: float | None = None,
+        steps: int = 50,
+        alpha: float = 0.0,
+        confidence: float = 0.95,
+        ledger: Any = None,
+    ) -> None:
+        """Only keep them, as scikit-learn wants it."""
+        self.bounds, self.target_bounds, self.norm, self.steps = bounds, target_bounds, norm, steps
+        self.alpha, self.confidence, self.ledger = alpha, confidence, ledger
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Open a guard of these rows and fit through it. The same fit again is free, and gives the same model.
+
+        Args:
+            X: Features.
+            y: The target.
+
+        Returns:
+            Itself.
+
+        Raises:
+            InvalidArgument: The bounds are none, or there are too few rows for so many steps.
+            BudgetExhausted: The budget of these rows, by an earlier plan, is too small.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        guard, names = self._opened(X, np.asarray(y, dtype=np.float64))
+        with guard:
+            self._fit(guard, names, LABEL)
+        return self
+
+    def fit_guard(self, guard: Guard, features: Sequence[str], label: str) -> Self:
+        """Fit to columns of rows that a guard keeps; nothing else of them is read.
+
+        Args:
+            guard: Made by `afresh.open(..., method="symmetrized")`, with room for `steps` + 1 answers.
+            features: Columns of numbers.
+            label: The target, a column of numbers; a missing one counts as the middle of its bounds.
+
+        Returns:
+            Itself.
+
+        Raises:
+            InvalidArgument: There is no such column, or it is no number.
+            BudgetExhausted: The guard has no room for it; nothing was charged.
+        """
+        self._fit(guard, features, label)
+        self.n_features_in_ = len(features)
+        return self
+
+    def _about(self) -> list[Any]:
+        return ["linear", float(self.alpha), *self._target]
+
+    @property
+    def _target(self) -> tuple[float, float]:
+        return checks.bounds("target_bounds", self.target_bounds)
+
+    def _fit(self, guard: Guard, features: Sequence[str], label: str) -> None:
+        (low, high), scale = self._target, self._scaled(len(features))
+        sample, column = self._sample(guard, features, label, scale)
+        values = numbers_of(column, label)
+        with np.errstate(all="ignore"):
+            target = (values - (low + high) / 2) / ((high - low) / 2)
+        target = np.clip(np.where(np.isfinite(target), target, 0.0), -1.0, 1.0)
+        sample = replace(sample, labels=target)
+        before = guard.budget.spent
+        weights = descend(
+            sample, scale.norm, lambda t, y: np.clip(t - y, -1.0, 1.0), 1.0, self._steps, float(self.alpha)
+        )
+        # Up to half the range, as in the fit: a mean of numbers with a smaller range has a narrower interval.
+        error = np.square(np.clip(np.clip(weights @ sample.z, -1.0, 1.0) - target, -1.0, 1.0))
+        asked = sample.single(
+            "squared error",
+            f"mean squared error of the linear regression of {label} after {self._steps} steps",
+            "the mean squared error, where errors count up to half the range of the target",
+            weights,
+            error,
+            (0.0, ((high - low) / 2) ** 2),
+        )
+        (reply,) = guard.desk.answer([asked], guard.analyst)
+        self.certificate_ = guard.desk.tell(reply)
+        self.charged_ = guard.budget.spent - before
+        self.weights_ = weights
+        coefficients, intercept = scale.unscaled(weights)
+        self.coef_ = coefficients * (high - low) / 2
+        self.intercept_ = intercept * (high - low) / 2 + (low + high) / 2
+        self.n_iter_ = self._steps
+
+    def predict(self, X: Any) -> Floats:
+        """The target, within its bounds.
+
+        Args:
+            X: Features.
+
+        Returns:
+            A number a row.
+        """
+        check_is_fitted(self)
+        low, high = self._target
+        return (low + high) / 2 + np.clip(self._predicted(X), -1.0, 1.0) * (high - low) / 2
+
+    def __sklearn_tags__(self) -> Any:
+        """As noise depends on the number of rows, few rows give a poor score."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags

@@ -1,0 +1,180 @@
+"""Logistic regression through a guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from afresh.errors import InvalidArgument
+from afresh.learn.base import LABEL, Guarded
+from afresh.learn.descent import descend
+
+if TYPE_CHECKING:
+    from afresh.guard.guard import Guard
+
+Floats = NDArray[np.float64]
+
+
+class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # scikit-learn publishes no types
+    """Logistic regression of two classes, fitted by noisy gradients: one answer of the guard a step.
+
+    Features are clipped to public bounds and scaled to [-1, 1]; rows longer than `norm` are shortened to it. Choose
+    both without looking at the data. The accuracy of the fitted model is certified by one more answer.
+
+    Args:
+        bounds: What features are clipped to: two numbers for all, or a pair for each.
+        norm: The longest row, scaled, with a 1 for the intercept (default: 0.6 times the root of features + 1).
+        steps: How many gradients are asked for, one answer each.
+        alpha: The strength of the ridge penalty, for scaled features.
+        confidence: With which the certificate holds.
+        ledger: Where answers are recorded (default: as `afresh.open` has it).
+
+    Attributes:
+        coef_: Coefficients for features in their own units, of rows that were not shortened.
+        intercept_: The intercept.
+        classes_: The two classes.
+        certificate_: The accuracy on new rows, an `Answer`.
+        charged_: How many answers the fit was charged.
+    """
+
+    def __init__(
+        self,
+        bounds: Any = (-3.0, 3.0),
+        *,
+        norm: float | None = None,
+        steps: int = 50,
+        alpha: float = 0.0,
+        confidence: float = 0.95,
+        ledger: Any = None,
+    ) -> None:
+        """Only keep them, as scikit-learn wants it."""
+        self.bounds, self.norm, self.steps = bounds, norm, steps
+        self.alpha, self.confidence, self.ledger = alpha, confidence, ledger
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Open a guard of these rows and fit through it. The same fit again is free, and gives the same model.
+
+        Args:
+            X: Features.
+            y: Labels of two classes, which are taken for public; the labels of rows are not.
+
+        Returns:
+            Itself.
+
+        Raises:
+            InvalidArgument: There are not two classes, or too few rows for so many steps.
+            BudgetExhausted: The budget of these rows, by an earlier plan, is too small.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) != 2:
+            raise ValueError(f"Only binary classification is supported, and y has {len(classes)} class(es).")
+        guard, names = self._opened(X, y == classes[1])
+        with guard:
+            self._fit(guard, names, LABEL, [False, True])
+        self.classes_ = classes
+        return self
+
+    def fit_guard(self, guard: Guard, features: Sequence[str], label: str, classes: Sequence[Any] = (0, 1)) -> Self:
+        """Fit to columns of rows that a guard keeps; nothing else of them is read.
+
+        Args:
+            guard: Made by `afresh.open(..., method="symmetrized")`, with room for `steps` + 1 answers.
+            features: Columns of numbers.
+            label: A column with two classes.
+            classes: What these are, the second one the positive: any other label counts as the first.
+
+        Returns:
+            Itself.
+
+        Raises:
+            InvalidArgument: There is no such column, or it is no number.
+            BudgetExhausted: The guard has no room for it; nothing was charged.
+        """
+        if len(classes) != 2 or classes[0] == classes[1]:
+            raise InvalidArgument(f"classes == {list(classes)!r}, must be two different labels.")
+        self._fit(guard, features, label, list(classes))
+        self.classes_, self.n_features_in_ = np.asarray(classes), len(features)
+        return self
+
+    def _about(self) -> list[Any]:
+        return ["logistic", float(self.alpha)]
+
+    def _fit(self, guard: Guard, features: Sequence[str], label: str, classes: list[Any]) -> None:
+        scale = self._scaled(len(features))
+        sample, column = self._sample(guard, features, label, scale)
+        positive = np.ma.getdata(column) == classes[1]
+        positive &= ~np.ma.getmaskarray(np.ma.asarray(column))
+        sample = replace(sample, labels=positive.astype(np.float64))
+        before = guard.budget.spent
+        weights = descend(sample, scale.norm, lambda t, y: expit(t) - y, 0.25, self._steps, float(self.alpha))
+        right = ((weights @ sample.z) > 0) == positive
+        asked = sample.single(
+            "accuracy",
+            f"accuracy of the logistic regression of {label} after {self._steps} steps",
+            "the share of rows that the model classifies rightly",
+            weights,
+            right,
+            (0.0, 1.0),
+        )
+        (reply,) = guard.desk.answer([asked], guard.analyst)
+        self.certificate_ = guard.desk.tell(reply)
+        self.charged_ = guard.budget.spent - before
+        self.weights_ = weights
+        coefficients, intercept = scale.unscaled(weights)
+        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+        self.n_iter_ = self._steps
+
+    def decision_function(self, X: Any) -> Floats:
+        """The log-odds of the second class.
+
+        Args:
+            X: Features.
+
+        Returns:
+            A number a row.
+        """
+        check_is_fitted(self)
+        return self._predicted(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class of every row.
+
+        Args:
+            X: Features.
+
+        Returns:
+            Classes.
+        """
+        second = self.decision_function(X) > 0
+        found: NDArray[Any] = self.classes_[second.astype(int)]
+        return found
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of both classes.
+
+        Args:
+            X: Features.
+
+        Returns:
+            Two columns.
+        """
+        second = expit(self.decision_function(X))
+        return np.column_stack([1 - second, second])
+
+    def __sklearn_tags__(self) -> Any:
+        """Two classes; and as noise depends on the number of rows, few rows give a poor score."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags

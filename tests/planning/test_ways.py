@@ -1,0 +1,109 @@
+"""The ways to ask: which is narrowest, how large a part to open, and what would have told what an interval did not."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import afresh
+from afresh.errors import ImpossibleWidth, InvalidArgument
+from afresh.mechanisms.registry import PLANNERS, planner_for, planner_with_open
+from afresh.planning.ways import narrowest_share, would_tell
+
+RNG = np.random.default_rng(4)
+
+
+def test_the_recommended_way_comes_first_and_is_the_narrowest() -> None:
+    plan = afresh.plan(10_000, 1000)
+    best = plan.ways[0]
+    assert best.half_width == min(way.half_width for way in plan.ways)
+    assert best.how in plan.recommendation
+    said = str(plan).splitlines()
+    assert said[1].strip().startswith("Recommended")
+    told = json.loads(json.dumps(plan.to_dict()))
+    assert told["recommendation"] == plan.recommendation
+    assert [way["how"] for way in told["ways"]] == [way.how for way in plan.ways]
+    assert "narrowest way" in afresh.plan(10_000, 1000, open=True).recommendation
+
+
+def test_the_part_to_open_is_found() -> None:
+    found = afresh.plan(10_000, 1000, open=True)
+    others = [afresh.plan(10_000, 1000, open=share).half_width() for share in (0.1, 0.25, 0.5, 0.75, 0.9)]
+    assert found.half_width() <= min(others)
+    most = afresh.plan(10_000, 1000, width=0.08, open=True)
+    assert most.open is not None
+    assert most.half_width() <= 0.08 < afresh.plan(10_000, 1000, open=most.open / 10_000 + 0.01).half_width()
+    assert "grid" not in str(most)  # a plan without noise has none, and can be shown all the same
+    with pytest.raises(ImpossibleWidth, match="whatever is open"):
+        afresh.plan(10_000, 1000, width=0.01, open=True)
+    kept = afresh.plan(10_000, 1000, open=True, exam=0.2)
+    assert (kept.exam, kept.open is not None) == (2000, True)
+    frame = pd.DataFrame({"x": RNG.random(2000)})
+    with afresh.open(frame, 50, open=True, ledger=":memory:") as guard:
+        share = narrowest_share(2000, 50, 0.05)
+        assert share is not None
+        assert guard.plan.open == int(2000 * share)
+    with pytest.raises(InvalidArgument, match="open"):
+        afresh.plan(1000, 10, open=False)
+
+
+@given(st.sampled_from(["stabilized", "symmetrized", "calibrated"]), st.floats(0.01, 0.2), st.floats(0.05, 0.5))
+def test_what_is_said_to_be_enough_is_enough(method: str, target: float, mean: float) -> None:
+    rows, questions = 5000, 100
+    mechanism = PLANNERS[method](rows, questions, 0.05, None)
+    assert mechanism is not None
+    reach = mechanism.half_width(mean)
+    for words in would_tell(mechanism, reach, target, lambda m: m.half_width(mean)):
+        if found := re.search(r"rounds=(\d+)", words):
+            fits, fails = (planner_for(int(found[1]) + more)(rows, questions, 0.05, None) for more in (0, 1))
+            assert fits is not None
+            assert fails is not None
+            assert fits.half_width(mean) <= target
+            assert int(found[1]) == questions or fails.half_width(mean) > target
+        elif found := re.search(r"open=([\d.]+)", words):
+            opened = planner_with_open(float(found[1]))(rows, questions, 0.05, None)
+            assert opened is not None
+            assert opened.half_width(mean) <= target
+        elif found := re.search(r"about ([\d,]+) rows", words):
+            assert int(found[1].replace(",", "")) >= rows * (reach / target) ** 2 * 0.999
+
+
+def test_nothing_is_said_of_an_interval_that_is_narrow() -> None:
+    mechanism = PLANNERS["calibrated"](5000, 100, 0.05, None)
+    assert mechanism is not None
+    assert would_tell(mechanism, 0.01, 0.05, lambda m: m.half_width(0.5)) == ()
+    assert would_tell(mechanism, 0.1, 0.0, lambda m: m.half_width(0.5)) == ()
+
+
+def test_answers_comparisons_and_rankings_say_it() -> None:
+    n = 3000
+    X = RNG.normal(size=(n, 1))
+    y = (X[:, 0] + RNG.normal(size=n) > 0).astype(int)
+    frame = pd.DataFrame({"x": X[:, 0], "y": y})
+    with afresh.open(frame, 200, method="stabilized", ledger=":memory:") as guard:
+        wide = guard.ask("y = 1")
+        assert wide.interval.half_width > 0.1
+        assert wide.would_tell
+        assert "any of these would have done" in str(wide) or "would have taken another plan" in str(wide)
+        assert wide.to_dict()["would_tell"] == list(wide.would_tell)
+        assert str(guard.price("x > 0").ways["rounds=10"])[:2] == "0."
+        assert "Other plans" in str(guard.price("x > 0"))
+    with afresh.open(frame, 20, rounds=1, ledger=":memory:") as guard:
+        assert guard.ask("y = 1").would_tell == ()
+    models = [(X[:, 0] > cut).astype(int) for cut in (0.0, 0.05, 0.1)]
+    for way in ({"method": "symmetrized"}, {"rounds": 5}, {"open": 0.5}):
+        with afresh.holdout(X, y, questions=60, ledger=":memory:", **way) as holdout:
+            found: Any = holdout.compare(models[0], models[1])
+            assert found.better is None
+            assert isinstance(found.would_tell, tuple)
+            assert "would have" in str(found) or "would take" in str(found)
+            ranked = holdout.best_of(models, names=["a", "b", "c"])
+            assert len(ranked.best) > 1
+            assert ranked.to_dict()["would_tell"] == list(ranked.would_tell)
