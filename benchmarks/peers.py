@@ -20,6 +20,7 @@ import polars as pl
 import afresh
 from benchmarks.measured import Measured, compared
 from benchmarks.peer import PEERS
+from benchmarks.small import ALIKE
 from benchmarks.timing import side_by_side
 
 HOME = Path(__file__).parents[1] / ".venv-peers"
@@ -40,7 +41,7 @@ def measure(rows: int = 1_000_000, rounds: int = 5, peers: tuple[str, ...] = tup
     values, fresh = np.random.default_rng(0).exponential(100.0, rows), itertools.count(1)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Path(folder) / "ledger.sqlite"
-        with afresh.open(pl.DataFrame({"amount": values}), 10_000, ledger=ledger, allow_wide=True) as guard:
+        with afresh.open(pl.DataFrame({"amount": values}), 10_000, ledger=ledger, **ALIKE) as guard:
             works: dict[str, Callable[[], object]] = {
                 "ask": lambda: guard.ask("amount", bounds=(0, 500), missing=1e-9 * next(fresh)),
                 "numpy": lambda: (values.clip(0, 500).mean(), values.clip(0, 500).var()),

@@ -54,6 +54,11 @@ class Question:
         scale = f" in {self.bounds[0]:g} to {self.bounds[1]:g}" if self.bounds else ""
         return f"`{self.text}`{scale}" + (f" where `{self.where[0]}`" if self.where else "")
 
+    @property
+    def implied(self) -> bool:
+        """Whether constants imply the bounds, so that nobody would clip."""
+        return self.text == _STEPS
+
     def duckdb(self, source: str) -> list[str]:
         """Every way to write it."""
         where = f" WHERE {self.where[0]}" if self.where else ""
@@ -71,7 +76,7 @@ class Question:
         case = f"CASE WHEN {x} <= {low}e0 THEN 0e0 WHEN {x} >= {high}e0 THEN 1e0 ELSE {scaled} END"
         case = f"CASE WHEN {x} IS NULL THEN 0e0 ELSE {case} END"
         clipped = (case, f"coalesce(least(greatest({scaled}, 0e0), 1e0), 0e0)")
-        return (*clipped, scaled) if self.limit == CASE and "CASE" in self.text else clipped
+        return (*clipped, scaled) if self.implied else clipped
 
     def lazy(self, frame: pl.LazyFrame) -> list[pl.LazyFrame]:
         """Every way to write it."""
@@ -82,7 +87,7 @@ class Question:
         low, high = self.bounds
         x, scaled = self.polars, (self.polars - low) / (high - low)
         case = pl.when(x <= low).then(0.0).when(x >= high).then(1.0).otherwise(scaled).fill_null(0.0)
-        values = [case, scaled.clip(0, 1).fill_null(0.0), *([scaled] if "CASE" in self.text else [])]
+        values = [case, scaled.clip(0, 1).fill_null(0.0), *([scaled] if self.implied else [])]
         return [
             frame.select(v.alias("v")).select(pl.len(), _c.v.sum().alias("s"), (_c.v * _c.v).sum().alias("q"))
             for v in values

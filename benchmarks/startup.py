@@ -5,7 +5,7 @@ Fresh processes, taken in turns, by the processor time of each.
 
 from __future__ import annotations
 
-import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ WAYS = {
 
 
 def _seconds(arguments: list[str]) -> float:
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    after = os.times()
-    return sum(after[2:4]) - sum(before[2:4])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def measure(rounds: int = 11) -> Iterator[Measured]:

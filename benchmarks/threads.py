@@ -5,9 +5,11 @@ Limits: 64 threads have at least 3 times the rate of one at a time, and their sl
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,32 +65,37 @@ def seconds_of(guard: afresh.Guard, threads: int, asks: int, first: int) -> tupl
 
 
 def measure(
-    asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 2, method: str = "calibrated"
+    asks: int = 1280, counts: tuple[int, ...] = (1, 4, 16, 64), turns: int = 3, method: str = "calibrated"
 ) -> Iterator[Measured]:
-    """On every kind of ledger; the limits are those of 64 threads."""
+    """On every kind of ledger. The limits are of 64 threads."""
     asked = 0
-    with written(ROWS) as data, places() as kinds:
-        for kind, (place, *_) in kinds.items():
+    with written(ROWS) as data, places() as kinds, tempfile.TemporaryDirectory() as folder:
+        for kind, (ledger, *_) in kinds.items():
+            place = ledger if kind != "SQLite" else str(Path(folder) / "ledger.sqlite")
             with afresh.open(data, QUESTIONS, method=method, ledger=place, allow_wide=True) as guard:
-                guard.ask("churned")
                 desk: Any = guard.desk
                 lines = {"apart": Apart(desk._path.serve), "together": desk._line}
+                guard.ask("churned")
+                alone = 0.0  # the rate of the fewest threads, one at a time
                 for threads in counts:
                     rates: dict[str, list[float]] = {name: [] for name in lines}
                     seconds: dict[str, list[Any]] = {name: [] for name in lines}
                     for _ in range(turns):  # in turns, so that other work on the machine meets both alike
                         for name, line in lines.items():
-                            desk._line, each = line, asks // threads
-                            rate, own = seconds_of(guard, threads, each, asked)
+                            desk._line, each = line, max(asks // threads, 5)
+                            rate, taken = seconds_of(guard, threads, each, asked)
                             asked += threads * each
                             rates[name].append(rate)
-                            seconds[name].append(own)
-                    rates_of = {name: float(np.median(found)) for name, found in rates.items()}
+                            seconds[name].append(taken)
+                    one, all_of = (float(np.median(rates[name])) for name in lines)
+                    alone = alone or one
                     p99 = {name: float(np.quantile(np.concatenate(found), 0.99)) for name, found in seconds.items()}
-                    limits = (RATE, SLOWEST) if threads == 64 else (None, None)
-                    told = f"{rates_of['together']:.0f} to {rates_of['apart']:.0f} asks a second"
-                    name = f"{kind}, {threads} thread{'' if threads == 1 else 's'} together to one at a time"
+                    name, many = f"{kind}, {threads} threads, together to one at a time", threads == 64
+                    told = f"{all_of:.0f} to {one:.0f} a second"
+                    yield Measured(f"{name}: rate", all_of / one, RATE if many else None, told, least=True)
+                    told = f"{all_of:.0f} to {alone:.0f} a second"
+                    limit = RATE if many else None
                     yield Measured(
-                        f"{name}: rate", rates_of["together"] / rates_of["apart"], limits[0], told, least=True
+                        f"{kind}, {threads} threads: rate, to {counts[0]}", all_of / alone, limit, told, least=True
                     )
-                    yield compared(f"{name}: p99", p99["together"], p99["apart"], limits[1])
+                    yield compared(f"{name}: p99", p99["together"], p99["apart"], SLOWEST if many else None)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from afresh.engines.embedded import engine as embedded
 from afresh.engines.embedded.engine import EmbeddedEngine
-from afresh.engines.simpler import ALL, as_condition, ask_simpler, unit_of
+from afresh.engines.simpler import ALL, as_condition, ask_simpler, is_filter, unit_of
+from afresh.engines.sql import engine as sql_engine
 from afresh.engines.sql.rendering import Statement
 from afresh.moments import Moments, Span, even_spans
 from afresh.queries.query import Query, make_query, parse_group, split_by_group
@@ -134,6 +135,26 @@ def test_constants_on_the_scale_of_a_question() -> None:
     query = Query(Column("x", Type.NUMBER), (-1.0, 3.0), 0.0)
     for value, expected in ((None, 0.25), (-1.0, 0.0), (-1e308, 0.0), (1.0, 0.5), (3.0, 1.0), (1.7e308, 1.0)):
         assert unit_of(query, value) == expected
+
+
+def test_conditions_as_filters(engines: list[EmbeddedEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of many rows: the oracle's counts, also where a part is NULL or not finite."""
+    monkeypatch.setattr(sql_engine, "FEW", 1)
+    texts = [
+        "x < 1",
+        "1 <= x",
+        "x = y",
+        "x < y",
+        "big = 1",
+        "x > 0 AND city = 'Bern'",
+        "flag OR x * y > 1",
+        "x > 2 AND x < 1",
+    ]
+    for engine in engines:
+        trees = [make_query(text, engine.schema).expression for text in texts]
+        assert all(is_filter(Query(tree)) for tree in trees)
+        for tree in trees:
+            check_all(engine, [(Query(tree), tree, None)])
 
 
 def _sql(engine: EmbeddedEngine, text: str) -> list[str]:

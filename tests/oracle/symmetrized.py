@@ -166,6 +166,21 @@ def unlike_pairs(w: World, P: float, points: int = 400) -> mp.mpf:
         return d
 
 
+def number_pairs(w: World, U: float, centre: float) -> mp.mpf:
+    """D(U) of 17.10: E[d | S, y] <= M^2 (S[phi] + P[phi]) - 2 b^2 + 2 b A, b on a grid; the largest fixpoint."""
+    with mp.workdps(DIGITS):
+        most, m2 = mp.mpf(U), max(mp.mpf(centre), 1 - mp.mpf(centre)) ** 2
+        drift = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n)
+        away = drift + mp.sqrt(w.L3 / (2 * w.n))
+        bias = max(2 * b * away - 2 * b**2 for b in (mp.mpf(i) / 400 for i in range(401)))
+        own, ghost = unlike_pairs(w, U, 60), up(most, w.L3 / w.n)
+        d = w.D
+        for _ in range(20):
+            sample = ghost + drift * mp.sqrt(min(own, 4 * d / m2))
+            d = min(d, up(min(m2 * (sample + most) + bias, mp.mpf(1)), w.L1 / w.n))
+        return d
+
+
 def curve_sum(w: World, bend: float, answers: int) -> mp.mpf:
     """ln sum_j prod_{i<j} ((1 + c t_i)/(1 + t_i))^(1/2), c = 1/(1-l): all t_i = t, or all t_i = k t/M; term by term."""
     with mp.workdps(DIGITS):

@@ -16,7 +16,7 @@ import pytest
 
 import afresh
 from afresh.errors import InvalidArgument
-from afresh.mechanisms import calibrated, checked, registry, stabilized, symmetrized
+from afresh.mechanisms import calibrated, planned_checks, registry, stabilized, symmetrized
 from afresh.mechanisms.base import grid_step
 from afresh.planning import plan as planning
 from afresh.planning.plan import Plan
@@ -29,7 +29,7 @@ DERIVATIONS = {
     stabilized: "grid_step choose_envelope rough_envelope deviation_bound cvar_with_square minimize_between",
     symmetrized: "grid_step common_plan",
     calibrated: "grid_step quantile log_threshold minimize_simplex",
-    checked: "grid_step plan_checked plan_open",
+    planned_checks: "grid_step plan_checked plan_open",
 }
 
 

@@ -53,9 +53,10 @@ class RemoteGuard(Guard):
         mean: float | None = None,
         share: float = 1.0,
         exam: int | None = None,
+        deviation: float | None = None,
     ) -> Price:
         """As of any guard."""
-        body: dict[str, Any] = {"mean": mean, "share": share, "exam": exam}
+        body: dict[str, Any] = {"mean": mean, "share": share, "exam": exam, "deviation": deviation}
         if type(expression) in STATISTICS.values():
             return self._price({"statistic": to_argument(expression)})
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}

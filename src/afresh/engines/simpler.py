@@ -60,6 +60,15 @@ def common_group(queries: Sequence[Query]) -> Node | None:
     return group if alike else None
 
 
+def is_filter(query: Query) -> bool:
+    """Whether a condition is counted fastest as the size of a group: it has parts, or is a comparison of numbers."""
+    node = query.expression
+    if query.group is not None or query.fill or query.complement or not isinstance(node, Call):
+        return False
+    compares = node.op in (Op.EQUAL, Op.LESS, Op.LESS_EQUAL) and node.args[0].type is Type.NUMBER
+    return node.type is Type.BOOLEAN and (compares or node.op in (Op.AND, Op.OR))
+
+
 def _condition(query: Query, node: Node) -> Node:
     """Where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END is a itself, as NULL counts as false."""
     if isinstance(node, Literal):

@@ -114,6 +114,7 @@ class Guard(show.Shown):
         mean: float | None = None,
         share: float = 1.0,
         exam: int | None = None,
+        deviation: float | None = None,
     ) -> Price:
         """What `ask` would charge for the same arguments, and the half-width to expect. Free, and touches no row.
 
@@ -127,6 +128,8 @@ class Guard(show.Shown):
             mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
             share: Of a mean over some of the rows, what part of all rows these are expected to be.
             exam: Asked in the exam, as one of so many questions: what to expect there.
+            deviation: The standard deviation to expect of a number, in its units, where the guard was opened with
+                `deviation`; without it the width is that of a share of rows.
 
         Returns:
             The price in answers and in nats, and the half-width to expect.
@@ -143,7 +146,7 @@ class Guard(show.Shown):
             return price_of_statistic(self.desk, self.analyst, expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
-        return price_of_question(self.desk, self.analyst, asked, mean, share, exam)
+        return price_of_question(self.desk, self.analyst, asked, mean, share, exam, deviation)
 
     def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
         """Answer a list of questions in one scan. All are charged, or none.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-
-# A draw for the answer with this number.
-Noise = Callable[[int], float]
+from typing import Protocol
 
 
-def from_entropy(number: int) -> float:
+class Noise(Protocol):
+    """A draw for the answer with this number; `which` of them, if it needs several."""
+
+    def __call__(self, number: int, which: int = 0) -> float:
+        """Standard normal."""
+        ...
+
+
+def from_entropy(number: int, which: int = 0) -> float:
     """A fresh N(0, 1) draw. The number is ignored: nothing may predict or repeat it."""
     bits = secrets.randbits(64)
     return _normal(bits)
@@ -18,10 +23,11 @@ def from_entropy(number: int) -> float:
 def from_seed(seed: int) -> Noise:
     """Reproducible noise, one stream per answer number. Predictable, hence for simulations only."""
 
-    def draw(number: int) -> float:
+    def draw(number: int, which: int = 0) -> float:
         import hashlib
 
-        digest = hashlib.sha256(f"afresh simulation {seed} {number}".encode()).digest()
+        further = f" {which}" if which else ""
+        digest = hashlib.sha256(f"afresh simulation {seed} {number}{further}".encode()).digest()
         return _normal(int.from_bytes(digest[:8], "big"))
 
     return draw

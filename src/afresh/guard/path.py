@@ -18,6 +18,7 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Statement, outcome
 from afresh.ledger.reserving import Wish
+from afresh.mechanisms.base import DrawsSeveral
 from afresh.moments import Span
 from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import derive, met
@@ -191,10 +192,16 @@ class Path:
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if scope.features == "public" else 3
             with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
-                released = mechanism.release(moments, self._draw(entry.number), **options)
+                released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
             found.append((entry, settle if callable(released) else settle(())))
         return found
+
+    def _noise(self, mechanism: Mechanism, number: int) -> Any:
+        """A standard normal number, or as many as the mechanism draws."""
+        if isinstance(mechanism, DrawsSeveral):
+            return [self._draw(number, which) for which in range(mechanism.draws)]
+        return self._draw(number)
 
     def _moments(self, pending: Sequence[Pending]) -> list[Any]:
         """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""

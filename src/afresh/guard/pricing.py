@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
+from afresh.mechanisms.base import FollowsDeviation
 from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
 
 
 def price_of_question(
-    desk: Desk, analyst: str, asked: Asked, mean: float | None = None, share: float = 1.0, exam: int | None = None
+    desk: Desk,
+    analyst: str,
+    asked: Asked,
+    mean: float | None = None,
+    share: float = 1.0,
+    exam: int | None = None,
+    deviation: float | None = None,
 ) -> Price:
     """Of a question that was checked; or of one of so many of the exam."""
     if exam is not None:
@@ -37,7 +44,7 @@ def price_of_question(
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
     charge = sum((each.charge for each in new), 0.0)
-    width = _expected_half_width(desk, asked, mean, share)
+    width = _expected_half_width(desk, asked, mean, share, deviation)
     grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
     over = "" if not grouped else f", over {show.percent(share)} of the rows"
     expected = f" Expect about ±{show.width(width)} at a mean of {mean:g}{over}." if new else ""
@@ -111,17 +118,26 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
     return min((spent.affordable(each.charge, each.row_charge) for each in questions), default=math.inf)
 
 
-def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float) -> float:
+def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
     mechanism = desk.plan.at(desk.coarseness(asked.precision))
     released = desk.ledger.released(desk.terms)
     low, high = asked.bounds
 
     def around(unit: float) -> Interval:
-        reach = mechanism.present_half_width(unit, released)
+        reach = own if own is not None else mechanism.present_half_width(unit, released)
         return Interval(max(unit - reach, 0.0), min(unit + reach, 1.0))
 
-    unit = (mean - low) / (high - low)
+    unit, own = (mean - low) / (high - low), None
+    if deviation is not None:
+        if not isinstance(mechanism, FollowsDeviation) or share < 1:
+            raise InvalidArgument(
+                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, and a guard that "
+                "was opened with deviation=; leave it out."
+            )
+        own = mechanism.deviation_width(unit, _check_deviation(deviation, unit, high - low))
+        if len(asked.queries) == 1:
+            return own * (high - low)
     if len(asked.queries) == 1:
         rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths go like the root of the rows
         return min(mechanism.present_half_width(unit, released) / math.sqrt(rows), 0.5) * (high - low)
@@ -136,6 +152,14 @@ def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
     if isinstance(mean, bool) or not (isinstance(mean, Real) and low <= float(mean) <= high):
         raise InvalidArgument(f"mean = {mean!r}, must lie within the bounds ({number(low)}, {number(high)})")
     return float(mean)
+
+
+def _check_deviation(deviation: float, mean: float, scale: float) -> float:
+    """As a part of the range: no more than a number with this mean can have."""
+    most = math.sqrt(mean * (1 - mean)) * scale
+    if isinstance(deviation, bool) or not (isinstance(deviation, Real) and 0 <= float(deviation) <= most):
+        raise InvalidArgument(f"deviation = {deviation!r}, must be from 0 to {most:.4g} at this mean")
+    return float(deviation) / scale
 
 
 def _check_share(share: float) -> float:

@@ -14,6 +14,7 @@ from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
+from afresh.mechanisms.twofold import Twofold
 from afresh.theory.guess_and_check import History, Record, released_value
 
 _NODES_PER_WIDTH = 400
@@ -74,6 +75,8 @@ class Certified:
             return Checking(self.mechanism, rng)
         if isinstance(self.mechanism, Endless):
             return _WithoutEnd(self.mechanism, rng)
+        if isinstance(self.mechanism, Twofold):
+            return _DrawingTwice(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
@@ -106,6 +109,20 @@ class _WithoutEnd:
         for each in moments(values):
             released = self._mechanism.release(each, float(self._rng.standard_normal()))(self._records)
             self._records.append(released)
+            found.append((self._mechanism.value(released), *self._mechanism.interval(released)))
+        return Answers(*np.array(found).T)
+
+
+class _DrawingTwice:
+    """Coarse draws first, and noise that follows them."""
+
+    def __init__(self, mechanism: Twofold, rng: np.random.Generator) -> None:
+        self._mechanism, self._rng = mechanism, rng
+
+    def answer(self, values: Values) -> Answers:
+        found = []
+        for each in moments(values):
+            released = self._mechanism.release(each, self._rng.standard_normal(self._mechanism.draws).tolist())
             found.append((self._mechanism.value(released), *self._mechanism.interval(released)))
         return Answers(*np.array(found).T)
 

@@ -168,8 +168,8 @@ class Mechanism(Protocol):
         ...
 
     # What is released is a number, or a few named ones; guess and check makes it only when it knows what came before.
-    def release(self, moments: Any, noise: float) -> Any:
-        """What to release about a query with these moments, given one standard normal number."""
+    def release(self, moments: Any, noise: Any) -> Any:
+        """What to release about a query with these moments, given one standard normal number, or `draws` of them."""
         ...
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
@@ -249,6 +249,25 @@ class FollowsDisagreement(Protocol):
 
     def noise_following(self, disagreement: float) -> float:
         """The part of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
+        ...
+
+
+@runtime_checkable
+class DrawsSeveral(Protocol):
+    """A mechanism whose answers need several standard normal numbers, which `release` gets as a sequence."""
+
+    @property
+    def draws(self) -> int:
+        """How many."""
+        ...
+
+
+@runtime_checkable
+class FollowsDeviation(Protocol):
+    """A mechanism whose noise follows the standard deviation of a number."""
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Half the interval's length for a number with this mean and standard deviation, on [0, 1]."""
         ...
 
 

@@ -20,6 +20,7 @@ from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
+from afresh.mechanisms.twofold import Twofold, plan_twofold
 
 
 class Planner(Protocol):
@@ -39,10 +40,10 @@ _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
 )
 # No new plan is made for these; ledgers and receipts that have one go on with it.
 _RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
-# Those that have no number of questions to plan for.
-_WITHOUT_END: tuple[type[Mechanism], ...] = (Endless,)
+# Those that are planned from something else than rows, questions and failure: no number of questions, or a deviation.
+_SPECIAL: tuple[type[Mechanism], ...] = (Endless, Twofold)
 MECHANISMS: Mapping[str, type[Mechanism]] = {
-    kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_WITHOUT_END, *_RETIRED)
+    kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_SPECIAL, *_RETIRED)
 }
 PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
@@ -53,6 +54,8 @@ TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
 FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = Endless.method, plan_endless
+# The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.
+DEVIATING, planner_for_deviation = Twofold.method, plan_twofold
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = Rounds.method
 

@@ -44,6 +44,7 @@ def holdout(
     open: float | tuple[Any, Any] | None = None,
     exam: float | None = None,
     promise: bool = False,
+    deviation: float | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
     allow_wide: bool = False,
@@ -85,6 +86,7 @@ def holdout(
             your own, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
         exam: As in `afresh.open`; `Holdout.exam` scores and compares the final models.
         promise: As in `afresh.open`.
+        deviation: As in `afresh.open`, for losses that are numbers.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         allow_wide: As in `afresh.open`.
@@ -126,6 +128,7 @@ def holdout(
         "development": None if own is None else own[1].num_rows,
         "exam": exam,
         "promise": promise,
+        "deviation": deviation,
         "analyst": analyst,
         "must_exist": must_exist,
         "allow_wide": allow_wide,

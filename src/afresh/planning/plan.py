@@ -20,6 +20,7 @@ from afresh.mechanisms.base import (
     geometric_mean,
 )
 from afresh.mechanisms.registry import (
+    DEVIATING,
     ENDLESS,
     FOLLOWING,
     IN_ROUNDS,
@@ -30,11 +31,12 @@ from afresh.mechanisms.registry import (
     WITH_OPEN_ROWS,
     Planner,
     planner_for,
+    planner_for_deviation,
     planner_with_open,
     planner_without_end,
 )
 from afresh.moments import Vector
-from afresh.planning.request import check_parts, complement
+from afresh.planning.request import check_deviation, check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
 from afresh.planning.table import Method, advise, compare, table
 from afresh.planning.ways import Way, largest_share, narrowest_share, recommended, ways
@@ -315,6 +317,7 @@ def plan(
     exam: float | None = None,
     development: int | None = None,
     promise: bool = False,
+    deviation: float | None = None,
 ) -> Plan:
     """Plan from any two of rows, questions and width, before any data are seen.
 
@@ -345,6 +348,8 @@ def plan(
         development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
+        deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
+            then follows the standard deviation that each of them has, and answers are narrowest about this one.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -357,11 +362,16 @@ def plan(
     if open is True and isinstance(rows, int) and isinstance(questions, int):
         open, width = _solved_share(rows, questions, failure, width, mean, exam), None
     if questions is None:
-        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
-        clash |= {"open": open, "exam": exam, "development": development}
+        clash: dict[str, object] = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
+        clash |= {"open": open, "exam": exam, "development": development, "deviation": deviation}
         return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
     if questions is ...:
         questions = None
+    if deviation is not None:
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        clash |= {"typical": typical, "exam": exam, "development": development}
+        clash["method"] = None if method == DEVIATING else method
+        return _deviating(rows, questions, failure, check_deviation(deviation), clash)
     planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
         typical = 0.5
@@ -417,6 +427,24 @@ def _endless(
     if made is None:
         raise InvalidArgument(
             f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+        )
+    return Plan(made)
+
+
+def _deviating(
+    rows: int | None, questions: int | None, failure: float, deviation: float, clash: Mapping[str, object]
+) -> Plan:
+    """The plan for numbers with about this standard deviation."""
+    for name, value in clash.items():
+        if value is not None:
+            raise InvalidArgument(f"deviation == {deviation:g} leaves no {name} to choose; leave one of them out.")
+    if rows is None or questions is None:
+        raise InvalidArgument("a plan for a deviation needs rows and questions.")
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    made = planner_for_deviation(rows, questions, failure, deviation)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
         )
     return Plan(made)
 

@@ -40,12 +40,14 @@ class Wishes:
     exam: float | None = None
     development: int | None = None
     """How many rows of the analyst's own guess."""
+    deviation: float | None = None
+    """For choosing constants, as `typical`."""
 
     @property
     def given(self) -> bool:
         """Whether anything is asked for."""
         wishes = self.confidence, self.method, self.answers, self.rounds
-        choices = self.typical, self.disagreement, self.open, self.exam, self.development
+        choices = self.typical, self.disagreement, self.open, self.exam, self.development, self.deviation
         return self.promise or self.questions is not ... or any(wish is not None for wish in (*wishes, *choices))
 
     def _opened(self, plan: Plan) -> tuple[int | bool | None, int | bool | None]:
@@ -100,6 +102,7 @@ def check_wishes(
     promise: bool = False,
     exam: float | None = None,
     development: int | None = None,
+    deviation: float | None = None,
 ) -> Wishes:
     """What is wished, or `InvalidArgument`."""
     if questions is not None and questions is not ...:
@@ -117,7 +120,14 @@ def check_wishes(
         checks.flag("promise", promise),
         kept,
         development,
+        None if deviation is None else check_deviation(deviation),
     )
+
+
+def check_deviation(deviation: object) -> float:
+    """The standard deviation of a number in [0, 1], or `InvalidArgument`."""
+    must_be = "a standard deviation as a part of the range between the bounds, above 0 and at most 0.5"
+    return checks.number("deviation", deviation, must_be, above=0, most=0.5)
 
 
 def check_parts(open: object, exam: object) -> tuple[float | None, float | None]:

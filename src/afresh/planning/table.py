@@ -49,6 +49,7 @@ def compare(chosen: Mechanism) -> dict[str, Method]:
     lines = {}
     if isinstance(chosen, NeverEnds):  # the others are for as many as are expected
         k = answers = chosen.expected
+    if chosen.method not in PLANNERS:
         lines[chosen.method] = Method(chosen.method, True, _widths(chosen.half_width), chosen.about)
     for name, planner in PLANNERS.items():
         mechanism = chosen if name == chosen.method else planner(n, k, failure, answers)

@@ -241,6 +241,7 @@ _CONSTANTS_3 = {
     **_CONSTANTS_2,
     "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
     "endless": ("expected", "failure", "s", "slant"),
+    "twofold": ("failure", "s", "D", "bend", "lower", "height", "finest"),
     "checked": (*_CONSTANTS_2["checked"], "exam", "exam_failure", "own"),
 }
 

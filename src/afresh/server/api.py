@@ -79,7 +79,8 @@ async def price(request: Request, name: str, body: Priced) -> Response:
         statistic = to_statistic(served.dictionary.fill_statistic(body.statistic, schema), OF_ROWS)
         return JSONResponse(to_json(await desk.asking.read(lambda: guard.price(statistic))))
     question = served.dictionary.fill_question(body.question.given(), schema)
-    found = await desk.asking.read(lambda: guard.price(**question, mean=body.mean, share=body.share, exam=body.exam))
+    expected: dict[str, Any] = body.model_dump(include={"mean", "share", "exam", "deviation"})
+    found = await desk.asking.read(lambda: guard.price(**question, **expected))
     return JSONResponse(to_json(found))
 
 

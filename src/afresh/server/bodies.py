@@ -56,6 +56,7 @@ class Priced(Body):
     mean: _Number | None = None
     share: _Number = 1.0
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
+    deviation: _Number | None = Field(None, description="Of a number, where noise follows it.")
 
 
 class Measured(Body):

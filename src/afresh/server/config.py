@@ -18,7 +18,10 @@ from afresh.server.places import line_of, lines_of
 from afresh.wire.arguments import to_loss
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_PLAN = ("questions", "confidence", "method", "answers", "rounds", "typical", "open", "exam", "promise", "disagreement")
+_PLAN = (
+    *("questions", "confidence", "method", "answers", "rounds", "typical", "open", "exam", "promise"),
+    *("disagreement", "deviation"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 from afresh.engines.identity import Identity
-from afresh.engines.simpler import ask_simpler, common_group
+from afresh.engines.simpler import ALL, ask_simpler, common_group, is_filter
 from afresh.engines.sql.rendering import Dialect, Statement
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.moments import Moments, Span
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
+
+FEW = 100_000  # rows below which a shorter statement counts for more than a faster one
 
 
 class SqlEngine(ABC):
@@ -106,6 +108,9 @@ class SqlEngine(ABC):
 
     def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         group = common_group(queries) if self.filters and spans is None else None
+        if self.filters and spans is None and self._rows >= FEW and len(queries) == 1 and is_filter(queries[0]):
+            group = queries[0].expression
+            queries = [Query(ALL, group=group)]
         statement = Statement(self.dialect, self._columns, group)
         places = [statement.add(query, spans[i] if spans is not None else None) for i, query in enumerate(queries)]
         if len(queries) > 1 and statement.width > self.widest:

@@ -239,6 +239,11 @@ def common_plan(
     return _with_bend(c, most, typical, final=True)[1], finest
 
 
+def best_curve(c: Constants, answers: int, typical: tuple[float, ...], *, final: bool = True) -> Common:
+    """The curve that is narrowest for these constants at the typical means."""
+    return _with_bend(c, answers, typical, final)[1]
+
+
 def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bool = False) -> tuple[float, Common]:
     """The best curve for these constants, with the mean of the logarithms of about their half-widths."""
     nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
