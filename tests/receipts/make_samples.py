@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ def main() -> None:
         )
         with tempfile.TemporaryDirectory() as folder:
             book = Path(folder) / "ledger.sqlite"
-            rounds = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
+            rounds: dict[str, Any] = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
             if method == "checked":  # with open rows and an exam, which version 3 has
                 rounds |= {"open": 0.5, "exam": 0.1}
             with afresh.open(frame, 40, ledger=book, analyst="ann", **rounds) as guard:
