@@ -55,21 +55,42 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def hashed(value: Any) -> int | None:
-    """The hash of a cell, signed; None if it is missing."""
+def to_single(value: float) -> float:
+    """The nearest number of single precision."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def jenkins_double(value: float) -> int:
+    """The hash that Postgres gives a double, signed."""
+    return signed(jenkins(struct.pack("<d", value)) if value else SEED)
+
+
+def arithmetic(value: float) -> int:
+    """The hash of a number of single precision, which is 0 or of a size from 2^-44 to 2^58."""
+    factor = 6.28318530717958 / 2
+    if abs(value) < 2**24:
+        factor = 6.47213595499958 * 2**33 if abs(value) >= 2**-10 else 5.43656365691809 * 2**67
+    whole = round(value * factor) ^ 0x06A09E667BB67AE8  # rounded to even
+    return (whole % 2**31) * ((whole >> 13) % 2**31)
+
+
+def hashed(value: Any, *, exact: bool = True) -> int | None:
+    """The hash of a cell, or of it in single precision, signed; None if it is missing."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, str):
         data = value.encode()
         return signed(jenkins(hashlib.md5(data).hexdigest().encode() if len(data) > 252 else data))
-    return signed(jenkins(struct.pack("<d", number(value))) if number(value) else SEED)
-
-
-def single(value: Any) -> Any:
-    """A number in single precision, where that holds numbers of its size."""
-    if value is None or isinstance(value, str | date) or not 1e-37 <= abs(float(value)) <= 1e38:
-        return value
-    return struct.unpack("<f", struct.pack("<f", float(value)))[0]
+    if isinstance(value, date):
+        return jenkins_double(number(value))
+    x = number(value)
+    if x == 0 or 2**-44 * (1 - 2**-25) <= abs(x) <= 2**58 * (1 + 2**-24):  # all that become 2^-44 to 2^58
+        single = to_single(x)
+        rest = round((x - single) / (single or 1.0) * 2**54)
+        found = arithmetic(single)
+        return signed(found ^ rest << 31) if exact else found
+    found = jenkins_double(to_single(x) if 1e-37 <= abs(x) <= 1e38 else x)
+    return found ^ jenkins_double(x) >> 1 if exact else found
 
 
 def fold(value: int) -> int:
@@ -99,5 +120,5 @@ def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of rows whose texts spell nothing but themselves."""
     total = sum(map(row_hash, rows)) % 2**64
     names = sorted(rows[0], key=str.lower)
-    columns = [[name.lower(), sum(hashed(single(row[name])) or 0 for row in rows) % 2**64] for name in names]
-    return "rows-1:" + hashlib.sha256(json.dumps(["rows-1", len(rows), total, columns]).encode()).hexdigest()
+    columns = [[name.lower(), sum(hashed(row[name], exact=False) or 0 for row in rows) % 2**64] for name in names]
+    return "rows-2:" + hashlib.sha256(json.dumps(["rows-2", len(rows), total, columns]).encode()).hexdigest()

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import Identity
-from afresh.engines.identity.cells import hash_numbers
+from afresh.engines.identity.numbers import hash_numbers
 from afresh.engines.identity.scan import sum_rows
 from engines import nasty
 from engines.reference_identity import fingerprint as reference
@@ -223,14 +223,56 @@ def test_order_does_not_matter_and_everything_else_does(
     assert (changed == found) == (hashed(other[name]) == hashed(rows[i][name]))
 
 
-def test_sums_of_small_numbers_do_not_collide() -> None:
-    """Of all multisets of four numbers below 40, 123,410 of them: a chance of 1e-9 at 63 bits, none by structure."""
-    found = np.empty(40, np.uint64)
-    hash_numbers(np.arange(40.0), found, np.empty_like(found))
-    hashes = [int(one) for one in found.view(np.int64)]
-    assert hashes == [hashed(i) for i in range(40)]
-    sums = [sum(hashes[i] for i in four) for four in itertools.combinations_with_replacement(range(40), 4)]
-    assert len(set(sums)) == len(sums)
+SETS = np.array(list(itertools.combinations_with_replacement(range(40), 4)))
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0, 0.1, 1e-3, 2.0**-33, 2.0**23, 86400.0, 1e9])
+def test_sums_of_small_numbers_do_not_collide(scale: float) -> None:
+    """Of all sets of four multiples of a number, 123,410 of them: a chance of 1e-9 at 63 bits, none by structure.
+
+    The numbers are fixed, so either it passes or it does not.
+    """
+    numbers = np.arange(40.0) * scale
+    for exact, hashes in zip((False, True), hash_numbers(numbers), strict=True):
+        assert hashes.view(np.int64).tolist() == [hashed(float(x), exact=exact) for x in numbers]
+        assert len(np.unique(hashes[SETS].sum(axis=1))) == len(SETS)
+
+
+BORDERS = [2.0**-44, 2.0**-10, 2.0**-10 * (1 - 2.0**-25), 2.0**24 - 0.5, 2.0**24, 2.0**24 + 1, 2.0**58, 1e-37, 1e38]
+BESIDE = [x for border in BORDERS for x in (border, math.nextafter(border, 0), math.nextafter(border, math.inf))]
+
+
+def test_numbers_at_the_borders_of_ranges() -> None:
+    values = [*BESIDE, *(-x for x in BESIDE), 0.0, -0.0, None, 5e-324, 1.7976931348623157e308]
+    for some in (values, BESIDE[9:21], BESIDE[:6], [2.0**30 + i / 7 for i in range(9)]):  # of several and of one range
+        table = pa.table({"a": pa.array(some, pa.float64())})
+        assert _fingerprint(table) == reference(table.to_pylist())
+    for x in BESIDE[:21]:  # but not at the ends of what single precision can hold
+        assert hashed(x, exact=False) == hashed(float(np.float32(x)), exact=False)
+
+
+def test_every_digit_of_a_number_counts() -> None:
+    rng = np.random.default_rng(6)
+    numbers = rng.normal(size=20_000) * 10.0 ** rng.integers(-9, 12, 20_000)
+    _, hashes = hash_numbers(numbers)
+    for other in (np.nextafter(numbers, np.inf), np.nextafter(numbers, -np.inf), -numbers):
+        assert not (hash_numbers(other)[1] == hashes).any()
+    assert len(np.unique(hashes)) == len(np.unique(numbers))
+
+
+@pytest.mark.parametrize("many", [3, 300, 9000])
+def test_texts_of_all_lengths(many: int) -> None:
+    """Few short ones, which are kept, and many; of very different lengths beside each other."""
+    rng = random.Random(7)
+    short = ["x" + rng.choice("\0aé") * rng.randint(0, 4) + str(i) for i in range(many)]
+    for longest in (0, 30, 700):
+        texts = [
+            rng.choice(short) + "y" * (rng.randint(0, longest) if rng.random() < 0.1 else 0) for _ in range(12_000)
+        ]
+        cells = [None if rng.random() < 0.1 else text for text in texts]
+        for kind in (pa.string(), pa.large_string()):
+            table = pa.table({"a": pa.array(cells, kind)})
+            assert _fingerprint(table) == reference(table.to_pylist())
 
 
 def test_other_data_are_others() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import afresh
-from afresh.errors import AfreshError, DataError, InvalidArgument, PlanMismatch
+from afresh.errors import AfreshError, BudgetExhausted, DataError, InvalidArgument, PlanMismatch
 from afresh.receipts import verify
 
 N = 2000
@@ -25,7 +25,9 @@ GRADED = {id: float(x) for id, x in zip(IDS, RNG.beta(6, 2, N), strict=True)}
 
 
 def opened(items: Any = None, **options: Any) -> afresh.Evaluation:
-    return afresh.evaluation(ITEMS if items is None else items, **{"ledger": ":memory:", "questions": 40, **options})
+    return afresh.evaluation(
+        ITEMS if items is None else items, **{"ledger": ":memory:", "questions": 40, "exam": None, **options}
+    )
 
 
 def test_the_same_items_are_one_evaluation_in_any_order_and_form(tmp_path: Path) -> None:
@@ -38,7 +40,8 @@ def test_the_same_items_are_one_evaluation_in_any_order_and_form(tmp_path: Path)
             found.append([item["id"] for item in evaluation.open_items()])
             evaluation.score(FAIR, name="fair")
             assert evaluation.budget.spent == 1
-            assert (evaluation.items, evaluation.open, evaluation.guarded) == (N, N // 2, N // 2)
+            assert (evaluation.items, evaluation.open, evaluation.guarded) == (N, N // 2, N // 5)
+            assert "600 are kept for the exam" in str(evaluation)
     assert found[0] == found[1] == found[2] == found[3]
     with opened(ITEMS, ledger=None) as evaluation:
         assert evaluation.open_items()[0] in ITEMS  # as they were passed, tags and all
@@ -77,6 +80,50 @@ def test_scores_and_comparisons_hold_and_repeat_for_free() -> None:
         assert outcome.passed, str(outcome)
 
 
+def test_the_exam_is_taken_once_and_tells_the_number_to_publish() -> None:
+    with opened() as evaluation:
+        kept = [id for id, exam in zip(evaluation.dealt.ids, evaluation.dealt.exam, strict=True) if exam]
+        assert len(kept) == 600
+        without = {id: score for id, score in GOOD.items() if id not in kept}
+        assert evaluation.score(without, name="good").charged == 1  # nobody needs the exam's items before
+        with pytest.raises(InvalidArgument, match="600 of the exam have no score"):
+            evaluation.exam(without)
+        found = evaluation.exam(GOOD, FAIR)
+        assert found.score.value == pytest.approx(np.mean([GOOD[id] for id in kept]))
+        assert found.score.low <= 0.8 <= found.score.high
+        assert found.score.interval.half_width < 0.05
+        assert found.gain is not None
+        assert found.gain.better == "B"
+        assert found.gain.low <= 0.2 <= found.gain.high
+        assert str(found).startswith("final scores between 0.7")
+        assert "final is better than start by 0.1" in found.verdict
+        assert evaluation.exam(GOOD, FAIR).score.value == found.score.value
+        with pytest.raises(BudgetExhausted):
+            evaluation.exam(FAIR, GOOD)
+        assert evaluation.budget.spent == 1
+        assert json.loads(found.to_json())["gain"]["better"] == "B"
+        outcome = verify(json.dumps(evaluation.guard.receipt()))
+        assert outcome.passed, str(outcome)
+    with opened(exam=0) as evaluation, pytest.raises(InvalidArgument, match="without an exam"):
+        evaluation.exam(GOOD)
+
+
+def test_what_is_left_out_is_as_the_plan_has_it() -> None:
+    with opened(ledger=None, open=0.3, exam=0.2) as evaluation:
+        evaluation.open_items()
+    for options in ({}, {"open": 0.3}, {"exam": 0.2}, {"must_exist": True}):
+        with afresh.evaluation(ITEMS, **options) as evaluation:
+            assert (evaluation.open, evaluation.guarded) == (600, 1000)
+    for wrong in ({"open": 0.5}, {"exam": 0.3}, {"open": 0.3, "exam": 0.3}):
+        with pytest.raises(PlanMismatch):
+            afresh.evaluation(ITEMS, **wrong)  # type: ignore[arg-type]
+    for argument, value in (("open", 1.0), ("open", 0), ("exam", 1), ("exam", -0.1), ("exam", "some")):
+        with pytest.raises(InvalidArgument, match=argument):
+            opened(**{argument: value})
+    with pytest.raises(InvalidArgument):
+        opened(open=0.7, exam=0.3)
+
+
 def test_a_candidate_without_a_name_is_charged_every_time() -> None:
     with opened() as evaluation:
         assert [evaluation.score(FAIR).charged for _ in range(2)] == [1, 1]
@@ -108,7 +155,7 @@ def told(evaluation: afresh.Evaluation, results: Any) -> str:
 def test_what_does_not_fit_is_refused_and_names_open_ids_only() -> None:
     with opened() as evaluation:
         mine = [item["id"] for item in evaluation.open_items()]
-        theirs = [id for id in IDS if id not in mine]
+        theirs = [id for id, guarded in zip(evaluation.dealt.ids, evaluation.dealt.guarded, strict=True) if guarded]
 
         def without(*left: str) -> Mapping[str, float]:
             return {id: score for id, score in FAIR.items() if id not in left}
@@ -171,10 +218,10 @@ def test_items_that_are_none(items: Any, says: str) -> None:
 
 
 def test_ids_alone_are_items_and_other_names_of_ids_are_found() -> None:
-    with opened(list(range(100)), allow_wide=True) as evaluation:
+    with opened(list(range(100))) as evaluation:
         assert evaluation.score(dict.fromkeys(range(100), 1), name="all").value == 1
     items = [{"question_id": i, "question": f"{i}?"} for i in range(100)]
-    with opened(items, id="question_id", allow_wide=True) as evaluation:
+    with opened(items, id="question_id") as evaluation:
         rows = [{"question_id": i, "score": i % 2} for i in range(100)]
         assert evaluation.score(rows, name="half").charged == 1
         assert evaluation.score(pd.DataFrame(rows), name="half").charged == 0

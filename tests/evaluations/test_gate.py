@@ -42,7 +42,7 @@ WORSE = edited(BASE, 0.03, 0.1, 3)
 
 
 def opened(**options: Any) -> afresh.Evaluation:
-    return afresh.evaluation(IDS, **{"ledger": ":memory:", "questions": 40, **options})
+    return afresh.evaluation(IDS, **{"ledger": ":memory:", "questions": 40, "exam": 0, **options})
 
 
 def test_only_improvements_pass_and_become_the_incumbent() -> None:
@@ -171,7 +171,7 @@ def test_it_says_beforehand_what_it_can_notice_and_what_would_be_enough() -> Non
         assert "milestones" in str(gate)
     ids = [f"q{i}" for i in range(500)]
     with afresh.evaluation(ids, ledger=":memory:") as evaluation:
-        with pytest.warns(FewItems, match="too few items.* about 3,[0-9]00 items would be enough, and you have 500"):
+        with pytest.warns(FewItems, match="too few items.* about 2,[0-9]00 items would be enough, and you have 500"):
             gate = evaluation.gate(dict.fromkeys(ids, 1))
         assert gate.detects() > 0.1
         assert evaluation.budget.spent == 0

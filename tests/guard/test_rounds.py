@@ -19,8 +19,9 @@ from afresh.ledger.records import seal
 from afresh.mechanisms.split import Split
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
+from afresh.results.answer import Answer
 from afresh.results.rules import met
-from afresh.statistics import GroupMeans, Histogram, Variance
+from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
 
 RNG = np.random.default_rng(15)
 N = 6000
@@ -329,4 +330,16 @@ def test_what_was_recorded_by_version_1_is_read(tmp_path: Path) -> None:
     with afresh.open(FRAME, ledger=ledger) as guard:
         assert guard.ask("hit").value == first.value
         assert guard.ask("x < 1").charged == 1
+        assert verify(guard.receipt()).passed
+
+
+def test_a_quantile_is_one_round() -> None:
+    rng = np.random.default_rng(12)
+    frame = pd.DataFrame({"x": rng.random(8000)})
+    with afresh.open(frame, 60, rounds=4, ledger=":memory:") as guard:
+        found = guard.measure(Quantile("x", 0.5, (0, 1), points=30, missing=0))
+        assert isinstance(found, Answer)
+        assert (found.charged, guard.budget.rows_left) == (30, 6000)
+        assert found.low <= 0.5 <= found.high
+        assert found.high - found.low < 0.2
         assert verify(guard.receipt()).passed

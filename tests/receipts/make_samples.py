@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import afresh
-from afresh.statistics import Quantile, Variance
+from afresh.statistics import Histogram, Quantile, Variance
 
 SAMPLES = Path(__file__).with_name("samples")
 
@@ -39,15 +39,18 @@ def main() -> None:
                 if method in ("stabilized", "calibrated", "symmetrized"):
                     guard.ask("tenure > 5", precision=0.2)
                     guard.charge("a mean in the 2025 report", noise_sd=0.2)
+                if method == "symmetrized":  # vectors, which version 3 has
+                    guard.measure(Histogram("amount", [0, 50, 100, 150, 200, 300, 500]))
+                    guard.ask_vector(["amount / 100", "tenure / 4"], radius=2, centre=1)
                 if method == "calibrated":
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)
                 if method == "checked":
                     guard.claim("tenure < 4", between=(0.3, 0.6))
                     guard.claim("tenure < 4", between=(0.5, 0.6))
-                guard.divide({"ann": 30, "bob": 4})
-                if method == "rounds":
+                if method == "rounds":  # before she has a share: closing is for whoever divides
                     guard.close_rounds()
+                guard.divide({"ann": 30, "bob": 4})
                 receipt = guard.receipt()
         (SAMPLES / f"version{receipt['version']}-{method}.json").write_text(json.dumps(receipt, indent=1))
 

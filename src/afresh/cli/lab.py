@@ -163,3 +163,34 @@ def figures(
         ]
         print(markdown(("figure", "what", "published", "ours"), rows))
     _say(pictures)
+
+
+@app.command()
+def loops(
+    runs: Annotated[int, typer.Option(help="Runs of a loop; ten times as many at 5,000 items and 300 steps.")] = 40,
+    items: Annotated[list[int] | None, typer.Option(help="A size; may be repeated. Default: 500 to 20,000.")] = None,
+    steps: Annotated[list[int] | None, typer.Option(help="A length; may be repeated. Default: 100 to 1,000.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    out: Folder = Path("lab"),
+    page: Annotated[
+        Path | None, typer.Option(help="A Markdown page to write the tables into, between its marks.", metavar="PAGE")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Loops of edits by simulated agents: what naive reuse, gates and exams end with, and whether they say the truth.
+
+    Example: afresh lab loops --out docs/lab --page docs/agents.md
+    """
+    from afresh import checks
+    from afresh.lab import loops as looped
+
+    checks.whole("runs", runs, 1, 10_000)
+    sizes = [checks.whole("items", n, 100) for n in items or looped.ITEMS]
+    wanted = looped.cells(sizes, [checks.whole("steps", k, 50, 100_000) for k in steps or looped.STEPS])
+    with _progress(len(wanted), "loops") as progress:
+        found = looped.loops(wanted, runs, 10 * runs, seed, progress)
+    told = looped.table(found)
+    if page is not None:
+        looped.write(page, told)
+    print(json.dumps([each.to_dict() for each in found]) if as_json else told)
+    _say([looped.draw(out, seed=seed)])

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +27,27 @@ Floats = NDArray[np.float64]
 _SHOWN = 3
 
 
-class Dealt:
-    """The ids in order, which of them are open, and the secret that names candidates."""
+Part = Literal["open", "guarded", "exam"]
 
-    def __init__(self, ids: Sequence[str], opened: NDArray[np.int64], seed: str) -> None:
-        """`opened` are the places of the open items."""
+
+class Dealt:
+    """The ids in order, which part each is in, and the secret that names candidates."""
+
+    def __init__(self, ids: Sequence[str], opened: NDArray[np.int64], exam: NDArray[np.int64], seed: str) -> None:
+        """`opened` and `exam` are the places of these items; all others are guarded."""
         self.ids, self.seed = list(ids), seed
-        self.open = np.zeros(len(self.ids), dtype=bool)
+        self.open, self.exam = np.zeros((2, len(self.ids)), dtype=bool)
         self.open[opened] = True
+        self.exam[exam] = True
+        self.guarded = ~(self.open | self.exam)
         self.places = {id: place for place, id in enumerate(self.ids)}
 
-    def match(self, results: Results, *, open_only: bool = False) -> Floats:
-        """The mean score of every item; NaN for guarded ones if only the open part is wanted.
+    def match(self, results: Results, *parts: Part) -> Floats:
+        """The mean score of every item, NaN where there is none.
 
         Args:
             results: What a reader gave.
-            open_only: Whether scores of guarded items may be missing; those there are are not looked at.
+            parts: Where every item needs a score; in the others they may be missing.
 
         Returns:
             One number for every item, in the order of the ids.
@@ -54,8 +59,8 @@ class Dealt:
         unknown = {id for id in results.ids if id not in self.places}
         twice = {id for (id, _), count in _counted(pairs) if count > 1 and id in self.places}
         there = set(results.ids)
-        needed = self.ids_open if open_only else self.ids
-        missing = [id for id in needed if id not in there]
+        needed = np.logical_or.reduce([getattr(self, part) for part in parts])
+        missing = [id for id, wanted in zip(self.ids, needed, strict=True) if wanted and id not in there]
         problems = []
         if missing:
             problems.append(f"{self._items(missing)} no score")
@@ -68,9 +73,9 @@ class Dealt:
                 f"the results do not fit the {len(self.ids):,} items: {'; '.join(problems)}. Give every item one score "
                 "a trial, 0 where a candidate failed. Nothing was charged."
             )
-        return self._means(results, open_only)
+        return self._means(results)
 
-    def _means(self, results: Results, open_only: bool) -> Floats:
+    def _means(self, results: Results) -> Floats:
         at = np.array([self.places[id] for id in results.ids], dtype=np.int64)
         scores = np.array(results.scores, dtype=np.float64)
         good = (scores >= 0) & (scores <= 1)
@@ -83,10 +88,8 @@ class Dealt:
             )
         scores = np.where(good, scores, 0.0)
         counts = np.bincount(at, minlength=len(self.ids))
-        means: Floats = np.bincount(at, scores, minlength=len(self.ids)) / np.maximum(counts, 1)
-        if open_only:
-            means[~self.open] = math.nan
-        return np.minimum(means, 1.0)
+        totals = np.bincount(at, scores, minlength=len(self.ids))
+        return np.where(counts > 0, np.minimum(totals / np.maximum(counts, 1), 1.0), math.nan)
 
     @cached_property
     def ids_open(self) -> list[str]:
@@ -96,20 +99,26 @@ class Dealt:
     def _items(self, ids: Collection[str]) -> str:
         """How many items, naming open ones only, and that they have."""
         opened = [id for id in ids if self.open[self.places[id]]]
-        guarded = len(ids) - len(opened)
+        kept = sum(bool(self.exam[self.places[id]]) for id in ids)
+        guarded = len(ids) - len(opened) - kept
         said = []
         if opened:
             more = ", ..." if len(opened) > _SHOWN else ""
             said.append(f"{len(opened):,} of the open part ({', '.join(map(checks.shown, opened[:_SHOWN]))}{more})")
         if guarded:
             said.append(f"{guarded:,} of the guarded part")
+        if kept:
+            said.append(f"{kept:,} of the exam")
         return f"{' and '.join(said)} {'has' if len(ids) == 1 else 'have'}"
 
-    def candidate(self, results: Results, name: str | None) -> Candidate:
-        """A candidate with its scores, known by its name and its open scores; without a name, by nothing."""
+    def candidate(self, results: Results, name: str | None, part: Part = "guarded") -> Candidate:
+        """A candidate with its scores, known by its name and its open scores; without a name, by nothing.
+
+        It needs scores of the open part and of the one that is asked.
+        """
         if name is not None:
             checks.text("name", name, "what to call the candidate")
-        scores = self.match(results)
+        scores = self.match(results, "open", part)
         nonce = [] if name is not None else [secrets.token_hex(16)]
         digest = keyed_digest(self.seed, ["candidate", name, *nonce], [scores[self.open]])
         return Candidate(name or f"candidate {digest[:8]}", digest, scores, self.passes(scores))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.evaluations.candidates import Candidate, Dealt, gain_question, score_question
+from afresh.evaluations.candidates import Candidate, Dealt, Part, gain_question, score_question
 from afresh.evaluations.reading import read
-from afresh.evaluations.verdicts import Compared, Scored
+from afresh.evaluations.results import two_names
+from afresh.evaluations.verdicts import Compared, Examined, Scored
+from afresh.guard.exam import check_exam
 from afresh.guard.opened import hand_out
 from afresh.queries.asked import Asked
 from afresh.results import show
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from afresh.evaluations.gate import Gate
     from afresh.evaluations.items import Items
     from afresh.guard.guard import Guard
+    from afresh.results.answer import Answer
     from afresh.results.budget import Budget
 
 
@@ -83,7 +85,7 @@ class Evaluation(show.Shown):
         Raises:
             InvalidArgument: An open item has no score, or one that is no number from 0 to 1.
         """
-        scores = self.dealt.match(self._read(results), open_only=True)
+        scores = self.dealt.match(self._read(results), "open")
         hand_out(self.guard.desk, self.guard.analyst)
         mine = scores[self.dealt.open].tolist()
         return dict(zip(self.dealt.ids_open, mine, strict=True))
@@ -107,10 +109,14 @@ class Evaluation(show.Shown):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         desk, candidate = self.guard.desk, self.candidate(results, name)
-        query = score_question(candidate, desk.terms.seed)
+        (reply,) = desk.answer([self._asked_score(candidate)], self.guard.analyst)
+        return self._scored(candidate, desk.tell(reply))
+
+    def _asked_score(self, candidate: Candidate) -> Asked:
         what = "the share of items that pass" if candidate.binary else "the mean score"
-        (reply,) = desk.answer([self._asked(query, f"{what} with {candidate.name}")], self.guard.analyst)
-        told = desk.tell(reply)
+        return self._asked(score_question(candidate, self.guard.desk.terms.seed), f"{what} with {candidate.name}")
+
+    def _scored(self, candidate: Candidate, told: Answer) -> Scored:
         return Scored(
             candidate=candidate.name,
             items=self.items,
@@ -136,28 +142,55 @@ class Evaluation(show.Shown):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         desk = self.guard.desk
-        if names is not None and (isinstance(names, str) or len(names) != 2 or names[0] == names[1]):
-            raise checks.wrong("names", names, "two different names")
-        called = (None, None) if names is None else tuple(names)
+        called = (None, None) if names is None else two_names(names)
         first, second = (self.candidate(each, name) for each, name in zip((a, b), called, strict=True))
-        low, high = (first, second) if first.digest < second.digest else (second, first)  # one question for a pair
-        asked = self._asked(
-            gain_question(low, high, desk.terms.seed),
-            f"the mean score of {second.name} minus that of {first.name}",
-            question=f"score of {second.name} minus that of {first.name}",
+        (reply,) = desk.answer([self._asked_gain(first, second)], self.guard.analyst)
+        return self._compared(first, second, desk.tell(reply))
+
+    def _asked_gain(self, a: Candidate, b: Candidate) -> Asked:
+        low, high = (a, b) if a.digest < b.digest else (b, a)  # one question for a pair
+        return self._asked(
+            gain_question(low, high, self.guard.desk.terms.seed),
+            f"the mean score of {b.name} minus that of {a.name}",
+            question=f"score of {b.name} minus that of {a.name}",
             rule="difference",
-            parameters={"scale": 1.0, "sign": 1 if high is second else -1},
+            parameters={"scale": 1.0, "sign": 1 if high is b else -1},
         )
-        (reply,) = desk.answer([asked], self.guard.analyst)
-        told = desk.tell(reply)
+
+    def _compared(self, a: Candidate, b: Candidate, told: Answer) -> Compared:
         return Compared(
-            a=first.name,
-            b=second.name,
+            a=a.name,
+            b=b.name,
             items=self.items,
-            open_difference=self.open_difference(first, second),
+            open_difference=self.open_difference(a, b),
             confirmed=told.confirmed,
             **_common(told),
         )
+
+    def exam(self, final: Any, start: Any = None, *, names: Sequence[str] = ("final", "start")) -> Examined:
+        """Take the exam: the number to publish, exact on items that nothing else has touched. Once, and no answer.
+
+        Args:
+            final: Results of the final candidate, as in `score`, with the items of the exam.
+            start: Those of another one, to say by how much the final one is better.
+            names: What to call both in the record.
+
+        Returns:
+            The final candidate's mean score and, if there is a start, its gain. The same again is free.
+
+        Raises:
+            InvalidArgument: There is no exam, or the results do not fit the items; nothing was asked.
+            BudgetExhausted: The exam was taken, with another candidate.
+        """
+        desk = self.guard.desk
+        check_exam(self.guard.plan)
+        called = two_names(names)
+        last = self.candidate(final, called[0], "exam")
+        first = None if start is None else self.candidate(start, called[1], "exam")
+        asked = [self._asked_score(last), *([] if first is None else [self._asked_gain(first, last)])]
+        told = [desk.tell(reply) for reply in desk.answer(asked, self.guard.analyst, exam=True)]
+        gain = None if first is None else self._compared(first, last, told[1])
+        return Examined(score=self._scored(last, told[0]), gain=gain)
 
     def gate(self, incumbent: Any = None, *, name: str = "baseline", margin: float = 0.0) -> Gate:
         """A ratchet that only lets real improvements pass: with the guard's confidence, *all* that it ever accepts are.
@@ -181,18 +214,19 @@ class Evaluation(show.Shown):
 
         return open_gate(self, incumbent, name, margin, self._kept)
 
-    def candidate(self, results: Any, name: str | None) -> Candidate:
+    def candidate(self, results: Any, name: str | None, part: Part = "guarded") -> Candidate:
         """A candidate whose scores fit the items; what is wrong with them is told here, free.
 
         Args:
             results: As in `score`.
             name: What to call it.
+            part: Which part is asked, besides the open one.
 
         Returns:
             Its scores, with a name.
         """
         self.guard.desk.check_open()
-        return self.dealt.candidate(self._read(results), name)
+        return self.dealt.candidate(self._read(results), name, part)
 
     def open_difference(self, a: Candidate, b: Candidate) -> float:
         """The mean score of B minus that of A on the open part, exactly.
@@ -236,7 +270,9 @@ class Evaluation(show.Shown):
         return f"Evaluation({self.items:,} items, {self.open:,} open, {self.guard!r})"
 
     def _blocks(self) -> list[show.Block]:
-        facts = {"items": f"{self.items:,}, of which {self.open:,} are open and {self.guarded:,} confirm"}
+        exam = int(self.dealt.exam.sum())
+        kept = f"; {exam:,} are kept for the exam" if exam else ""
+        facts = {"items": f"{self.items:,}, of which {self.open:,} are open and {self.guarded:,} confirm{kept}"}
         return [show.Title("Evaluation"), show.Facts(facts), *self.guard.blocks()]
 
 

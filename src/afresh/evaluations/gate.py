@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from afresh.evaluations.evaluation import Evaluation
     from afresh.ledger import Entry
 
-USEFUL = 0.05  # an improvement that a gate should notice
+USEFUL = 0.1  # an improvement that a gate should notice
 DIFFER = 0.2  # of items, on which a candidate of many edits differs from the incumbent
 _POWER = 0.9
 _BEATS = " scores higher than "

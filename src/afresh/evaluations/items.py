@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -13,9 +14,12 @@ from typing import Any, NamedTuple
 from afresh import checks
 from afresh.errors import DataError, InvalidArgument
 from afresh.evaluations import tables
-from afresh.evaluations.results import id_text, shown_path
+from afresh.evaluations.results import id_text, is_file, shown_path
 
 _GIVEN = "a list of dicts or of ids, a frame, or the path of a .jsonl, .json, .csv or .parquet file"
+
+
+_MOST = 10**7  # a list may have no end
 
 
 class Items(NamedTuple):
@@ -70,14 +74,19 @@ def _rows(given: Any, id: str) -> Sequence[Any]:
         return tables.frame_rows(given)
     if isinstance(given, Mapping) or (found := checks.iterated(given)) is None:
         raise checks.wrong("items", given, _GIVEN)
-    listed = list(found)
+    try:
+        listed = list(itertools.islice(found, _MOST + 1))
+    except Exception:  # an object whose own code fails
+        raise checks.wrong("items", given, _GIVEN) from None
+    if len(listed) > _MOST:
+        raise InvalidArgument(f"there are more than {_MOST:,} items; an evaluation holds them in memory.")
     plain = all(isinstance(each, str | int) and not isinstance(each, bool) for each in listed)
     return [{id: each} for each in listed] if plain else listed
 
 
 def _read(path: str | os.PathLike[str]) -> Sequence[Any]:
-    if not Path(path).is_file():
-        raise DataError(f"there is no file {os.fspath(path)!r}.")
+    if not is_file(path):
+        raise DataError(f"there is no file {checks.shown(os.fspath(path))}.")
     name = os.fspath(path).lower()
     try:
         if name.endswith(".json"):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from afresh import checks
+from afresh.errors import PlanMismatch
 from afresh.evaluations.candidates import Dealt
 from afresh.evaluations.evaluation import Evaluation
 from afresh.evaluations.items import read_items
 from afresh.guard.guard import Guard
-from afresh.guard.open import check_opening, open_desk, opened_engine
+from afresh.guard.open import Opening, check_opening, open_desk, opened_engine
 from afresh.guard.scope import Scope
 
 if TYPE_CHECKING:
     from afresh.ledger import Ledger
 
 OPEN = 0.5
+OF_THE_REST = 0.6
+"""What part of the others is kept for the exam: with `OPEN`, the parts of the recommended loop in docs/agents.md."""
 
 
 def evaluation(
@@ -24,12 +29,12 @@ def evaluation(
     *,
     id: str = "id",
     open: float | None = None,
+    exam: float | None = None,
     questions: int | None = None,
     confidence: float | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     analyst: str | None = None,
     must_exist: bool = False,
-    allow_wide: bool = False,
     new_rows: str | None = None,
 ) -> Evaluation:
     """Deal the items of an evaluation into an open part, for whoever tunes, and a guarded part that confirms.
@@ -42,12 +47,13 @@ def evaluation(
         items: The path of a .jsonl, .json, .csv or .parquet file, a frame, a list of dicts, or a list of ids.
         id: The name of the id.
         open: What part of the items is open (default 0.5).
+        exam: What part of the items is kept for `Evaluation.exam` (default 0.3, or three
+            fifths of what is not open; 0 for none). All others confirm.
         questions: How many answers the guarded part may ever give (default 100); a proposal to a gate is one.
         confidence: The probability with which all that is certified holds at once (default 0.95).
         ledger: As in `afresh.open`, like all that follow.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
-        allow_wide: As in `afresh.open`.
         new_rows: As in `afresh.open`.
 
     Returns:
@@ -61,28 +67,44 @@ def evaluation(
     from afresh.engines.embedded.rowwise import rows_of_span
 
     checks.text("id", id, "the name of the items' id")
+    part = "a part of the items, from 0 to below 1, such as 0.3"
+    given = None if exam is None else checks.number("exam", exam, part, least=0, below=1)
     found = read_items(items, id)
     table = found.table(id)
-    wanted = check_opening(
-        table,
-        ... if questions is None else questions,  # open rows need a number of them
-        confidence,
-        ledger,
-        open=OPEN if open is None and not must_exist else open,
-        analyst=analyst,
-        must_exist=must_exist,
-        allow_wide=allow_wide,
-        new_rows=new_rows,
-    )
+
+    def opening(open: float | None, exam: float | None) -> Opening:
+        return check_opening(
+            table,
+            ... if questions is None else questions,  # open rows need a number of them
+            confidence,
+            ledger,
+            open=open,
+            exam=exam or None,
+            analyst=analyst,
+            must_exist=must_exist,
+            allow_wide=True,  # a gate and an exam work where single scores are wide, and the gate says what it needs
+            new_rows=new_rows,
+        )
+
+    share = OPEN if open is None else checks.between_0_and_1("open", open)
+    rest = OF_THE_REST * (1 - share) if given is None else given
+    wanted = opening(open, given) if must_exist else opening(share, rest)
     with opened_engine(table) as engine:
-        guard = Guard(open_desk(engine, wanted), wanted.analyst)
+        try:
+            desk = open_desk(engine, wanted)
+        except PlanMismatch:  # what was left out is as the plan in force has it
+            if open is not None and exam is not None:
+                raise
+            desk = open_desk(engine, opening(open, given))
+        guard = Guard(desk, wanted.analyst)
     try:
-        desk = guard.desk
         span = desk.plan.mechanism.open_rows
         if span is None:
             raise checks.wrong("items", "these items", "opened with open=, and they were opened otherwise before")
         desk.declare(Scope("hidden", called="items"))
-        dealt = Dealt(found.ids, rows_of_span(engine, span), desk.terms.seed)
+        kept = desk.plan.mechanism.exam_rows
+        exam_places = np.zeros(0, np.int64) if kept is None else rows_of_span(engine, kept)
+        dealt = Dealt(found.ids, rows_of_span(engine, span), exam_places, desk.terms.seed)
         return Evaluation(guard, found, dealt, id, _folder(ledger, desk.terms.data))
     except BaseException:
         guard.close()

@@ -15,7 +15,7 @@ from afresh.evaluations.inspect_log import read_inspect
 from afresh.evaluations.junit import read_junit
 from afresh.evaluations.lm_eval import is_samples, read_samples
 from afresh.evaluations.promptfoo import is_promptfoo, read_promptfoo
-from afresh.evaluations.results import Results, from_mapping, unreadable
+from afresh.evaluations.results import Results, from_mapping, is_file, unreadable
 
 _FILES = (
     "an Inspect log (.eval), a sample file of lm-evaluation-harness (.jsonl), promptfoo's output (.json), JUnit XML "
@@ -52,6 +52,10 @@ def read(
         DataError: The file cannot be read, or has several scores and none was named.
         InvalidArgument: It is nothing of this kind.
     """
+    for name, value in (("id", id), ("score", score), ("candidate", candidate)):
+        if value is not None:
+            checks.text(name, value, "a name")
+    checks.flag("trials", trials)
     if isinstance(results, Results):
         return results
     if isinstance(results, str | os.PathLike):
@@ -73,8 +77,8 @@ def _read_file(
     path: str | os.PathLike[str], id: str | None, score: str | None, candidate: str | None, trials: bool
 ) -> Results:
     name = os.fspath(path).lower()
-    if not Path(path).is_file():
-        raise DataError(f"there is no file {os.fspath(path)!r}.")
+    if not is_file(path):
+        raise DataError(f"there is no file {checks.shown(os.fspath(path))}.")
     try:
         if name.endswith(".eval"):
             return read_inspect(path, score)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,9 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from afresh import checks
-from afresh.errors import DataError
+from afresh.errors import DataError, InvalidArgument
+
+MOST_TRIALS = 10_000
 
 
 class Results(NamedTuple):
@@ -44,7 +47,16 @@ def from_mapping(given: Mapping[Any, Any]) -> Results:
     rows: list[tuple[object, object, object]] = []
     for id, score in given.items():
         several = None if isinstance(score, str | bytes | Mapping) else checks.iterated(score)
-        rows += [(id, score, 0)] if several is None else [(id, each, trial) for trial, each in enumerate(several)]
+        if several is None:
+            rows.append((id, score, 0))
+            continue
+        try:
+            trials = list(itertools.islice(several, MOST_TRIALS + 1))
+        except Exception:  # an object whose own code fails
+            trials = []
+        if not 0 < len(trials) <= MOST_TRIALS:
+            raise InvalidArgument(f"the scores of item {checks.shown(id)} must be 1 to {MOST_TRIALS:,} numbers.")
+        rows += [(id, each, trial) for trial, each in enumerate(trials)]
     return Results.of(rows)
 
 
@@ -52,8 +64,8 @@ def id_text(value: object) -> str:
     """An id as text: 7, 7.0 and "7" are one id, as a CSV file or a frame may have made one of the other."""
     if isinstance(value, str):
         return checks.text("id", value, "the name of an item")
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(int(value))
+    if isinstance(value, Integral) and not isinstance(value, bool) and abs(number := int(value)) < 10**30:
+        return str(number)
     if isinstance(value, float) and math.isfinite(value) and value == math.floor(value):
         return str(int(value))
     raise checks.wrong("id", value, "a text or a whole number")
@@ -73,11 +85,30 @@ def as_score(value: object) -> float:
         return float(bool(value))
     try:
         return float(value) if isinstance(value, Real | Decimal) else math.nan
-    except (OverflowError, ValueError):
+    except Exception:  # too large, or an object whose own code fails
         return math.nan
 
 
 _WORDS = {"true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0, "passed": 1.0, "failed": 0.0}
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is such a file; a name that cannot be one has none."""
+    try:
+        return os.path.isfile(path)
+    except ValueError:  # a NUL, or a lone surrogate
+        return False
+
+
+def two_names(names: object) -> tuple[str, str]:
+    """Two different names, or an error."""
+    found = checks.listed("names", names, "two different names")
+    if len(found) != 2:
+        raise checks.wrong("names", names, "two different names")
+    first, second = (checks.text("names", each, "two different names") for each in found)
+    if first == second:
+        raise checks.wrong("names", names, "two different names")
+    return first, second
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afresh.results import show
-from afresh.results.answer import Released, cost_line, simulation_mark
+from afresh.results.answer import Released, cost_line, exam_line, simulation_mark
 
 _DO_NOT = "do not report this as an improvement"
 
@@ -142,4 +142,41 @@ class Proposed(show.Told):
             show.Title(self.verdict),
             *map(show.Line, (*said, self.covers)),
             cost_line(self.charged, self.left),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined(show.Told):
+    """What the exam says: the number to publish."""
+
+    score: Scored
+    gain: Compared | None
+    """Over the start, if one was given."""
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return self.score.verdict + ("" if self.gain is None else f"; {self.gain.verdict}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        gain = None if self.gain is None else self.gain.to_dict()
+        return {"verdict": self.verdict, "score": self.score.to_dict(), "gain": gain}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Examined({self.verdict})"
+
+    def _blocks(self) -> list[show.Block]:
+        rows = []
+        for what, each in (("score", self.score), ("gain", self.gain)):
+            if each is not None:
+                value, low, high = each.shown()
+                rows.append([what, value, f"{low} to {high}"])
+        return [
+            *simulation_mark(self.score.simulated),
+            show.Title(self.verdict),
+            show.Table(["", "exact on the exam", f"guaranteed, {show.percent(self.score.confidence)}"], rows),
+            show.Line(self.score.covers),
+            exam_line(self.score.left),
         ]

@@ -38,10 +38,12 @@ def as_kind(desk: Desk, table: Any, span: Span) -> Any:
         import pandas  # noqa: F401 - to_pandas needs it
     except ImportError:
         return table
+    from afresh.engines.embedded.engine import EmbeddedEngine
     from afresh.engines.embedded.rowwise import rows_of_span
 
     frame = table.to_pandas()
-    frame.index = rows_of_span(desk.engine, span)
+    if isinstance(desk.engine, EmbeddedEngine):  # a table in a database has no order to tell places by
+        frame.index = rows_of_span(desk.engine, span)
     return frame
 
 

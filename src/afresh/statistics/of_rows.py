@@ -106,13 +106,14 @@ class GroupMeans:
 def _exclude_one_another(categories: Sequence[Any], type: Type) -> bool:
     """Whether no row can equal two of them, on any engine.
 
-    Dates may be written in several ways, and a database may compare texts without regard to case or accents.
+    Dates may be written in several ways, a database may compare texts without regard to case or accents, and numbers
+    of single precision are equal to more than one of double precision.
     """
     if type is Type.TEXT and all(isinstance(each, str) for each in categories):
         plain = [each.casefold().strip() for each in categories]
         return all(each.isascii() for each in plain) and len(set(plain)) == len(plain)
     if type is Type.NUMBER and not any(isinstance(each, bool | str) for each in categories):
-        return len({float(each) for each in categories}) == len(categories)
+        return len({f"{float(each):.6g}" for each in categories}) == len(categories)
     return type is Type.BOOLEAN and all(isinstance(each, bool) for each in categories)
 
 

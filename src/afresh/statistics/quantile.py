@@ -17,7 +17,8 @@ class Quantile(OfRows):
 
     A share whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
     the level, that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. Points
-    are halved until one is undecided; from there the two ends are searched in turns. Where rows are left out, by
+    are halved until one is undecided; from there the two ends are searched in turns. In rounds all points are asked in
+    one, evenly spaced between the bounds; more points cost answers, and no rows. Where rows are left out, by
     `where` or for want of a value, a point costs two answers instead of one.
 
     Args:
@@ -60,12 +61,25 @@ class Quantile(OfRows):
         words = self._sample(schema).variables[0].text
         return f"{self.level!r} quantile of {words}{where_text(self.where, schema)}"
 
+    def _at_once(self, asker: Asker, sample: Sample, search: QuantileSearch) -> list[float]:
+        """In rounds all points are one batch, evenly spaced, from the fresh rows of a single round."""
+        (x,) = sample.variables
+        low, high = x.bounds
+        points = [low + (high - low) * (i + 1) / (self.points + 1) for i in range(self.points)]
+        points = sorted({point for point in points if low < point < high})
+        asked = [{"expression": f"{x.sql} <= {point!r}"} for point in points]
+        for point, share in zip(points, asker.ask(asked, where=sample.group), strict=True):
+            search.note(point, share)
+        return points
+
     def measure(self, asker: Asker) -> Answer:
         """Search, then read the interval off the points that were decided."""
         sample, text = self._sample(asker.schema), self.text(asker.schema)
         (x,) = sample.variables
-        search, points = QuantileSearch(*x.bounds, level=self.level), []
-        for step in range(self.points):
+        search, points = QuantileSearch(*x.bounds, level=self.level), list[float]()
+        if asker.desk.plan.mechanism.batch is not None:
+            points = self._at_once(asker, sample, search)
+        for step in range(0 if points else self.points):
             point = search.next(step)
             if point is None:
                 break

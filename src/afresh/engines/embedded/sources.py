@@ -67,7 +67,7 @@ def open_source(
 ) -> tuple[duckdb.DuckDBPyConnection, Source]:
     """A sealed private database and the relation in it that holds the data."""
     is_path = isinstance(data, str | os.PathLike)
-    incoming = None if is_path else as_arrow(data)
+    incoming = None if is_path else _columns(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
     if table is not None and not (path and path.name.lower().endswith(DUCKDB)):
         raise InvalidArgument(f"table = {table!r}, but only a DuckDB file or a database has tables to choose from")
@@ -76,7 +76,7 @@ def open_source(
     try:
         with interruptible():
             if path is None:
-                source, readable = _load_arrow(connection, incoming), None
+                source, readable = _load_columns(connection, incoming or {}), None
             else:
                 readable = _readable(path, scratch)
                 source = _load_file(connection, path, quote_text(readable), table)
@@ -213,24 +213,52 @@ def is_frame(data: object) -> bool:
 
 def as_arrow(data: object) -> Any:
     """Any kind of frame as an Arrow table."""
+    columns = _columns(data)
+    import pyarrow as pa  # on demand: it takes a while
+
+    return pa.table({name: column() for name, (_, column) in columns.items()})
+
+
+_Columns = Mapping[str, tuple[int, Callable[[], Any]]]
+
+
+def _columns(data: object) -> _Columns:
+    """The columns of any kind of frame: about how many bytes each takes, and what makes it an Arrow array."""
     frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")
     ibis = _module(data, "ibis", "Table")
     batches = _module(data, "pyarrow", "Table", "RecordBatch")
     if not any((*frames, ibis, batches)):
         raise DataError(f"cannot open a {type(data).__module__}.{type(data).__qualname__}; supported are {SUPPORTED}")
-    import pyarrow as pa  # on demand: it takes a while
+    import pyarrow as pa
 
     frame: Any = data
     if frames[0]:
-        series = {str(name): frame.iloc[:, i] for i, name in enumerate(_unique(frame.columns))}
-        return pa.table(
-            {name: _converted(name, partial(pa.array, one, from_pandas=True)) for name, one in series.items()}
-        )
+        names, sizes = _unique(frame.columns), frame.memory_usage(index=False)
+        return {name: (int(sizes.iloc[i]), partial(_from_pandas, name, frame, i)) for i, name in enumerate(names)}
     if frames[1]:
-        return _from_polars(frame)
-    if ibis:
-        return _from_ibis(frame)
-    return pa.Table.from_batches([frame]) if _module(data, "pyarrow", "RecordBatch") else frame
+        frame = _collected(frame)
+        return {name: (frame[name].estimated_size(), partial(_from_polars, name, frame)) for name in frame.columns}
+    table = _from_ibis(frame) if ibis else frame
+    _unique(table.schema.names)
+    table = pa.Table.from_batches([table]) if _module(table, "pyarrow", "RecordBatch") else table
+    return {name: (table.column(i).nbytes, partial(table.column, i)) for i, name in enumerate(table.column_names)}
+
+
+def _from_pandas(name: str, frame: Any, place: int) -> Any:
+    import pyarrow as pa
+
+    return _converted(name, partial(pa.array, frame.iloc[:, place], from_pandas=True))
+
+
+def _from_polars(name: str, frame: Any) -> Any:
+    import polars as pl
+
+    def convert() -> Any:
+        series = frame[name]  # another one every time: it would keep what is made of it
+        # texts as they are, or all would be copied
+        return series.to_arrow(compat_level=pl.CompatLevel.newest()) if series.dtype == pl.String else series.to_arrow()
+
+    return _converted(name, convert)
 
 
 def _unique(names: Iterable[object]) -> list[str]:
@@ -252,18 +280,12 @@ def _converted(name: str, convert: Callable[[], Any]) -> Any:
     )
 
 
-def _from_polars(frame: Any) -> Any:
-    if hasattr(frame, "collect"):
-        lazy, frame = frame, None
-        with contextlib.suppress(Exception):
-            frame = lazy.collect()
-        if frame is None:
-            raise DataError("the lazy frame cannot be evaluated; call its collect() to see why")
+def _collected(frame: Any) -> Any:
+    if not hasattr(frame, "collect"):
+        return frame
     with contextlib.suppress(Exception):
-        return frame.to_arrow()
-    for name in frame.columns:
-        _converted(name, frame[name].to_arrow)  # says which column it was
-    raise DataError("the frame cannot be converted to an Arrow table; cast its columns to float or text")
+        return frame.collect()
+    raise DataError("the lazy frame cannot be evaluated; call its collect() to see why")
 
 
 def _from_ibis(table: Any) -> Any:
@@ -275,38 +297,46 @@ def _from_ibis(table: Any) -> Any:
     raise DataError(f"the rows of the Ibis table cannot be fetched from {backend}; call its to_pyarrow() to see why")
 
 
-def _load_arrow(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source:
-    names = incoming.column_names
-    check_names(names, "the table")
-    if not names:
+def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> Source:
+    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only.
+
+    One column after the other, as each is in memory in several forms for a while: the largest first, beside nothing.
+    """
+    import pyarrow as pa
+
+    if not incoming:
         raise DataError("the table has no columns")
-    if (source := _held(connection, incoming)) is None:
-        bad = next((name for name in names if not _held(connection, incoming.select([name]))), None)
-        what = "the table" if bad is None else f"the column {bad!r} of Arrow type {incoming.schema.field(bad).type}"
-        raise DataError(f"{what} cannot be stored; cast numbers to float64 and anything else to text before opening it")
-    if source.held is None:
+    kinds, held = {}, {}
+    for name in sorted(incoming, key=lambda name: -incoming[name][0]):
+        column = incoming[name][1]()
+        if (copied := _copied(connection, name, column)) is None:
+            raise DataError(
+                f"the column {name!r} of Arrow type {column.type} cannot be stored; cast numbers to float64 and "
+                "anything else to text before opening it"
+            )
+        kinds[name], found = copied
+        if found is not None:
+            held[name] = found
+        del column, found, copied
+        pa.default_memory_pool().release_unused()
+    if not held:
         raise DataError("the data have no column a question could use")
-    return source
+    table = pa.table({name: held[name] for name in incoming if name in held})
+    return Source("data", "rowid", {name: kinds[name] for name in incoming}, held=table)
 
 
-def _held(connection: duckdb.DuckDBPyConnection, incoming: Any) -> Source | None:
-    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only."""
-    with contextlib.suppress(duckdb.Error):
-        connection.register("incoming", incoming)
-        columns = _describe(connection, "incoming")
-        cells = [f"{clean(name, kind)} AS {quote_name(name)}" for name, kind in columns.items() if type_of(kind)]
-        if not cells:
-            return Source("data", "rowid", columns)
-        copied = connection.sql(f"SELECT {', '.join(cells)} FROM incoming AS d")
-        kinds = {name: str(kind) for name, kind in zip(copied.columns, copied.types, strict=True)}
-        source = Source("data", "rowid", {**columns, **kinds}, held=_joined(copied.to_arrow_table(_BATCH)))
+def _copied(connection: duckdb.DuckDBPyConnection, name: str, column: Any) -> tuple[str, Any] | None:
+    """The DuckDB type of a column, and a copy of it in one piece if questions can use it; None if it has no type."""
+    import pyarrow as pa
+
+    with contextlib.suppress(duckdb.Error, pa.ArrowException):
+        connection.register("incoming", pa.table({name: column}))
+        (kind,) = _describe(connection, "incoming").values()
+        if type_of(kind) is None:
+            return kind, None
+        copied = connection.sql(f"SELECT {clean(name, kind)} AS {quote_name(name)} FROM incoming AS d")
+        found = copied.to_arrow_table(_BATCH)
+        kind = str(copied.types[0])
         connection.unregister("incoming")
-        return source
+        return kind, found.combine_chunks().column(0)
     return None
-
-
-def _joined(table: Any) -> Any:
-    """The same with each column in one piece, which reads faster; one by one, as both copies of it are in memory."""
-    for place, name in enumerate(table.column_names):
-        table = table.set_column(place, name, table.select([name]).combine_chunks().column(0))
-    return table

@@ -7,10 +7,18 @@ Numbers. A cell that questions see as missing (NULL, NaN, an infinity) has no ha
 - a text is itself. But where every text of a column spells a boolean, a number or an ISO time, as a CSV file would
   have to spell them, these are the column's values (`texts` has the grammar).
 
-Hashes. A cell's hash is what Postgres calls `hashfloat8extended` and `hashtextextended`, with one seed: 64 bits by Bob
-Jenkins's lookup3, on which Postgres stores partitions, so that it stays as it is. It is one cheap call in Postgres, and
-a few passes of NumPy everywhere else (Spark's workers run NumPy too). A text of more than 252 bytes is hashed by its
-MD5 in hexadecimal, as NumPy goes over all texts of a batch at once. All arithmetic stays within 64 bits with a sign.
+Hashes of 64 bits, each a few cheap steps in Postgres and a few passes of NumPy everywhere else (Spark's workers run
+NumPy too). All arithmetic of whole numbers stays within 64 bits with a sign, and that of doubles is sums, products and
+quotients, which are rounded alike everywhere.
+
+- A number is rounded to single precision, multiplied by an irrational factor and rounded to a whole number of up to 60
+  bits, with a mask over it; its lowest 31 bits are multiplied with the 31 that begin 13 places higher (`numbers`). That
+  is its hash in sums of columns. What single precision leaves of it, as a share of the number in 54 binary digits, is
+  laid over it in hashes of rows, so that these are exact. The factor is one for numbers below 2^-10, another up to 2^24
+  and a third above.
+- A text, a time, and a number below 2^-44 or above 2^58 has the hash that Postgres calls `hashtextextended` or
+  `hashfloat8extended`, with one seed: Bob Jenkins's lookup3, on which Postgres stores partitions, so that it stays as
+  it is. A text of more than 252 bytes is hashed by its MD5 in hexadecimal, as NumPy goes over all texts of a block.
 
 Sums. A column's is the sum of the hashes of its cells, numbers rounded to single precision: order-free, and the same
 after a cast. A row's hash shifts those of its cells to the right by the places of their columns, in order of names in
@@ -21,9 +29,12 @@ is linear. Of more than 24 columns, 24 at a time are joined so, and then the res
 The fingerprint seals the number of rows, the sum of the rows and the sum of every column by name with SHA-256. It sees
 neither the order of rows or columns, nor how they are encoded, nor the case of names. Every row counts.
 
-Chances, were the hashes random: other rows have equal sums with 2^-62, and other values in a column moreover equal sums
-of it with 2^-64. Times are told apart to the microsecond from 1685 to 2255. Whoever knows the algorithm and writes the
-rows can make two tables collide. Such tables share one budget, so nothing is gained by it.
+What it resists: accidents. Were the hashes random, other rows would have equal sums with a chance of 2^-62; those of
+numbers are products of two numbers of 31 bits, and sums of a few of them were tried, not proved, to be as different as
+random ones. Times are told apart to the microsecond from 1685 to 2255. What it does not resist: whoever knows the
+algorithm and writes the rows can make two tables collide, cheaply, as sums are linear. Such tables share one budget and
+one another's answers, so nothing is gained by it. Rows cannot be read off what is published: a ledger keys all digests
+with a secret.
 """
 
 from afresh.engines.identity.records import ColumnDigest, ColumnSums, Identity, Sums, identify

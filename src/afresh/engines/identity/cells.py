@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from pyarrow import Array
+
 Words = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
 
-VERSION = "rows-1"
+VERSION = "rows-2"
 # Fixed and public: nothing up the sleeve, the fractions of the square roots of 2, 3, 5, 7 and 17.
 SEED = 0x6A09E667BB67AE85 >> 1
 THIRD, FOURTH = 0x3C6EF372 >> 1 | 1, 0xA54FF53A >> 1 | 1
@@ -25,6 +28,9 @@ SEEN = 20  # where the six bits begin that say which values were seen
 SMALLEST, LARGEST = 1e-37, 1e38
 LONG = 252  # bytes of a text beyond which it is hashed by its MD5
 _PIECE = 12  # bytes that Jenkins's hash takes at a time
+SHORT = 7  # bytes of texts of which known ones are kept
+_KNOWN = 12  # binary digits of the number of places for them
+_NARROW = 4 * _PIECE  # bytes to which texts are padded even if most are much shorter
 _START = 0x9E3779B9 + 3923095
 
 
@@ -59,21 +65,7 @@ def _starts() -> Halves:
 _STARTS = _starts()
 
 
-def _masks() -> tuple[Halves, Halves]:
-    """By piece and length of a text: what of the piece's three numbers belongs to it, and what multiplies the third.
-
-    The third number's lowest byte is the length's, so in the last piece, which is not whole, it begins at the next.
-    """
-    pieces, places, lengths = np.ogrid[: LONG // _PIECE + 1, :3, : LONG + 1]
-    left = lengths - _PIECE * pieces
-    masks = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)[np.clip(left - 4 * places, 0, 4)]
-    return masks, np.where(left >= _PIECE, 1, 256)[:, 0].astype(np.uint32)
-
-
-_MASKS, _TIMES = _masks()
-
-
-def hash_numbers(values: NDArray[np.float64], out: Words, spare: Words) -> None:
+def hash_doubles(values: NDArray[np.float64], out: Words, spare: Words) -> None:
     """The hashes of finite doubles: of their eight bytes, but the seed for 0, which has a sign."""
     halves, count = values.view(np.uint32), len(values)
     (a, b), (c, rest) = (room.view(np.uint32).reshape(2, count) for room in (spare, out))
@@ -98,109 +90,173 @@ class TextHasher:
 
     def __init__(self, most: int) -> None:
         """For up to this many texts."""
-        self._room = np.empty((9, most), np.uint64)
-        self._half = np.empty((8, most), np.uint32)
-        self._words = np.empty(0, np.uint64)
+        self._lengths = np.empty(most, np.int64)
+        self._half = np.empty((9, most), np.uint32)
 
-    def hash(self, data: NDArray[np.uint8], offsets: NDArray[Any], out: Words) -> None:
-        """Write the hashes of the texts of a buffer, from each offset to the next."""
-        count = len(offsets) - 1
-        at, lengths = self._room[:2, :count].view(np.int64)
-        np.subtract(offsets[:-1], offsets[0], out=at)
+    def hash(
+        self, texts: Texts, missing: NDArray[np.bool_] | None, out: Words, known: KnownTexts | None = None
+    ) -> None:
+        """Write the hashes of texts, or take those that are known; under a missing one there may be anything."""
+        lengths = self._lengths[: len(texts)]
+        offsets = texts.offsets
         np.subtract(offsets[1:], offsets[:-1], out=lengths)
-        long = np.flatnonzero(lengths > LONG) if int(lengths.max(initial=0)) > LONG else ()
-        lengths[long,] = 0
-        state = self._half[:3, :count]
+        longest = int(lengths.max(initial=0))
+        most = min(LONG, max(_NARROW, 4 * (int(offsets[-1]) - int(offsets[0])) // max(1, len(texts))))
+        if longest > most:
+            self._split(texts, lengths.copy(), most, out)
+            return
+        if missing is not None and not missing.all():  # all that count may have one length
+            np.copyto(lengths, lengths[np.argmin(missing)], where=missing)
+        if known is not None and known.useful and longest <= SHORT:
+            self._recall(texts, lengths.view(np.uint64), known, out)
+            return
+        state = self._half[:3, : len(texts)]
+        self._begin(lengths, state)
+        self._absorb(texts.padded(_PIECE * max(1, -(-longest // _PIECE))), lengths, state)
+        _finish(state, self._half[3, : len(texts)])
+        _join(state[1], state[2], out)
+
+    def _split(self, texts: Texts, lengths: NDArray[np.int64], most: int, out: Words) -> None:
+        """Hash those of more bytes apart, or all would be made as long as they are."""
+        short, long = np.flatnonzero(lengths <= most), np.flatnonzero(lengths > most)
+        if most == LONG:
+            for place in long:
+                out[place] = hash_text(hashlib.md5(texts.bytes(int(place)), usedforsecurity=False).hexdigest().encode())
+            long = long[:0]
+        for places in (short, long):
+            if len(places):
+                found = np.empty(len(places), np.uint64)
+                TextHasher(len(places)).hash(texts.take(places), None, found)
+                out[places] = found
+
+    def _recall(self, texts: Texts, lengths: Words, known: KnownTexts, out: Words) -> None:
+        """Take the hashes of texts that are known, and learn the others."""
+        lengths += np.uint64(1)
+        lengths <<= np.uint64(56)
+        lengths += texts.padded(SHORT + 1).view(np.uint64).reshape(-1)  # the eighth byte is free for the length
+        if len(places := known.recall(lengths, out)):
+            words, found = lengths[places], np.empty(len(places), np.uint64)
+            TextHasher(len(places)).hash(texts.take(places), None, found)
+            out[places] = found
+            known.learn(words, found, len(out))
+
+    def _begin(self, lengths: NDArray[np.int64], state: Halves) -> None:
+        if len(lengths) and (lengths == lengths[0]).all():
+            state[:] = _STARTS[:, lengths[:1]]
+            return
         for one, start in zip(state, _STARTS, strict=True):
             start.take(lengths, out=one, mode="clip")
-        self._absorb(self._aligned(data[int(offsets[0]) : int(offsets[-1])]), at, lengths, state, 0)
-        _finish(state, self._half[3, :count])
-        _join(state[1], state[2], out)
-        for place in long:
-            text = data[int(offsets[place]) : int(offsets[place + 1])].tobytes()
-            out[place] = hash_text(hashlib.md5(text, usedforsecurity=False).hexdigest().encode())
 
-    def _aligned(self, data: NDArray[np.uint8]) -> Words:
-        """The bytes as words, with room to read beyond their end."""
-        size = len(data) // 8 + 2
-        if len(self._words) < size:
-            self._words = np.empty(size + size // 8, np.uint64)
-        words = self._words[:size]
-        words.view(np.uint8)[: len(data)] = data
-        return words
-
-    def _absorb(
-        self, words: Words, at: NDArray[np.int64], lengths: NDArray[np.int64], state: Halves, piece: int
-    ) -> None:
-        """Bring the bytes of texts into their numbers, from a piece on that begins at each of the places."""
-        first, shortest, longest = piece, int(lengths.min(initial=LONG)), int(lengths.max(initial=0))
-        spare, before = self._half[3, : len(at)], self._half[4:7, : len(at)]
-        for numbers in self._read(words, at, longest - piece * _PIECE):
-            left = lengths > piece * _PIECE
-            if 4 * np.count_nonzero(left) < len(left):
-                few = np.flatnonzero(left)
-                some = state[:, few]
-                begin = at[few] + (piece - first) * _PIECE
-                TextHasher(len(few))._absorb(words, begin, lengths[few], some, piece)
-                state[:, few] = some
-                return
+    def _absorb(self, padded: Halves, lengths: NDArray[np.int64], state: Halves) -> None:
+        """Bring the bytes of texts into their numbers, twelve at a time."""
+        shortest, longest = int(lengths.min(initial=LONG)), int(lengths.max(initial=0))
+        spare, last, mask, *before = self._half[3:, : len(lengths)]
+        for piece in range(padded.shape[1] // 3):
             whole = (piece + 1) * _PIECE
-            self._add(numbers, state, None if shortest >= whole else lengths, piece)
-            if longest >= whole > shortest:
-                before[:] = state
+            for place in range(3):
+                if longest > piece * _PIECE + 4 * place:
+                    number = padded[:, 3 * piece + place]
+                    # The lowest byte of the last is the length's, so where a piece is not whole it begins at the next.
+                    if place == 2 and longest < whole:
+                        number = np.left_shift(number, np.uint32(8), out=last)
+                    elif place == 2 and shortest < whole:
+                        np.less(lengths, whole, out=mask, casting="unsafe")
+                        np.multiply(mask, np.uint32(255), out=last)
+                        last += np.uint32(1)
+                        number = np.multiply(last, number, out=last)
+                    state[place] += number
+            if shortest >= whole:
                 _mix(state, spare)
-                np.copyto(state, before, where=lengths < whole)
             elif longest >= whole:
+                mask -= np.uint32(1)  # all bits where the piece is whole: the others stay as they are
+                for kept, one in zip(before, state, strict=True):
+                    kept[:] = one
                 _mix(state, spare)
-            piece += 1
+                for kept, one in zip(before, state, strict=True):
+                    one ^= kept
+                    one &= mask
+                    one ^= kept
 
-    def _add(self, numbers: Sequence[Halves], state: Halves, lengths: NDArray[np.int64] | None, piece: int) -> None:
-        """Add the numbers of a piece, or what of them belongs to texts of these lengths."""
-        for place, number in enumerate(numbers):
-            if lengths is None:
-                state[place] += number
-                continue
-            added = _MASKS[piece, place].take(lengths, out=self._half[3, : len(lengths)], mode="clip")
-            added &= number
-            if place == 2:
-                added *= _TIMES[piece].take(lengths, out=self._half[7, : len(lengths)], mode="clip")
-            state[place] += added
 
-    def _read(self, words: Words, at: NDArray[np.int64], longest: int) -> Iterator[tuple[Halves, ...]]:
-        """The three numbers of each piece of texts, good until the next; of the last piece perhaps only two."""
-        index, right, left, held, after, this, that = self._room[2:, : len(at)]
-        places = np.right_shift(at, 3, out=index.view(np.int64))
-        np.bitwise_and(at.view(np.uint64), np.uint64(7), out=right)
-        right <<= np.uint64(3)
-        np.subtract(np.uint64(64), right, out=left)
-        words.take(places, out=held, mode="clip")
+class KnownTexts:
+    """The hashes of texts of up to seven bytes, with their lengths in an eighth, for columns that have few."""
 
-        def eight(out: Words) -> tuple[Halves, Halves]:
-            """The halves of the next eight bytes."""
-            nonlocal held, after, places
-            places += 1
-            words.take(places, out=after, mode="clip")
-            np.left_shift(after, left, out=out)  # everything is shifted out by 64
-            held >>= right
-            out |= held
-            held, after = after, held
-            return out.view(np.uint32)[0::2], out.view(np.uint32)[1::2]
+    def __init__(self) -> None:
+        """None as yet."""
+        self._words, self._hashes = np.zeros((2, 2**_KNOWN), np.uint64)
+        self._tries = 4
 
-        for start in range(0, longest, 2 * _PIECE):
-            low, high = eight(this)
-            if longest <= start + 8:
-                yield low, high
-                return
-            third, fourth = eight(that)
-            yield low, high, third
-            if longest > start + _PIECE:
-                yield fourth, *eight(this)
+    @property
+    def useful(self) -> bool:
+        """Whether most texts were known, or it is too early to tell."""
+        return self._tries > 0
+
+    def recall(self, words: Words, out: Words) -> NDArray[np.int64]:
+        """Write the hashes of those that are known; the places of the others."""
+        places = _slots(words)
+        self._hashes.take(places, out=out, mode="clip")
+        return np.flatnonzero(self._words.take(places, mode="clip") != words)
+
+    def learn(self, words: Words, hashes: Words, of: int) -> None:
+        """Keep hashes that were unknown among that many; of two in one place the last."""
+        self._tries -= len(words) > of // 8
+        places = _slots(words)
+        _, last = np.unique(places[::-1], return_index=True)
+        last = len(places) - 1 - last
+        self._words[places[last]], self._hashes[places[last]] = words[last], hashes[last]
+
+
+def _slots(words: Words) -> NDArray[np.int64]:
+    places = words * np.uint64(0x9E3779B97F4A7C15)
+    places >>= np.uint64(64 - _KNOWN)
+    return places.view(np.int64)
+
+
+class Texts:
+    """Texts of Arrow, whichever of them are missing."""
+
+    def __init__(self, array: Array) -> None:
+        """Of a `string` or `large_string` array."""
+        self._array = array
+        dtype = np.dtype("i4" if str(array.type) == "string" else "i8")
+        _, offsets, data = array.buffers()
+        self.offsets = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype.itemsize)
+        self._data = np.frombuffer(data if data is not None else b"", np.uint8)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._array)
+
+    def part(self, start: int, stop: int) -> Texts:
+        """Some of them."""
+        return Texts(self._array.slice(start, stop - start))
+
+    def take(self, places: NDArray[np.int64]) -> Texts:
+        """Those at these places."""
+        return Texts(self._array.take(places))
+
+    def bytes(self, place: int) -> bytes:
+        """The bytes of one."""
+        return self._data[int(self.offsets[place]) : int(self.offsets[place + 1])].tobytes()
+
+    def padded(self, width: int) -> Halves:
+        """The bytes of each, followed by zeros up to a width, in a row of numbers."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        array = self._array
+        # without what tells which are missing, as those would stay as they are
+        bare = pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
+        made = pc.ascii_rpad(bare, width=width, padding="\0")
+        return np.frombuffer(made.buffers()[2], np.uint32, len(array) * width // 4).reshape(len(array), width // 4)
 
 
 def hash_text(text: bytes) -> int:
     """The hash of one text."""
+    import pyarrow as pa
+
     found = np.empty(1, np.uint64)
-    TextHasher(1).hash(np.frombuffer(text, np.uint8), np.array([0, len(text)]), found)
+    TextHasher(1).hash(Texts(pa.array([text]).cast(pa.string())), None, found)
     return int(found[0])
 
 

@@ -9,26 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.engines.identity.cells import (
-    LARGEST,
     MISSING,
     SEED,
     SEEN,
     SHIFTS,
-    SMALLEST,
+    KnownTexts,
     TextHasher,
+    Texts,
     Words,
     fold,
-    hash_numbers,
+    hash_doubles,
     place_keys,
-    round_single,
     total,
 )
+from afresh.engines.identity.numbers import NumberHasher, hash_numbers
 from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnSums, Sums
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
-BLOCK = 2**16  # rows hashed at a time: with fewer, calling NumPy would cost more than what it does
+BLOCK = 2**15  # rows hashed at a time: few enough for a cache, and enough that calling NumPy hardly shows
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
 _FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
@@ -49,10 +49,11 @@ class Hasher:
         self.rows = self.total = 0
         self.changes: dict[str, list[_Changes]] = {name: [] for name in kinds}
         self._kinds = tuple(kinds.items())
+        self._known = {name: KnownTexts() for name, kind in kinds.items() if kind == "text"}
         self._tables: dict[str, tuple[int, int, Words]] = {}
         self._places = place_keys(BLOCK)
         self._room = np.empty((7, BLOCK), np.uint64)
-        self._texts = TextHasher(BLOCK)
+        self._texts, self._numbers = TextHasher(BLOCK), NumberHasher(BLOCK)
 
     def add(self, batch: RecordBatch, start: int | None) -> None:
         """Add the rows of a batch, the first of which is at this place of the table, if rows have places."""
@@ -79,17 +80,17 @@ class Hasher:
         exact, single, spare, group, rows = (self._room[i, :count] for i in (0, 1, 2, 5, 6))
         rows[:] = 0
         for place, (cells, (name, kind)) in enumerate(zip(block, self._kinds, strict=True)):
-            missing, values, hashes = self._column(name, kind, cells, exact, single)
+            read = self._column(name, kind, cells, exact, single)
             if sums:
-                if missing is not None:
-                    np.copyto(hashes, 0, where=missing)
-                self._sum(name, kind, hashes, values, missing, start)
-            if missing is not None:
-                np.copyto(exact, np.uint64(MISSING), where=missing)
+                if read.missing is not None:
+                    np.copyto(read.hashes, 0, where=read.missing)
+                self._sum(name, kind, read, start)
+            if read.missing is not None:
+                np.copyto(read.exact, np.uint64(MISSING), where=read.missing)
             group_number, shift = divmod(place, SHIFTS)
             if shift == 0:
                 group[:] = 0
-            group ^= _shifted(exact, shift)
+            group ^= _shifted(read.exact, shift)
             if shift == SHIFTS - 1 or place == len(block) - 1:
                 fold(group, spare)
                 rows ^= _shifted(group, group_number % SHIFTS)
@@ -97,40 +98,34 @@ class Hasher:
             fold(rows, spare)
         return rows
 
-    def _column(
-        self, name: str, kind: str, cells: _Cells, exact: Words, single: Words
-    ) -> tuple[_Missing, NDArray[Any], Words]:
-        """Write the exact hashes of a column.
-
-        Returns which cells are missing, the numbers, and the hashes in single precision, which may be the exact ones.
-        Under a missing cell there may be anything.
-        """
-        if kind == "text":
-            assert cells.offsets is not None
-            self._texts.hash(cells.values, cells.offsets, exact)
-            return cells.missing, exact, exact
-        missing, values = _present(cells, self._room[4])
-        if values.dtype.kind in "iu" and (table := self._table(name, kind, values)) is not None:
+    def _column(self, name: str, kind: str, cells: _Cells, exact: Words, single: Words) -> _Read:
+        """The hashes of a column, written to either or both."""
+        if cells.texts is not None:
+            self._texts.hash(cells.texts, cells.missing, exact, self._known[name])
+            return _Read(cells.missing, exact, exact, exact)
+        missing, values, low, high = _present(cells, self._room[4])
+        if values.dtype.kind in "iu" and (table := self._table(name, kind, values, int(low), int(high))) is not None:
             codes = self._room[2, : len(values)].view(np.int64)
             table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=exact, mode="clip")
-            return missing, values, exact
-        doubles, spare, room = (self._room[i, : len(values)] for i in (3, 2, 4))
-        numbers = doubles.view(np.float64)
-        numbers[:] = values
+            return _Read(missing, values, exact, exact, low, high)
+        doubles, spare = (self._room[i, : len(values)] for i in (3, 2))
+        numbers = values if values.dtype == np.float64 else doubles.view(np.float64)
+        if numbers is not values:
+            numbers[:] = values
         if kind == "time":
-            numbers *= _DAY if values.itemsize == 4 else 1.0
-            numbers /= 1.0 if values.itemsize == 4 else 1e6
-        hash_numbers(numbers, exact, spare)
-        if kind == "time" or not _round(numbers, room.view(np.float64), spare):
-            return missing, numbers, exact
-        hash_numbers(room.view(np.float64), single, spare)
-        return missing, numbers, single
+            day = values.itemsize == 4
+            numbers *= _DAY if day else 1.0
+            numbers /= 1.0 if day else 1e6
+            hash_doubles(numbers, exact, spare)
+            return _Read(missing, numbers, exact, exact, *((end * _DAY if day else end / 1e6) for end in (low, high)))
+        few_digits = values.dtype == np.float32 or (values.dtype.kind != "f" and -_SINGLE < low <= high < _SINGLE)
+        lost = self._numbers.hash(numbers, float(low), float(high), single, exact, few_digits=few_digits)
+        return _Read(missing, numbers, single, exact if lost else single, low, high)
 
-    def _table(self, name: str, kind: str, values: NDArray[Any]) -> tuple[int, int, Words] | None:
+    def _table(self, name: str, kind: str, values: NDArray[Any], low: int, high: int) -> tuple[int, int, Words] | None:
         """The first and the last of few whole numbers or days, and the hashes of all between."""
         if kind == "time" and values.itemsize == 8:
             return None
-        low, high = int(values.min()), int(values.max())
         if (known := self._tables.get(name)) is not None:
             if known[0] <= low and high <= known[1]:
                 return known
@@ -138,23 +133,25 @@ class Hasher:
         if high - low >= _FEW or (kind != "time" and not -_SINGLE < low <= high < _SINGLE):
             return None
         numbers = np.arange(low, high + 1, dtype=np.float64)
-        numbers *= _DAY if kind == "time" else 1.0
-        hashes = np.empty(len(numbers), np.uint64)
-        hash_numbers(numbers, hashes, np.empty_like(hashes))
+        if kind == "time":
+            numbers *= _DAY
+            hashes = np.empty(len(numbers), np.uint64)
+            hash_doubles(numbers, hashes, np.empty_like(hashes))
+        else:
+            hashes, _ = hash_numbers(numbers)
         self._tables[name] = low, high, hashes
         return self._tables[name]
 
-    def _sum(
-        self, name: str, kind: str, hashes: Words, values: NDArray[Any], missing: _Missing, start: int | None
-    ) -> None:
+    def _sum(self, name: str, kind: str, read: _Read, start: int | None) -> None:
         """Add a column's hashes, of which a missing cell's is 0, and what else tells of the column."""
+        missing, values, hashes = read.missing, read.values, read.hashes
         sums, spare = self.sums[name], self._room[2, : len(hashes)]
         sums.total += total(hashes)
         if missing is not None and missing.all():
             return
         if kind in ("number", "time"):
             unit = _DAY if kind == "time" and values.dtype.kind == "i" else 1.0
-            low, high = float(values.min()) * unit, float(values.max()) * unit
+            low, high = float(read.low) * unit, float(read.high) * unit
             sums.low = low if sums.low is None else min(low, sums.low)
             sums.high = high if sums.high is None else max(high, sums.high)
         if kind != "boolean" and sums.seen.bit_count() < ENOUGH_VALUES:
@@ -217,68 +214,70 @@ def _join_changes(pieces: list[_Changes]) -> list[tuple[int, float]]:
     return found
 
 
+class _Read(NamedTuple):
+    """Which cells of a column are missing, its numbers, the hashes that its sum is of, those of rows, and its ends.
+
+    Under a missing cell there may be anything.
+    """
+
+    missing: _Missing
+    values: NDArray[Any]
+    hashes: Words
+    exact: Words
+    low: float = 0.0
+    high: float = 0.0
+
+
 class _Cells(NamedTuple):
-    """Numbers, or the bytes of texts and where each begins; under a missing cell there may be anything."""
+    """Numbers or texts; under a missing cell there may be anything."""
 
     values: NDArray[Any]
     missing: _Missing
-    offsets: NDArray[Any] | None = None
+    texts: Texts | None = None
     time: bool = False
 
     def part(self, start: int, stop: int) -> _Cells:
         """Some of them."""
         missing = None if self.missing is None else self.missing[start:stop]
-        if self.offsets is not None:
-            return _Cells(self.values, missing, self.offsets[start : stop + 1])
+        if self.texts is not None:
+            return _Cells(self.values, missing, self.texts.part(start, stop))
         return _Cells(self.values[start:stop], missing, time=self.time)
 
 
 def _read(array: Array) -> _Cells:
     kind, count = str(array.type), len(array)
     present, *_, data = array.buffers()
-    missing = _bits(present, array) == 0 if array.null_count else None
+    missing = _bits(present, array).view(bool) if array.null_count else None
+    if missing is not None:
+        np.logical_not(missing, out=missing)
     if kind == "bool":
         return _Cells(_bits(data, array), missing)
     if kind in ("string", "large_string"):
-        dtype = np.dtype("i4" if kind == "string" else "i8")
-        offsets = np.frombuffer(array.buffers()[1], dtype, count + 1, array.offset * dtype.itemsize)
-        return _Cells(np.frombuffer(data if data is not None else b"", np.uint8), missing, offsets)
+        return _Cells(np.empty(0), missing, Texts(array))
     dtype = np.dtype(_DTYPES.get(kind, kind))
     values = np.frombuffer(data, dtype, count, array.offset * dtype.itemsize)
     return _Cells(values, missing, time=kind in ("date32[day]", "timestamp[us]"))
 
 
-def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any]]:
-    """Which cells are missing, with those that no question sees, and the numbers, with one of them under these."""
+def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any], Any, Any]:
+    """Which cells are missing, or such as no question sees; the numbers, with one of them under these; the ends."""
     missing, values = cells.missing, cells.values
-    if values.dtype.kind == "f" and not np.isfinite([values.min(), values.max()]).all():  # NaN if any is
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "f" and not (np.isfinite(low) and np.isfinite(high)):  # NaN if any is
         finite = np.isfinite(values)
         missing = ~finite if missing is None else missing | ~finite
-    elif cells.time and len(values):
+    elif cells.time:
         first, last = _ENDS[values.itemsize]
-        if int(values.min()) < first or int(values.max()) > last:
+        if int(low) < first or int(high) > last:
             beyond = (values < first) | (values > last)
             missing = beyond if missing is None else missing | beyond
     if missing is None or not missing.any():
-        return None, values
+        return None, values, low, high
     shown = int(np.argmin(missing))
     filled = room.view(values.dtype)[: len(values)]
     filled[:] = values
     np.copyto(filled, 0 if missing[shown] else values[shown], where=missing)
-    return missing, filled
-
-
-def _round(values: NDArray[np.float64], out: NDArray[np.float64], spare: Words) -> bool:
-    """Write the numbers in single precision; whether that changes any."""
-    single = spare.view(np.float32)[: len(values)]
-    size = np.abs(values, out=out)
-    small = np.count_nonzero(size < SMALLEST)
-    if size.max() > LARGEST or (small and small > np.count_nonzero(size == 0)):
-        out[:] = round_single(values)
-    else:
-        single[:] = values
-        out[:] = single
-    return bool((out[:64] != values[:64]).any() or (out != values).any())
+    return missing, filled, filled.min(), filled.max()
 
 
 def _shifted(words: Words, bits: int) -> Words:

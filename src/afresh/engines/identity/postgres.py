@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from afresh.engines.identity.cells import (
     FOURTH,
     HALF,
@@ -19,6 +21,20 @@ from afresh.engines.identity.cells import (
     SMALLEST,
     THIRD,
 )
+from afresh.engines.identity.numbers import (
+    ABOVE,
+    FACTORS,
+    HIGHER,
+    HUGE,
+    LARGE,
+    LEAST,
+    MASK,
+    REST,
+    TINY,
+    TO_LARGE,
+    TO_SMALL,
+    hash_numbers,
+)
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
 from afresh.engines.identity.spelling import AT_ONCE, Run, counted, kinds
 from afresh.engines.identity.texts import SAMPLE
@@ -26,10 +42,11 @@ from afresh.engines.sql.rendering import Dialect, quoted
 from afresh.errors import DataError
 from afresh.queries.tree import Type
 
-_SINGLE = 2.0**24  # whole numbers up to it are the same in single precision
 _TYPES = {"boolean": "boolean", "number": "float8", "time": "timestamp"}
 _WHOLE = ("smallint", "integer", "bigint")
+_TEXTS = ("text", "character varying")
 _TEST = (1.5, 6915791730698959700)  # a number and its hash
+_TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 
 def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
@@ -56,18 +73,28 @@ def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
 
 
 class _Column:
-    """A column, and the letters of what is made of it: h its hash, z that in single precision, x its number."""
+    """A column, and the letters of what is made of it: h its hash, w what exact ones are laid over with, x its number.
+
+    Before, y is a number times the factor of its range, made whole; none if it is beyond all.
+    """
 
     def __init__(self, place: int, name: str, physical: str, kind: str, dialect: Dialect) -> None:
         self.place, self.name, self.kind = place, name, kind
         leaf, spelt = dialect.leaf(name, physical), dialect.kind(physical) is Type.TEXT and kind != "text"
         self.wild = dialect.wild(physical)
         self.whole = physical in _WHOLE
-        self.single = kind == "number" and physical != "smallint"
+        self.few_digits = physical == "smallint"
+        # what is as cheap to compute again as to pass on
+        self.plain = self.whole or self.wild or kind == "boolean" or (kind == "text" and physical in _TEXTS)
+        self.number = kind == "number"
         self.ends = kind in ("number", "time")
         self.sums = ColumnSums("number" if kind == "boolean" else kind)
         self.value = _read(leaf, kind) if spelt else leaf
-        if kind == "time":
+        if self.whole:
+            self.value = self.value.removesuffix("::float8")  # it would be computed again wherever it is named
+        elif kind == "time" and physical == "date":
+            self.value = f"(({self.value}) - date '1970-01-01') * 86400::float8"
+        elif kind == "time":
             self.value = f"date_part('epoch', {self.value})"
         elif kind == "boolean" and spelt:
             self.value = f"({self.value})::boolean"
@@ -84,38 +111,75 @@ class _Column:
 
     @property
     def named(self) -> str:
-        return f"{'q' if self.whole or self.wild or self.kind == 'boolean' else 'v'}{self.place}"
+        return f"{'q' if self.plain else 'v'}{self.place}"
+
+    @property
+    def single(self) -> str:
+        """The number in single precision."""
+        return f"{self.named}::float8::float4" if self.whole else f"{self.named}::float4"
+
+    @property
+    def scaled(self) -> list[str]:
+        """The number and y; of a time its seconds, and of other kinds the hash."""
+        this, single, y = self.named, self.single, f"y{self.place}"
+        below, usual, above = map(_double, FACTORS)
+        if not self.number:
+            return [f"{this if self.kind == 'time' else self._hash_other()} AS h{self.place}"]
+        large = f"WHEN abs({this}::float8) <= {_double(HUGE)} THEN {single} * {above}"
+        if self.few_digits:
+            scaled = f"{this} * {usual}"
+        elif self.whole:
+            scaled = f"CASE WHEN {_within(this, LARGE)} THEN {this} * {usual} {large} END"
+        else:
+            # most columns are of one sign, so that is looked at first
+            scaled = (
+                f"CASE WHEN {this} < {_double(TO_LARGE)} AND {this} >= {_double(TO_SMALL)} THEN {single} * {usual} "
+                f"WHEN {this} = 0 THEN 0 WHEN abs({this}) < {_double(TINY)} THEN NULL "
+                f"WHEN abs({this}) < {_double(TO_SMALL)} THEN {single} * {below} "
+                f"WHEN abs({this}) < {_double(TO_LARGE)} THEN {single} * {usual} {large} END"
+            )
+        return [f"{this} AS {this}", f"({scaled})::bigint # {MASK} AS {y}"]
+
+    @property
+    def hashes(self) -> list[str]:
+        """The hash as h, w, and the number as x if it is to be looked at."""
+        if self.kind == "time":
+            seconds = f"h{self.place}"
+            return [f"{_hash(seconds)} AS h{self.place}", *([f"{seconds} AS x{self.place}"] if self.ends else [])]
+        if not self.number:
+            return [f"h{self.place}"]
+        this, single, y = self.named, self.single, f"y{self.place}"
+        product = f"({y} & {LOW}) * (({y} >> {HIGHER}) & {LOW})"
+        found = [f"{x} AS x{self.place}" for x in [self._finite(this)] if self.ends]
+        if self.few_digits:
+            return [f"{product} AS h{self.place}", *found]
+        fits = f"abs({this}::float8) BETWEEN {_double(SMALLEST)} AND {_double(LARGEST)}"
+        extreme = self._finite(_hash(f"CASE WHEN {fits} THEN {single}::float8 ELSE {this} END"))
+        rest = (
+            f"(({this}::float8 - {single}) / ({single} + {_double(LEAST)}) * {_double(2.0**REST)})::bigint << {ABOVE}"
+        )
+        rest = f"CASE WHEN {y} IS NULL THEN {self._finite(_hash(this))} >> 1 ELSE {rest} END"
+        if self.whole:
+            rest = f"CASE WHEN {_within(this, LARGE)} THEN 0 ELSE {rest} END"
+        return [f"coalesce({product}, {extreme}) AS h{self.place}", f"{rest} AS w{self.place}", *found]
 
     @property
     def exact(self) -> str:
-        """The hash of the cell, as h."""
+        """The exact hash."""
+        return f"h{self.place} # w{self.place}" if self.number and not self.few_digits else f"h{self.place}"
+
+    def _hash_other(self) -> str:
+        """The hash of a boolean or a text."""
         this = self.named
         if self.kind == "boolean":
-            hashed = f"CASE WHEN {this} THEN {_hash('1::float8')} WHEN NOT {this} THEN {SEED} END"
-        elif self.kind == "text":
-            hashed = (
-                f"CASE WHEN octet_length({this}) > {LONG} THEN {_hash_text(f'md5({this})')} ELSE {_hash_text(this)} END"
-            )
-        else:
-            hashed = self._finite(_hash(this))
-        return f"{hashed} AS h{self.place}"
-
-    @property
-    def rounded(self) -> list[str]:
-        """The hash of the cell in single precision, as z, where that may be another, and the number, as x."""
-        this, found = self.named, []
-        if self.single:
-            fits = f"abs({this}) BETWEEN {SMALLEST!r}::float8 AND {LARGEST!r}::float8"
-            if self.whole:
-                fits = f"abs({this}) > {_SINGLE!r}::float8"
-            single = f"CASE WHEN {fits} THEN {this}::float4::float8 ELSE {this} END"
-            found.append(f"{self._finite(_hash(single))} AS z{self.place}")
-        return [*found, *([f"{self._finite(this)} AS x{self.place}"] if self.ends else [])]
+            return f"CASE WHEN {this} THEN {_TRUE} WHEN NOT {this} THEN {_FALSE} END"
+        long = f"octet_length({this}) > {LONG}"
+        return f"CASE WHEN {long} THEN {_hash_text(f'md5({this})')} ELSE {_hash_text(this)} END"
 
     @property
     def hash(self) -> str:
         """The name of the hash that is summed."""
-        return f"{'z' if self.single else 'h'}{self.place}"
+        return f"h{self.place}"
 
     @property
     def summed(self) -> list[str]:
@@ -139,24 +203,27 @@ class _Column:
         if self.few:
             self.sums.seen = int(found.pop(0) or 0) % 2**64
         if self.ends:
-            self.sums.low, self.sums.high = found.pop(0), found.pop(0)
+            self.sums.low, self.sums.high = (
+                None if one is None else float(one) for one in (found.pop(0), found.pop(0))
+            )
 
     def _finite(self, what: str) -> str:
         return f"CASE WHEN abs({self.named}) <= {sys.float_info.max!r}::float8 THEN {what} END" if self.wild else what
 
 
-def _layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[str]]:
+def _layers(columns: Sequence[_Column]) -> list[list[str]]:
     """The values of columns, and their hashes."""
-    hashes = [one for column in columns for one in (column.exact, *(column.rounded if sums else []))]
-    return [[column.leaf for column in columns], hashes]
+    scaled = [one for column in columns for one in column.scaled]
+    return [[column.leaf for column in columns], scaled, [one for column in columns for one in column.hashes]]
 
 
 def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[str]]:
     """The same, and what the hashes of a row are joined to, as r."""
     kept = [name for column in columns for name in column.summed] if sums else []
-    layers, groups = _layers(columns, sums=sums), []
+    layers, groups = _layers(columns), []
     for start in range(0, len(columns), SHIFTS):
-        cells = [f"(coalesce(h{start + i}, {MISSING}) >> {i})" for i in range(len(columns[start : start + SHIFTS]))]
+        part = columns[start : start + SHIFTS]
+        cells = [f"(coalesce({column.exact}, {MISSING}) >> {i})" for i, column in enumerate(part)]
         groups.append(" # ".join(cells))
     if len(groups) == 1:
         return [*layers, [*kept, f"{groups[0]} AS r"]]
@@ -192,6 +259,14 @@ def _check_hash(run: Run) -> None:
             "this Postgres server runs on a processor that stores numbers in another order of bytes, so its hashes are "
             "others; copy the table to a file and open that"
         )
+
+
+def _double(value: float) -> str:
+    return f"{value!r}::float8"
+
+
+def _within(number: str, size: float) -> str:
+    return f"{number} < {int(size)} AND {number} > {-int(size)}"
 
 
 def _hash(number: str) -> str:

@@ -116,7 +116,8 @@ def _numbers_rows(column: ColumnSums, rows: int) -> bool:
 def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
     import numpy as np
 
-    from afresh.engines.identity.cells import hash_numbers, round_single, total
+    from afresh.engines.identity.cells import hash_doubles, total
+    from afresh.engines.identity.numbers import hash_numbers
 
     found, piece = 0, 2**16
     for start in range(0, many, piece):
@@ -124,9 +125,10 @@ def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
         values *= step
         values += low
         if kind == "number":
-            values = round_single(values)
-        hashes = np.empty(len(values), np.uint64)
-        hash_numbers(values, hashes, np.empty_like(hashes))
+            hashes, _ = hash_numbers(values)
+        else:
+            hashes = np.empty(len(values), np.uint64)
+            hash_doubles(values, hashes, np.empty_like(hashes))
         found += total(hashes)
     return found % 2**64
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from afresh.engines.identity import cells, hasher, records
+from afresh.engines.identity import cells, hasher, numbers, records
 from afresh.engines.identity.hasher import Hasher, joined
 from afresh.engines.identity.records import Sums
 from afresh.engines.sql.rendering import Dialect
@@ -98,7 +98,7 @@ def _sent_along() -> Iterator[None]:
 
     cloudpickle: Any = pickling  # it has no types
 
-    modules = (cells, hasher, records, sys.modules[__name__])
+    modules = (cells, hasher, numbers, records, sys.modules[__name__])
     with _lock:
         for module in modules:
             cloudpickle.register_pickle_by_value(module)

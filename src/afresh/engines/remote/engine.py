@@ -65,17 +65,40 @@ class RemoteEngine(SqlEngine):
         self._check_count(values[0])
         return values
 
+    def check_hands_out(self) -> None:
+        """Rows of a table can be handed out, in the order of the shuffle: a table has none of its own."""
+
+    def hand_out(self, span: Span) -> Any:
+        """Some of the shuffled rows as an Arrow table, in the order of the shuffle."""
+        names = [f"r{place}" for place in range(len(self._columns))]
+        scan = [f"{self._raw(name)} AS {alias}" for name, alias in zip(self._columns, names, strict=True)]
+        rows = self._fetch([*self._placed(scan, names)], span)
+        self._check_count(len(rows), span.rows)
+        columns = zip(*rows, strict=True) if rows else [()] * len(names)
+        return as_table(dict(zip(self._columns, map(list, columns), strict=True)))
+
+    @abstractmethod
+    def _raw(self, name: str) -> str:
+        """A column of the table as it is."""
+
+    @abstractmethod
+    def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
+        """The rows of a stack of projections whose last column, the place, is in a span; without it, in its order."""
+
     def _shuffled(self, statement: Statement) -> list[list[str]]:
-        """The statement's scan with a place for every row.
+        """The statement's scan with a place for every row."""
+        return self._placed(statement.scan(), statement.names)
+
+    def _placed(self, scan: Sequence[str], names: Sequence[str]) -> list[list[str]]:
+        """A scan that has these names, with a place for every row.
 
         Nothing can be stored beside the table, so every question shuffles anew. Rows are ranked by content (equal rows
         are interchangeable), and the ranks are shuffled by the seed alone.
         """
-        names = statement.names
         text = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k)"
         shuffled = f"row_number() OVER (ORDER BY {self.dialect.digest(text)}, k)"
         return [
-            *self._hashed(statement.scan(), names),
+            *self._hashed(scan, names),
             [*names, "row_number() OVER (ORDER BY h) AS k"],
             [*names, f"{shuffled} - 1 AS place"],
         ]
@@ -99,3 +122,16 @@ class RemoteEngine(SqlEngine):
                 "the table has other columns or types than when it was opened; nothing was answered. Open it again: "
                 "other columns are other data, with a budget of their own"
             )
+
+
+def as_table(columns: Mapping[str, list[Any]]) -> Any:
+    """Columns of Python values as an Arrow table; what Arrow has no type for is told as text."""
+    import pyarrow as pa
+
+    def array(values: list[Any]) -> Any:
+        try:
+            return pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError):
+            return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+    return pa.table({name: array(values) for name, values in columns.items()})

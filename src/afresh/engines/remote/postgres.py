@@ -22,6 +22,7 @@ from afresh.engines.sql.engine import failed
 from afresh.engines.sql.postgres import TEXTUAL, PostgresDialect, quote_name
 from afresh.engines.sql.rendering import quoted
 from afresh.errors import AfreshError, DataChanged, DataError, EngineError, MissingExtra
+from afresh.moments import Span
 from afresh.version import __version__
 
 if TYPE_CHECKING:
@@ -115,16 +116,24 @@ class PostgresEngine(RemoteEngine):
 
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
         source = self._relation if limit is None else f"(SELECT * FROM {self._relation} AS d LIMIT {limit:d})"
-        sql = f"SELECT {', '.join(steps[0])} FROM {source} AS d"
-        for depth, step in enumerate(steps[1:]):
-            # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not
-            # keep workers from running in parallel. The scan is better merged if it is named once or twice.
-            fence = " OFFSET 0" if depth or _repeated(step) else ""
-            sql = f"SELECT {', '.join(step)} FROM ({sql}{fence}) AS s"
+        sql = _stacked(steps, source)
 
         def work(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
             self._check_columns(self._described(cursor))
             return _one(cursor, sql)
+
+        return self._transact(work)
+
+    def _raw(self, name: str) -> str:
+        return f"d.{quote_name(name)}"
+
+    def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
+        within = f"WHERE place >= {span.start:d} AND place < {span.stop:d} ORDER BY place"
+        sql = f"SELECT * FROM ({_stacked(steps, self._relation)}) AS s {within}"
+
+        def work(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
+            self._check(cursor)
+            return [tuple(row[:-1]) for row in cursor.execute(sql).fetchall()]
 
         return self._transact(work)
 
@@ -280,6 +289,17 @@ def _read_address(url: str) -> tuple[str, list[str]]:
         )
     place = f"{hosts or 'the default host'}{ports and ':'}{ports}/{parts.get('dbname') or ''}"
     return place, [str(parts[key]) for key in ("password", "sslpassword") if parts.get(key)]
+
+
+def _stacked(steps: Sequence[Sequence[str]], source: str) -> str:
+    """Projections over a table, one over the other."""
+    sql = f"SELECT {', '.join(steps[0])} FROM {source} AS d"
+    for depth, step in enumerate(steps[1:]):
+        # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not
+        # keep workers from running in parallel. The scan is better merged if it is named once or twice.
+        fence = " OFFSET 0" if depth or _repeated(step) else ""
+        sql = f"SELECT {', '.join(step)} FROM ({sql}{fence}) AS s"
+    return sql
 
 
 def _repeated(step: Sequence[str]) -> bool:

@@ -20,8 +20,9 @@ from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_
 from afresh.engines.identity.spelling import counted, kinds
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
-from afresh.engines.sql.spark import SparkDialect
+from afresh.engines.sql.spark import SparkDialect, quote_name
 from afresh.errors import AfreshError, DataChanged, DataError, EngineError, InvalidArgument
+from afresh.moments import Span
 
 T = TypeVar("T")
 
@@ -150,6 +151,20 @@ class SparkEngine(RemoteEngine):
             for step in steps:
                 frame = frame.selectExpr(*step)
             return tuple(frame.collect()[0])
+
+        return self._guarded(work)
+
+    def _raw(self, name: str) -> str:
+        return f"d.{quote_name(name)}"
+
+    def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
+        def work() -> list[tuple[Any, ...]]:
+            frame = self._source().alias("d")
+            self._check_columns(self._described())
+            for step in steps:
+                frame = frame.selectExpr(*step)
+            frame = frame.where(f"place >= {span.start:d} AND place < {span.stop:d}").orderBy("place")
+            return [tuple(row[:-1]) for row in frame.collect()]
 
         return self._guarded(work)
 

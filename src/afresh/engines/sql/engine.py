@@ -79,16 +79,13 @@ class SqlEngine(ABC):
             results += self._scan(queries[part], None if spans is None else spans[part])
         return results
 
+    @abstractmethod
     def check_hands_out(self) -> None:
-        """Raise `DataError`: only rows that the guard reads itself can be handed out."""
-        raise DataError(
-            "open rows are handed out in the order of the data, and the rows of a table in a database have none; write "
-            "the table to a Parquet file, or read it into a frame, and open that."
-        )
+        """Raise `DataError` if rows cannot be handed out."""
 
+    @abstractmethod
     def hand_out(self, span: Span) -> Any:
-        """Refused, as `check_hands_out` says."""
-        self.check_hands_out()
+        """Some of the shuffled rows as an Arrow table."""
 
     @abstractmethod
     def check_unchanged(self) -> None:
