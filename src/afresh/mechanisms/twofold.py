@@ -63,7 +63,7 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
 
     @property
     def charge(self) -> float:
-        """Nats, whatever is drawn: noise s tells at most 1/(8 n s^2), as a mean of n rows has a variance below 1/(4n)."""
+        """Nats, whatever is drawn: noise s tells at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
         return (2 / COARSE**2 + 1 / self.finest**2) / (8 * self.rows * self.s**2)
 
     @property
