@@ -2,8 +2,11 @@
 
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,19 +29,24 @@ README, *OTHERS = [page for page in PAGES if examples(page)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a newcomer is after `make demo`, with the demo's ledger and the environment activated."""
     (tmp_path / "demo").mkdir()
     _own(tmp_path / "demo" / "customers.parquet", _customers(CUSTOMERS, np.random.default_rng(CUSTOMERS_SEED)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AFRESH_LEDGER", str(tmp_path / "demo" / LEDGER))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    return tmp_path
+    yield tmp_path
+    if (started := tmp_path / "serve.pid").exists():  # of a page that failed before it stopped its service
+        os.kill(int(started.read_text()), signal.SIGKILL)
 
 
 def run(page: Path) -> None:
     names: dict[str, object] = {}
-    for language, text in examples(page):
+    with socket.socket() as probe:  # several pages may run at once
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    for language, text in [(language, text.replace("8765", port)) for language, text in examples(page)]:
         if language == "python":
             exec(compile(text, str(page), "exec"), names)
         else:
@@ -90,3 +98,11 @@ def test_figures_of_the_readme() -> None:
         for widths, figures in zip([*found, {m: in_rounds.half_width(m) for m in (0.5, 0.01)}], told, strict=True):
             assert widths is not None
             assert figures == [width(widths[mean]) for mean in (0.5, 0.01)][: len(figures)]
+
+
+def test_the_service_example_runs(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "service" / "run.py")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "B is better" in done.stdout or "A is better" in done.stdout or "cannot tell" in done.stdout

@@ -354,6 +354,7 @@ for command in (
     steward.receipt,
     steward.verify,
     service.serve,
+    service.backup,
 ):
     app.command(epilog=EPILOG)(command)
 app.add_typer(lab.app, name="lab")

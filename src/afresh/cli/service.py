@@ -126,3 +126,21 @@ def revoke(
     """Revoke a token; it acts at once, on all workers."""
     for id in _tokens(config).revoke(which):
         print(id)
+
+
+def backup(
+    folder: Annotated[str, typer.Argument(help="A new folder for the copies.", metavar="FOLDER")],
+    config: ConfigPath = "afresh.toml",
+) -> None:
+    """Copy the ledger and the tokens of a service, also while it runs.
+
+    An older copy forgets what was asked since. Keep a receipt elsewhere: `afresh verify receipt.json --ledger COPY`
+    tells whether a copy is older than it.
+
+    Example: afresh backup copies/monday
+    """
+    from afresh.server.backup import back_up
+    from afresh.server.config import read_config
+
+    for made in back_up(read_config(config), folder):
+        print(visible(made))

@@ -119,14 +119,17 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
 async def _answers(
     desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]], rows: int | None = None
 ) -> list[Any]:
+    question = ["ask", questions, rows]
+    if (known := await desk.asking.repeat(served, caller, question)) is not None:
+        return known
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    asked = guard.checked([served.dictionary.fill_question(each, schema) for each in questions])
+    asked, inner = guard.checked([served.dictionary.fill_question(each, schema) for each in questions]), guard.desk
     return await desk.asking.ask(
         served,
         caller,
-        ["ask", questions, rows],
+        question,
         lambda: guard.ask_checked(asked, rows),
-        lambda: sum(len(one.queries) for one in asked),
+        lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
         lambda found: sum(each.charged for each in found),
     )
 

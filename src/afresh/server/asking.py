@@ -9,16 +9,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from afresh.errors import Frozen, TimedOut, TooMany
+from afresh.results.answer import Answer
 from afresh.server.clock import leaving
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
 from afresh.server.tokens import Caller
 
 _Found = TypeVar("_Found")
-_REMEMBERED = 100_000  # questions that are known to be answered, in a worker
+_REMEMBERED = 20_000  # questions that are known to be answered, in a worker, with their answers
 _WAITING = 16  # times as many requests may wait as are answered at once
 
 
@@ -51,7 +53,7 @@ class Asking:
         self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
         self._readers = ThreadPoolExecutor(4, "afresh-read")
         self._waiting = 0
-        self._answered: OrderedDict[bytes, None] = OrderedDict()
+        self._answered: OrderedDict[bytes, Any] = OrderedDict()
         self.rates = Rates(limits.requests)
 
     async def read(self, work: Callable[[], _Found]) -> _Found:
@@ -75,7 +77,7 @@ class Asking:
         known = name in self._answered
         try:
             found = await self._wait(lambda: self._work(served, caller, work, price, charged))
-            self._remember(name)
+            self._remember(name, found)
             return found
         finally:
             if not known:
@@ -92,8 +94,7 @@ class Asking:
         price: Callable[[], int],
         charged: Callable[[_Found], int],
     ) -> _Found:
-        if (why := self.house.freezer.why(served.name)) is not None:
-            raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
+        self._check_frozen(served)
         if caller.cap is None:
             found = work()
         else:
@@ -127,8 +128,29 @@ class Asking:
         finally:
             self._waiting -= 1
 
-    def _remember(self, name: bytes) -> None:
-        self._answered[name] = None
+    async def repeat(self, served: Served, caller: Caller, question: Any) -> list[Answer] | None:
+        """The answers of questions that were asked here in these very words; None if they were not.
+
+        They are as the ledger has them, and it is read for what is left: without a ledger there is no answer.
+        """
+        found = self._answered.get(_name(served.name, question))
+        if not isinstance(found, list):
+            return None
+
+        def look() -> int:
+            self._check_frozen(served)
+            served.guard.desk.check_open()
+            return served.guard.desk.left(caller.name)
+
+        left = await self.read(look)
+        return [replace(each, charged=0, charged_information=0, fixes=None, left=left) for each in found]
+
+    def _check_frozen(self, served: Served) -> None:
+        if (why := self.house.freezer.why(served.name)) is not None:
+            raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
+
+    def _remember(self, name: bytes, found: Any) -> None:
+        self._answered[name] = found if isinstance(found, list) else None
         self._answered.move_to_end(name)
         if len(self._answered) > _REMEMBERED:
             self._answered.popitem(last=False)

@@ -20,7 +20,7 @@ from afresh.wire.arguments import to_loss
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PLAN = (
     *("questions", "confidence", "method", "answers", "rounds", "typical", "open", "exam", "promise"),
-    *("disagreement", "deviation"),
+    *("disagreement", "deviation", "allow_wide"),
 )
 
 

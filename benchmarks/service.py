@@ -1,0 +1,134 @@
+"""Many clients of one service to one at a time, to threads without HTTP, and repeats to new questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import afresh
+from benchmarks.measured import Measured
+
+CLIENTS = 64
+CONFIG = """
+state = "state"
+tick = 0
+[limits]
+requests = 1000000000
+[datasets.rows]
+data = "rows.parquet"
+questions = 100000
+method = "calibrated"
+"""
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[int, int]]:
+    """A real server process: its port and its id."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    command = [sys.executable, "-m", "afresh.cli", "serve", "afresh.toml", "--port", str(port)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, env=environment)
+    try:
+        for _ in range(600):
+            try:
+                urlopen(f"http://127.0.0.1:{port}/ready", timeout=5).read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def _client(port: int, token: str, questions: Sequence[str], taken: list[float]) -> None:
+    """Ask one question after the other on one connection, by as little code as it takes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for question in questions:
+        body = json.dumps({"expression": question}).encode()
+        head = f"POST /v1/datasets/rows/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        began = time.perf_counter()
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(answer.decode())
+        length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await reader.readexactly(length)
+        taken.append(time.perf_counter() - began)
+    writer.close()
+
+
+def ask(port: int, token: str, questions: Sequence[str], clients: int) -> tuple[float, list[float]]:
+    """Questions a second, and how long each took."""
+    taken: list[float] = []
+
+    async def run() -> None:
+        await asyncio.gather(*(_client(port, token, questions[i::clients], taken) for i in range(clients)))
+
+    began = time.perf_counter()
+    asyncio.run(run())
+    return len(questions) / (time.perf_counter() - began), taken
+
+
+def library(folder: Path, questions: Sequence[str], clients: int) -> float:
+    """Questions a second by as many threads on one guard, without HTTP."""
+    place = folder / "library.sqlite"
+    with (
+        afresh.open(folder / "rows.parquet", 100_000, method="calibrated", ledger=place, allow_wide=True) as guard,
+        ThreadPoolExecutor(clients) as threads,
+    ):
+        guard.ask(questions[0])
+        began = time.perf_counter()
+        list(threads.map(guard.ask, questions[1:]))
+        return (len(questions) - 1) / (time.perf_counter() - began)
+
+
+def measure(rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40) -> Iterator[Measured]:
+    """Rates as ratios, side by side; p50 and p99 are told."""
+    for size in rows:
+        with tempfile.TemporaryDirectory() as place:
+            folder, chance = Path(place), np.random.default_rng(1)
+            table = {"x": chance.integers(0, 1_000_000, size), "y": chance.normal(size=size)}
+            pq.write_table(pa.table(table), folder / "rows.parquet")
+            (folder / "afresh.toml").write_text(CONFIG + ("allow_wide = true\n"))
+            made = [sys.executable, "-m", "afresh.cli", "token", "new", "ann"]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+            told = subprocess.run(made, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+            token, words = told.stdout.strip(), f"{size:,} rows"
+            with serving(folder) as (port, process):
+                questions = [f"x < {i}" for i in range(count)]
+                ask(port, token, ["y > 0"], 1)
+                one, _ = ask(port, token, [f"x < {i} AND y > 0" for i in range(alone)], 1)
+                many, taken = ask(port, token, questions, CLIENTS)
+                before = psutil.Process(process).memory_info().rss
+                again, _ = ask(port, token, questions, CLIENTS)
+                after = psutil.Process(process).memory_info().rss
+            bare = library(folder, questions, CLIENTS)
+            p50, p99 = np.quantile(taken, [0.5, 0.99])
+            said = f"{many:.0f} to {one:.0f} a second; p50 {1000 * p50:.0f} ms, p99 {1000 * p99:.0f} ms"
+            yield Measured(f"{CLIENTS} clients of a service to one, {words}", many / one, 5.0, said, least=True)
+            said = f"{many:.0f} to {bare:.0f} a second"
+            yield Measured(f"a service to threads without HTTP, {words}", many / bare, 0.5, said, least=True)
+            said = f"{again:.0f} to {many:.0f} a second"
+            yield Measured(f"repeats to new questions of a service, {words}", again / many, 3.0, said, least=True)
+            said = f"{after / 2**20:.0f} to {before / 2**20:.0f} MB"
+            yield Measured(f"a service's memory after {count} more requests, {words}", after / before, 1.1, said)

@@ -1,0 +1,84 @@
+"""Health, metrics, shutdown, copies and what an older copy is refused by."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import afresh
+from server.running import Service, running, stop
+from server.test_cli import run
+
+CONFIG = """
+state = "state"
+tick = 1.5
+[datasets.customers]
+data = "customers.parquet"
+"""
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Service]:
+    with running(tmp_path, config=CONFIG) as found:
+        yield found
+
+
+def test_it_says_how_it_is(service: Service) -> None:
+    assert httpx.get(f"{service.url}/health").json()["status"] == "ok"
+    assert httpx.get(f"{service.url}/ready").json() == {"status": "ready"}
+    assert httpx.get(f"{service.url}/metrics").status_code == 401
+    service.post("/v1/datasets/customers/ask", {"expression": "tenure < 3 AND churned"})
+    text = service.get("/metrics").text
+    assert 'afresh_requests_total{route="/datasets/{name}/ask",status="200"} 1' in text
+    assert "afresh_answers_charged_total 1" in text
+    assert "tenure" not in text
+    assert "customers" not in text
+    assert "ann" not in text.replace("channel", "")
+
+
+def test_a_shutdown_finishes_what_was_begun(slow: Service) -> None:
+    found: list[httpx.Response] = []
+    body = {"expression": "churned"}
+    asking = threading.Thread(target=lambda: found.append(slow.post("/v1/datasets/customers/ask", body)))
+    asking.start()
+    time.sleep(0.7)  # it is answered by now or soon, and leaves later
+    stop(slow.process)
+    asking.join()
+    assert found[0].status_code == 200
+    with afresh.open(slow.folder / "customers.parquet", ledger=slow.folder / "state" / "ledger.sqlite") as guard:
+        (record,) = guard.transcript
+        assert record.value == found[0].json()["value"]
+
+
+def test_an_older_copy_is_refused_by_whoever_knows_a_later_head(slow: Service) -> None:
+    slow.post("/v1/datasets/customers/ask", {"expression": "churned"})
+    copied = run(slow, "backup", "monday")
+    assert copied.returncode == 0, copied.stderr
+    ledger = slow.folder / "state" / "ledger.sqlite"
+    copy = slow.folder / "monday" / "ledger.sqlite"
+    assert copied.stdout.split() == ["monday/ledger.sqlite", "monday/service.sqlite"]
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert run(slow, "backup", "monday").returncode == 2
+    with afresh.open(slow.folder / "customers.parquet", ledger=copy) as guard:
+        assert guard.budget.spent == 1
+    early = slow.get("/v1/datasets/customers/receipt").json()
+    slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 3"})
+    (slow.folder / "early.json").write_text(json.dumps(early))
+    (slow.folder / "late.json").write_text(slow.get("/v1/datasets/customers/receipt").text)
+    assert run(slow, "verify", "early.json", "--ledger", str(copy)).returncode == 0
+    assert run(slow, "verify", "late.json", "--ledger", str(ledger)).returncode == 0
+    refused = run(slow, "verify", "late.json", "--ledger", str(copy))
+    assert refused.returncode == 1
+    # The service itself refuses a ledger that was replaced under it.
+    shutil.move(ledger, slow.folder / "old.sqlite")
+    shutil.copy(copy, ledger)
+    problem = slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"})
+    assert problem.json()["code"] in ("ledger-error", "broken-chain")
+    assert slow.post("/v1/datasets/customers/ask", {"expression": "tenure < 4"}).status_code == 503
