@@ -48,7 +48,8 @@ def seconds_of(guard: afresh.Guard, threads: int, asks: int, first: int) -> tupl
         together.wait()
         for i in range(asks):
             start = time.perf_counter()
-            own.ask(f"amount < {(first + thread * asks + i) / 64!r}")
+            # All but the words: of intervals as wide as those of so many questions they say what would help.
+            guard.desk.answer(own.checked([f"amount < {(first + thread * asks + i) / 64!r}"]), own.analyst)
             seconds.append(time.perf_counter() - start)
         taken.append(seconds)
 

@@ -87,7 +87,8 @@ def test_every_last_draw_costs_at_most_one_plain_answer() -> None:
     account = m.questions * (2 / COARSE**2 + 1 / m.finest**2) + 3 / m.finest**2
     assert account / (4 * m.rows**2 * m.s**2) <= c.row
     assert m.height <= highest(c, DRAWS * m.questions, m.bend, m.lower) + 1e-9
-    assert m.information == pytest.approx(m.questions * m.charge)
+    sure = [1 / (8 * m.rows * (times * m.s) ** 2) for times in (COARSE, COARSE, m.finest)]  # for p-values and studies
+    assert m.information == pytest.approx(m.questions * sum(sure))
 
 
 def test_the_interval_follows_the_deviation_and_not_the_range() -> None:

@@ -298,7 +298,7 @@ def test_rows_keep_their_order(method: str, tmp_path: Path) -> None:
         with afresh.holdout(data, questions=3, method=method) as holdout:
             assert (holdout.labelled.labels.codes == frame.label).all()
             engine = holdout.guard.desk.engine
-            assert (read_features(engine, "label")["x"] == frame.x).all()
+            assert (read_features(engine, ["label"])["x"] == frame.x).all()
             orders.append(holdout.labelled.order)
             if method == "rounds":
                 spans = even_spans(n, 3)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.learn.descent import Sample, Scale, scale_of
+from afresh.mechanisms.registry import AT_ONCE
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
@@ -50,7 +51,7 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
             pa.table({**columns, LABEL: pa.array(np.asarray(y).tolist())}),
             questions=self._steps + 1,
             confidence=self.confidence,
-            method="symmetrized",
+            method=AT_ONCE,
             ledger=self.ledger,
             allow_wide=True,
         )

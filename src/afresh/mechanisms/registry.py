@@ -52,6 +52,8 @@ PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if
 TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
 # Those whose comparisons of models can follow a public `disagreement=`.
 FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
+# The one that releases vectors at once, for less than their numbers one by one.
+AT_ONCE = Symmetrized.method
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = Endless.method, plan_endless
 # The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.

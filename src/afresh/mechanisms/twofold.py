@@ -17,7 +17,6 @@ from afresh.theory.symmetrized.constants import BAD_SHARE
 from afresh.theory.symmetrized.twofold import (
     COARSE,
     DRAWS,
-    PRICE,
     Followed,
     followed_plan,
     largest_square,
@@ -64,8 +63,8 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
 
     @property
     def charge(self) -> float:
-        """1.5 D/(4 n s^2) nats: the first two draws tell a quarter of a plain answer each."""
-        return PRICE * self.D / (4 * self.rows * self.s**2)
+        """Nats, whatever is drawn: noise s tells at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
+        return (2 / COARSE**2 + 1 / self.finest**2) / (8 * self.rows * self.s**2)
 
     @property
     def information(self) -> float:

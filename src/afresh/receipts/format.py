@@ -118,7 +118,8 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
     method = frozen["method"]
     if method not in constants:
         raise InvalidArgument(f"version {version} of the format has no plans by method={method!r}; a later one may.")
-    answers = [_answer_1(entry) for entry in account.entries]
+    entries = list(account.entries)  # each is made when it is looked at
+    answers = [_answer_1(entry) for entry in entries]
     return {
         "data": {"name": opened.data, "rows": opened.rows, "new_rows": opened.new_rows},
         "simulated": opened.simulated,
@@ -135,7 +136,7 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
         },
         "opened_at": opened.at.isoformat(),
         "spent": {"answers": spent.answers, "information": spent.information, "outside": spent.outside},
-        "questions": _questions_1(account.entries, answers, list(account.stated.values())),
+        "questions": _questions_1(entries, answers, list(account.stated.values())),
         "answers": answers,
         "outside": [
             {"what": each.text, "basis": dict(each.basis), "charge": each.charge, "at": each.at.isoformat()}

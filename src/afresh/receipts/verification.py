@@ -340,11 +340,13 @@ def _compare(where: str, said: Any, again: Any) -> None:
 
 
 def _agree(said: list[Any], again: list[Any]) -> bool:
-    """Whether two lists, of objects with the same names, are equal to the last bit; compared name by name, as is fast.
+    """Whether two lists, of texts, say, or of objects with the same names, are equal to the last bit.
 
-    Equal is not enough: 1 is not true, nor 1.0.
+    Objects are compared name by name, as is fast. Equal is not enough: 1 is not true, nor 1.0.
     """
-    if not again or not all(type(each) is dict and each.keys() == again[0].keys() for each in (*said, again[0])):
+    if not again or type(again[0]) is not dict:
+        return _alike(said, again)
+    if not all(type(each) is dict and each.keys() == again[0].keys() for each in (*said, again[0])):
         return False
     return all(_alike([one[name] for one in said], [one[name] for one in again]) for name in again[0])
 

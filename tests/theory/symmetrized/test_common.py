@@ -170,3 +170,23 @@ def test_reference_widths(n: int, k: int, reference: float) -> None:
     assert (high - low) / 2 <= reference * 1.01
     low, high = Intervals(found, found.constants.s).ends(0.1, 0.0)
     assert (high - low) / 2 <= reference * 0.9
+
+
+@pytest.mark.parametrize("n", [10**3, 10**9])
+@pytest.mark.parametrize("k", [1, 10**6])
+@pytest.mark.parametrize("beta", [1e-9, 0.5])
+def test_plans_at_the_corners(n: int, k: int, beta: float) -> None:
+    """From a thousand rows to a billion, one question to a million, at both ends of [0, 1]: against the oracle."""
+    found, _ = common_plan(n, k, beta)
+    c, w = found.constants, oracle.unlike_world(n, k, k, found.constants.s, beta)
+    for ours, exact in ((c.pairs, w.D), (c.step, w.t), (c.bulk, w.tau), (c.swap, w.kap), (c.tilt, w.x)):
+        assert float(exact) * (1 - 1e-12) <= ours <= float(exact) * (1 + 1e-6)
+    growth = float(mp.log((1 + w.t / (1 - mp.mpf(found.bend))) / (1 + w.t)) / 2)
+    total = float(np.logaddexp.reduce(growth * np.arange(k)))
+    share = float(mp.log(w.bm * (1 - mp.mpf(found.lower))))
+    assert found.height == pytest.approx(share - total, abs=1e-6 + 1e-9 * growth * k)
+    table = Intervals(found, c.s)
+    for value in (0.0, 1e-12, 0.5, 1.0):
+        low, high = table.ends(value, 0.0)
+        assert 0 <= low <= value <= high <= 1
+        assert table.ends(1 - value, 0.0) == pytest.approx((1 - high, 1 - low), abs=1e-9)

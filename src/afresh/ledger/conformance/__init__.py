@@ -14,6 +14,7 @@ else imports this package.
 
 from afresh.ledger.conformance.chains import ChainTests, TamperTests
 from afresh.ledger.conformance.dividing import DividingTests
+from afresh.ledger.conformance.groups import GroupTests
 from afresh.ledger.conformance.model import ModelTests
 from afresh.ledger.conformance.paying import PayingTests
 from afresh.ledger.conformance.recording import RecordingTests
@@ -24,7 +25,9 @@ from afresh.ledger.conformance.terms import TermsTests
 __all__ = ["Conformance", "Connect", "DurableConformance", "Storage"]
 
 
-class Conformance(TermsTests, PayingTests, RecordingTests, DividingTests, RoundTests, ChainTests, ModelTests):
+class Conformance(
+    TermsTests, PayingTests, GroupTests, RecordingTests, DividingTests, RoundTests, ChainTests, ModelTests
+):
     """For any backend."""
 
 
