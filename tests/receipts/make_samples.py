@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,9 @@ def main() -> None:
         )
         with tempfile.TemporaryDirectory() as folder:
             book = Path(folder) / "ledger.sqlite"
-            rounds = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
+            rounds: dict[str, Any] = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
+            if method == "checked":  # with open rows and an exam, which version 3 has
+                rounds |= {"open": 0.5, "exam": 0.1}
             with afresh.open(frame, 40, ledger=book, analyst="ann", **rounds) as guard:
                 guard.ask_many(["churned", "tenure < 3", {"expression": "amount", "bounds": (0, 500)}])
                 guard.ask("churned", where="tenure = 2")
@@ -48,6 +51,7 @@ def main() -> None:
                 if method == "checked":
                     guard.claim("tenure < 4", between=(0.3, 0.6))
                     guard.claim("tenure < 4", between=(0.5, 0.6))
+                    guard.exam(["churned", {"expression": "amount", "bounds": (0, 500), "where": "tenure = 2"}])
                 if method == "rounds":  # before she has a share: closing is for whoever divides
                     guard.close_rounds()
                 guard.divide({"ann": 30, "bob": 4})

@@ -9,6 +9,7 @@ import numpy as np
 
 from afresh.lab.frontier import point
 from afresh.lab.simulation import Trial, run
+from afresh.mechanisms.registry import PLANNERS, planner_with_open
 
 N, FAILURE = 10_000, 0.05
 QUESTIONS = (1, 2, 3, 5, 6, 7, 8, 9, 12, 20, 40, 100, 300, 1000, 3000)
@@ -19,12 +20,15 @@ _PROMISED = {
     "calibrated": ("#8a5fbf", "calibrated: promised"),
     "stabilized": ("#2a78c4", "stabilized: promised"),
     "symmetrized": ("#1b9aaa", "symmetrized: promised"),
-    "guess-and-check, if nothing fails": ("#45a37b", "guess-and-check: if nothing fails, not promised"),
+}
+_EXPECTED = {
+    PLANNERS["checked"]: ("#45a37b", "checked: while checks pass, not promised"),
+    planner_with_open(0.5): ("#c4476b", "half of the rows open: while checks pass, not promised"),
 }
 
 
 def measured(mean: float, repeats: int, seed: int) -> list[float]:
-    """Guess and check's mean half-width against the attack at every square, by `ATTACKED`.
+    """The mean half-width of checked answers against the attack at every square, by `ATTACKED`.
 
     Args:
         mean: 0.5 or 0.01, the mean of the population's bits.
@@ -34,7 +38,7 @@ def measured(mean: float, repeats: int, seed: int) -> list[float]:
     Returns:
         One average for each number of questions.
     """
-    trials = [Trial("guess-and-check", "squares", _POPULATIONS[mean], N, k, FAILURE, seed) for k in ATTACKED]
+    trials = [Trial("checked", "squares", _POPULATIONS[mean], N, k, FAILURE, seed) for k in ATTACKED]
     return [float(np.mean(run(trial, range(repeats))["mean_half_width"])) for trial in trials]
 
 
@@ -64,8 +68,12 @@ def _panel(axes: Any, mean: float, attacked: list[float]) -> None:
     points = [point(N, k, mean, FAILURE) for k in QUESTIONS]
     for name, (colour, label) in _PROMISED.items():
         widths = [p.half_width[name] for p in points]
-        axes.loglog(QUESTIONS, widths, ":" if "guess" in name else "-", color=colour, label=label, linewidth=2)
-    axes.loglog(ATTACKED, attacked, "s", color="#45a37b", label="guess-and-check: measured under attack")
+        axes.loglog(QUESTIONS, widths, "-", color=colour, label=label, linewidth=2)
+    for planner, (colour, label) in _EXPECTED.items():
+        plans = [planner(N, k, FAILURE) for k in QUESTIONS]
+        expected = [plan.half_width(mean) for plan in plans if plan is not None]
+        axes.loglog(QUESTIONS, expected, ":", color=colour, label=label, linewidth=2)
+    axes.loglog(ATTACKED, attacked, "s", color="#45a37b", label="checked: measured under attack")
     # The planner's switch from fresh rows for each question to noise.
     last_round = max((p.k for p in points if p.narrowest == "rounds"), default=None)
     if last_round is not None:
