@@ -1,0 +1,125 @@
+"""Two worker processes, and tokens of an identity provider; and a first try without a configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+
+import afresh
+from server.running import Service, free_port, running, stop, wait, write_data
+
+CONFIG = """
+state = "state"
+tick = 0.01
+workers = 2
+[datasets.customers]
+data = "customers.parquet"
+questions = 100
+[jwt]
+keys = "keys.json"
+issuer = "https://id.example"
+audience = "afresh"
+"""
+
+
+@pytest.fixture(scope="module")
+def key() -> Any:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory, key: Any) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("two")
+    public = {**json.loads(RSAAlgorithm.to_jwk(key.public_key())), "kid": "k1", "use": "sig", "alg": "RS256"}
+    (folder / "keys.json").write_text(json.dumps({"keys": [public]}))
+    with running(folder, config=CONFIG) as found:
+        yield found
+
+
+def told(**more: Any) -> dict[str, Any]:
+    claims = {"sub": "ida", "iss": "https://id.example", "aud": "afresh", "exp": time.time() + 600}
+    return {**claims, "afresh_role": "analyst", "afresh_datasets": ["customers"], **more}
+
+
+def test_a_signed_token_says_who_asks(two: Service, key: Any) -> None:
+    good = jwt.encode(told(), key, "RS256", {"kid": "k1"})
+    assert two.get("/v1/me", good).json()["name"] == "ida"
+    assert two.post("/v1/datasets/customers/ask", {"expression": "churned"}, good).json()["charged"] == 1
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_numbers().n.to_bytes(256, "big")
+    bad = [
+        jwt.encode(told(), other, "RS256", {"kid": "k1"}),
+        jwt.encode(told(), key, "RS256", {"kid": "k2"}),
+        jwt.encode(told(), public, "HS256", {"kid": "k1"}),  # the public key taken for a shared secret
+        jwt.encode(told(), "", "none", {"kid": "k1"}),
+        jwt.encode(told(exp=time.time() - 1), key, "RS256", {"kid": "k1"}),
+        jwt.encode(told(aud="another"), key, "RS256", {"kid": "k1"}),
+        jwt.encode(told(iss="https://evil.example"), key, "RS256", {"kid": "k1"}),
+        jwt.encode(told(afresh_role="king"), key, "RS256", {"kid": "k1"}),
+        good[:-3] + "AAA",
+    ]
+    for token in bad:
+        found = two.get("/v1/me", token)
+        assert (found.status_code, found.json()["code"]) == (401, "not-allowed")
+    narrow = jwt.encode(told(afresh_datasets=[]), key, "RS256", {"kid": "k1"})
+    assert two.get("/v1/datasets/customers", narrow).status_code == 404
+
+
+def test_revoking_acts_on_all_workers_at_once(two: Service) -> None:
+    token = two.token("rita")
+    assert {two.get("/v1/me", token).status_code for _ in range(20)} == {200}
+    two.tokens.revoke("rita")
+    assert {two.get("/v1/me", token).status_code for _ in range(20)} == {401}
+
+
+def test_workers_share_one_budget(two: Service) -> None:
+    with afresh.connect(two.url, two.token()) as service:
+        answers = [service.open("customers").ask(f"tenure < {i}") for i in range(6)]
+    with afresh.connect(two.url, two.token()) as service:
+        guard = service.open("customers")
+        again = guard.ask_many([f"tenure < {i}" for i in range(6)])
+        assert [each.value for each in again] == [each.value for each in answers]
+        assert {each.charged for each in again} == {0}
+        assert len({record.number for record in guard.transcript}) == guard.budget.spent
+
+
+def test_a_first_try_takes_one_command(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    port = free_port()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    environment["AFRESH_LEDGER"] = str(tmp_path / "ledger.sqlite")
+    command = [
+        sys.executable,
+        "-m",
+        "afresh.cli",
+        "serve",
+        "customers.parquet",
+        "--questions",
+        "50",
+        "--port",
+        str(port),
+    ]
+    (tmp_path / "log").touch()
+    with (tmp_path / "out").open("w") as out:
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=out, stderr=out, text=True)
+    try:
+        wait(process, f"http://127.0.0.1:{port}", tmp_path)
+        address, token = (tmp_path / "out").read_text().split()[:2]
+        assert address == f"http://127.0.0.1:{port}/customers"
+        headers = {"Authorization": f"Bearer {token.removeprefix('AFRESH_TOKEN=')}"}
+        told = httpx.get(f"http://127.0.0.1:{port}/v1/datasets/customers", headers=headers).json()
+        assert told["plan"]["questions"] == 50
+    finally:
+        stop(process)
