@@ -28,7 +28,7 @@ from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
 from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
-from afresh.planning.ways import would_tell
+from afresh.planning.ways import would_tell_mean
 from afresh.queries.group import GroupMean
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
@@ -330,7 +330,7 @@ class Desk:
         if reach <= WIDE or not single or self._examined(reply.parts) or self.plan.expected is not None:
             return ()
         mean = min(max((value - asked.bounds[0]) / scale, 0.0), 1.0)
-        return would_tell(self.plan.mechanism, reach, NARROW, lambda mechanism: mechanism.half_width(mean))
+        return would_tell_mean(self.plan.mechanism, float(f"{reach:.2g}"), NARROW, round(mean, 2))
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
         """Whether these are answers of the exam, which cost none of the budget."""

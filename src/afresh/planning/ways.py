@@ -97,6 +97,12 @@ def recommended(mechanism: Mechanism) -> str:
     return f"Recommended, {need}: {best.words}. Otherwise {rest}."
 
 
+@lru_cache(maxsize=1024)  # every wide answer asks, and plans take milliseconds
+def would_tell_mean(mechanism: Mechanism, reach: float, target: float, mean: float) -> tuple[str, ...]:
+    """`would_tell` for the share or mean of a number; two digits of `reach` and `mean` are enough."""
+    return would_tell(mechanism, reach, target, lambda m: m.half_width(mean))
+
+
 def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) -> tuple[str, ...]:
     """What would have told what a half-width of `reach` does not: with a half-width of at most `target`.
 
