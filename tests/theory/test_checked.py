@@ -167,16 +167,15 @@ def of_models(rng: np.random.Generator, rows: int) -> tuple[float, float]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("make", [plan_checked, plan_open])
+@pytest.mark.parametrize("plan", [plan_checked(4000, 200, 0.05), plan_open(2000, 2000, 200, 0.05)])
 @pytest.mark.parametrize(
     ("values", "draw", "deviation"),
     [("two-valued", of_a_share, None), ("number", of_delays, 0.14), ("three-valued", of_models, math.sqrt(0.05))],
 )
-def test_honest_claims_hardly_ever_fail(make: object, values: Values, draw: object, deviation: float | None) -> None:
+def test_honest_claims_hardly_ever_fail(plan: Checking, values: Values, draw: object, deviation: float | None) -> None:
     """Planned: .2 failures in a life of 200 questions. 400 claims are then expected to fail .4 times in all; more than
     8 failures have probability below 1e-8 at that rate and below 1e-6 at twice it (Poisson).
     """
-    plan = make(4000, 200, 0.05)  # type: ignore[operator]
     assert honest_failures(plan, values, draw, deviation, 400) <= 8
 
 
