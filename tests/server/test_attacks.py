@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import pickle
 import re
 import socket
 import time
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from afresh.server.app import Gate
+from afresh.server.config import Config
 from server.running import ROWS, Service
 
 ASK = "/v1/datasets/customers/ask"
@@ -251,3 +255,23 @@ def test_the_log_has_no_secrets(service: Service) -> None:
     released = service.get("/v1/datasets/customers/transcript").json()["records"]
     for record in released:
         assert not re.search(rf"\b{re.escape(repr(record['value'])[:8])}", log)
+
+
+def test_a_failure_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever goes wrong inside, neither the client nor the log is told in its words."""
+    sent: list[dict[str, Any]] = []
+
+    async def failing(*_: object) -> None:
+        raise RuntimeError("row 17 is 4711")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "path": "/v1/me", "headers": [], "method": "GET"}
+    asyncio.run(Gate(failing, Config({}))(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert json.loads(sent[1]["body"])["code"] == "service-error"
+    assert "4711" not in repr(sent) + capsys.readouterr().err

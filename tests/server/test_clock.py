@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,3 +62,25 @@ def test_a_token_has_a_rate(ticking: Service) -> None:
     assert late
     assert {each.json()["code"] for each in late} == {"too-many-requests"}
     assert ticking.get("/v1/me", ticking.token("bob")).status_code == 200
+
+
+def test_a_question_that_takes_too_long_is_paid_for_once(tmp_path: Path) -> None:
+    config = """
+state = "state"
+tick = 0
+[limits]
+seconds = 0.0005
+[datasets.customers]
+data = "customers.parquet"
+"""
+    with running(tmp_path, config=config) as service:
+        found = service.post("/v1/datasets/customers/ask", {"expression": "churned"})
+        assert (found.status_code, found.json()["code"]) == (504, "timed-out")
+        for _ in range(100):
+            records = service.get("/v1/datasets/customers/transcript").json()["records"]
+            if records and records[0]["value"] is not None:
+                break
+            service.post("/v1/datasets/customers/ask", {"expression": "churned"})
+            time.sleep(0.05)
+        assert len(records) == 1  # it went on, or was begun again; never paid for twice
+        assert service.get("/v1/datasets/customers/budget").json()["spent"] == 1

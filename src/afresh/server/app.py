@@ -150,11 +150,6 @@ def _refuse(app: FastAPI) -> None:
             return refusal(request, NotFound(said), error.status_code)
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
 
-    @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
-        log({"event": "error", "kind": type(error).__name__})  # its words may quote a row
-        return refusal(request, ServiceError("the service failed; ask again, which is safe."))
-
 
 def refusal(request: Request, error: AfreshError, status: int | None = None) -> Response:
     """The response for an error."""
@@ -183,7 +178,8 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status, got = time.monotonic(), 500, 0
+        began, got = time.monotonic(), 0
+        status: int | None = None
         most = self._limits.predictions if scope["path"].startswith("/v1/holdouts/") else self._limits.body
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
@@ -215,8 +211,13 @@ class Gate:
                 await refusal(_request(scope), too_large(most))(scope, receive, noted)  # type: ignore[arg-type]
             else:
                 await self._app(scope, counted, noted)
+        except Exception as unforeseen:  # its words, which a server would log, may quote a row
+            log({"event": "error", "kind": type(unforeseen).__name__})
+            if status is None:
+                said = ServiceError("the service failed; ask again, which is safe.")
+                await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
         finally:
-            self._write(scope, status, time.monotonic() - began)
+            self._write(scope, status or 500, time.monotonic() - began)
 
     def _write(self, scope: _Message, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
