@@ -133,15 +133,14 @@ def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, meth
                 found += guard.measure(several).answers.values()  # type: ignore[union-attr]
             told_to[analyst] = found
             log, receipt = guard.transcript, guard.receipt()
-    shown = {(record.value, record.low, record.high) for record in log.records}
+    lines = [each for record in log.records for each in (record.parts if record.value is None else (record,))]
+    shown = {(record.value, record.low, record.high) for record in lines}  # numbers of one vector are under one line
     for answers in told_to.values():
         assert {told(answer) for answer in answers} <= shown
     assert {(q["value"], q["low"], q["high"]) for q in receipt["questions"]} == shown
     assert {record.analyst for record in log.records} == {"ann", "bob"}
-    assert {part.number for record in log.records for part in record.parts or (record,)} == {
-        entry["number"] for entry in receipt["answers"]
-    }
-    assert len(log.answers) == len(receipt["answers"]) == guard.plan.questions - told_to["bob"][-1].left
+    assert [answer.number for answer in log.answers] == sorted(entry["number"] for entry in receipt["answers"])
+    assert sum(answer.counts for answer in log.answers) == guard.plan.questions - told_to["bob"][-1].left
     text = str(log)
     assert "analyst" in text
     assert " ann " in text

@@ -98,7 +98,7 @@ class Transcript(show.Shown):
         rows = []
         for record in self.records:
             rows.append(_row(record, record.numbers, record.question))
-            if parts:
+            if parts or record.rule == AT_ONCE:  # a vector has no number of its own
                 rows += [_row(part, f"{part.number}", f"  · {part.question}") for part in record.parts]
         header = list(_HEADER)
         if not any(record.round for record in self.records):
@@ -143,12 +143,17 @@ def _folded(records: Sequence[Record], starts: Mapping[int, Entry]) -> list[Reco
         if entry.vector is not None
         for number in range(first, first + entry.vector[1])
     }
-    lines: dict[int, list[Record]] = {}
+    vectors: dict[int, list[Record]] = {}
+    others = []
     for record in records:
         found = {places.get(each.number) for each in _paid(record)}
         (first,) = found if len(found) == 1 else (None,)
-        lines.setdefault(record.number if first is None else first, []).append(record)
-    return [_vector(own, starts[key]) if key in starts else own[0] for key, own in sorted(lines.items())]
+        if first is None:
+            others.append(record)  # several may follow from the same answers, and have one number
+        else:
+            vectors.setdefault(first, []).append(record)
+    lines = [*others, *(_vector(own, starts[first]) for first, own in vectors.items())]
+    return sorted(lines, key=lambda record: record.number)
 
 
 AT_ONCE = "at once"  # the rule of a line that stands for a vector: it has parts, and no value of its own
