@@ -12,7 +12,11 @@ from afresh.lab.mechanisms import CERTIFIED
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "lab-coverage.md").read_text()
+UNMEASURED = ("endless", "twofold")  # whose intervals take too long for so many conversations; the page says so
 AT_95, AT_50 = PAGE.split("## At 50% confidence")
+
+
+MEASURED = [name for name in CERTIFIED if name not in UNMEASURED]
 
 
 def cells(text: str) -> list[Cell]:
@@ -44,13 +48,13 @@ def test_the_summaries_are_those_of_the_tables() -> None:
 def test_the_table_is_complete(n: int, k: int) -> None:
     """Every certified method and the plain mean, every analyst for whom the size makes sense, every population."""
     usual = [name for name in ANALYSTS if name != "scientist"]
-    wanted = {tuple(t.names.values()) for t in trials(n, k, [*CERTIFIED, "empirical"], usual)}
+    wanted = {tuple(t.names.values()) for t in trials(n, k, [*MEASURED, "empirical"], usual)}
     assert wanted <= {(c.mechanism, c.analyst, c.population) for c in cells(AT_95) if (c.n, c.k) == (n, k)}
 
 
 @pytest.mark.parametrize(("analyst", "n", "k"), [("scientist", 4000, 100), ("reconstructing", 500, 1000)])
 def test_analysts_with_their_own_rows_are_in_the_table(analyst: str, n: int, k: int) -> None:
-    wanted = {tuple(t.names.values()) for t in trials(n, k, [*CERTIFIED, "empirical"], [analyst])}
+    wanted = {tuple(t.names.values()) for t in trials(n, k, [*MEASURED, "empirical"], [analyst])}
     assert wanted <= {(c.mechanism, c.analyst, c.population) for c in cells(AT_95) if (c.n, c.k) == (n, k)}
 
 

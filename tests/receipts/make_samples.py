@@ -23,7 +23,7 @@ def main() -> None:
     rng = np.random.default_rng(11)
     for method, answers in (
         *(("stabilized", 80), ("calibrated", 80), ("rounds", None), ("checked", None)),
-        ("symmetrized", 80),
+        *(("symmetrized", 80), ("endless", None), ("twofold", None)),
     ):
         n = 20_000
         frame = pd.DataFrame(
@@ -34,7 +34,10 @@ def main() -> None:
             rounds: dict[str, Any] = {"rounds": 20} if method == "rounds" else {"answers": answers, "method": method}
             if method == "checked":  # with open rows and an exam, which version 3 has
                 rounds |= {"open": 0.5, "exam": 0.1}
-            with afresh.open(frame, 40, ledger=book, analyst="ann", **rounds) as guard:
+            if method == "twofold":
+                rounds |= {"deviation": 0.05}
+            questions = None if method == "endless" else 40
+            with afresh.open(frame, questions, ledger=book, analyst="ann", **rounds) as guard:
                 guard.ask_many(["churned", "tenure < 3", {"expression": "amount", "bounds": (0, 500)}])
                 guard.ask("churned", where="tenure = 2")
                 guard.measure(Variance("amount", (0, 500)))

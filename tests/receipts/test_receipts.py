@@ -27,7 +27,11 @@ each_sample = pytest.mark.parametrize("name", RECEIPTS)
 
 
 def test_there_are_samples_of_every_method() -> None:
-    methods = {1: ("stabilized", "calibrated", "split", "guess-and-check"), 2: (*PLANNERS, "guess-and-check")}
+    methods = {
+        1: ("stabilized", "calibrated", "split", "guess-and-check"),
+        2: ("stabilized", "symmetrized", "calibrated", "rounds", "checked", "guess-and-check"),
+        3: (*PLANNERS, "endless", "twofold"),
+    }
     assert set(RECEIPTS) == {f"version{version}-{each}" for version in methods for each in methods[version]}
 
 

@@ -26,6 +26,7 @@ SUPPORTED = (
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
 _BATCH = 2**17  # rows of a piece of a copy
+_HARDLY = 2**24  # bytes of columns that may be copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _CONFIG = {
@@ -300,24 +301,22 @@ def _from_ibis(table: Any) -> Any:
 def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> Source:
     """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only.
 
-    One column after the other, as each is in memory in several forms for a while: the largest first, beside nothing.
+    A few columns after the others, as each is in memory in several forms for a while: the largest first, beside
+    nothing, and many small ones together.
     """
     import pyarrow as pa
 
     if not incoming:
         raise DataError("the table has no columns")
-    kinds, held = {}, {}
-    for name in sorted(incoming, key=lambda name: -incoming[name][0]):
-        column = incoming[name][1]()
-        if (copied := _copied(connection, name, column)) is None:
-            raise DataError(
-                f"the column {name!r} of Arrow type {column.type} cannot be stored; cast numbers to float64 and "
-                "anything else to text before opening it"
-            )
-        kinds[name], found = copied
-        if found is not None:
-            held[name] = found
-        del column, found, copied
+    kinds: dict[str, str] = {}
+    held: dict[str, Any] = {}
+    for names in _together(incoming):
+        columns = {name: incoming[name][1]() for name in names}
+        if (copied := _copied(connection, columns)) is None:
+            raise _cannot_be_stored(connection, columns)
+        kinds |= copied[0]
+        held |= copied[1]
+        del columns, copied
         pa.default_memory_pool().release_unused()
     if not held:
         raise DataError("the data have no column a question could use")
@@ -325,18 +324,48 @@ def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> 
     return Source("data", "rowid", {name: kinds[name] for name in incoming}, held=table)
 
 
-def _copied(connection: duckdb.DuckDBPyConnection, name: str, column: Any) -> tuple[str, Any] | None:
-    """The DuckDB type of a column, and a copy of it in one piece if questions can use it; None if it has no type."""
+def _together(incoming: _Columns) -> list[list[str]]:
+    """The columns in groups that are no larger than the largest column, or than what hardly matters."""
+    names = sorted(incoming, key=lambda name: -incoming[name][0])
+    limit = max(incoming[names[0]][0], _HARDLY)
+    groups: list[list[str]] = []
+    room = 0
+    for name in names:
+        size = incoming[name][0]
+        if not groups or size > room:
+            groups.append([])
+            room = limit
+        groups[-1].append(name)
+        room -= size
+    return groups
+
+
+def _copied(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Any]] | None:
+    """The DuckDB types of columns, and a copy in one piece of those that questions can use; None if one has no type."""
     import pyarrow as pa
 
     with contextlib.suppress(duckdb.Error, pa.ArrowException):
-        connection.register("incoming", pa.table({name: column}))
-        (kind,) = _describe(connection, "incoming").values()
-        if type_of(kind) is None:
-            return kind, None
-        copied = connection.sql(f"SELECT {clean(name, kind)} AS {quote_name(name)} FROM incoming AS d")
-        found = copied.to_arrow_table(_BATCH)
-        kind = str(copied.types[0])
+        connection.register("incoming", pa.table(dict(columns)))
+        kinds = dict(zip(columns, _describe(connection, "incoming").values(), strict=True))
+        usable = [name for name, kind in kinds.items() if type_of(kind) is not None]
+        held = {}
+        if usable:
+            cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
+            copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
+            found = copied.to_arrow_table(_BATCH).combine_chunks()
+            kinds |= dict(zip(usable, map(str, copied.types), strict=True))
+            held = dict(zip(usable, found.columns, strict=True))
         connection.unregister("incoming")
-        return kind, found.combine_chunks().column(0)
+        return kinds, held
     return None
+
+
+def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:
+    """The error that names the first column that fails by itself."""
+    name = next((name for name in columns if _copied(connection, {name: columns[name]}) is None), next(iter(columns)))
+    return DataError(
+        f"the column {name!r} of Arrow type {columns[name].type} cannot be stored; cast numbers to float64 and "
+        "anything else to text before opening it"
+    )
