@@ -121,13 +121,19 @@ def test_tables(method: str) -> None:
 
 
 def test_a_short_budget_ends_a_search_early() -> None:
-    with afresh.open(FRAME, questions=4, simulation_seed=6, made_up=True) as guard:
-        found = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10), points=50))
-        assert isinstance(found, Answer)
-        assert (found.charged, found.left) == (4, 0)
-        assert 5 in found.interval
-        with pytest.raises(BudgetExhausted):
-            guard.measure(s.Quantile("w", 0.5, bounds=(0, 10)))
+    # In rounds all points are one batch, of 50, 25, 12, 6 or 3; otherwise one is asked after the other.
+    for method, spent in ("rounds", 3), ("stabilized", 4):
+        with afresh.open(FRAME, questions=4, method=method, simulation_seed=6, made_up=True) as guard:
+            found = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10), points=50))
+            assert isinstance(found, Answer)
+            assert (found.charged, found.left) == (spent, 4 - spent)
+            assert 5 in found.interval
+            again = guard.measure(s.Quantile("u", 0.5, bounds=(0, 10), points=50))
+            assert isinstance(again, Answer)
+            assert (again.value, again.charged) == (found.value, 0)
+            guard.ask_many([f"u > {i}" for i in range(4 - spent)])
+            with pytest.raises(BudgetExhausted):
+                guard.measure(s.Quantile("w", 0.5, bounds=(0, 10)))
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
             parts = tuple(map(release, one.queries))
             yield Reply(one, parts[0].own if one.rule is None else number(one, parts), parts, (), 0, desk.scope)
 
-    desk.answer = lambda *asked: list(answer(*asked))  # type: ignore[method-assign]
+    desk.answer = lambda *asked, **_: list(answer(*asked))  # type: ignore[method-assign]
     desk.state = lambda asked, parts, *_: [number(one, parts) for one in asked]  # type: ignore[method-assign]
 
 

@@ -62,13 +62,24 @@ class Quantile(OfRows):
         return f"{self.level!r} quantile of {words}{where_text(self.where, schema)}"
 
     def _at_once(self, asker: Asker, sample: Sample, search: QuantileSearch) -> list[float]:
-        """In rounds all points are one batch, evenly spaced, from the fresh rows of a single round."""
+        """In rounds all points are one batch, evenly spaced, from the fresh rows of a single round.
+
+        With a short budget half as many, and so on: not as many as are left, for then a repeat would not be free.
+        """
         (x,) = sample.variables
         low, high = x.bounds
-        points = [low + (high - low) * (i + 1) / (self.points + 1) for i in range(self.points)]
-        points = sorted({point for point in points if low < point < high})
-        asked = [{"expression": f"{x.sql} <= {point!r}"} for point in points]
-        for point, share in zip(points, asker.ask(asked, where=sample.group), strict=True):
+        count = self.points
+        while True:
+            points = sorted({low + (high - low) * (i + 1) / (count + 1) for i in range(count)} - {low, high})
+            asked = [{"expression": f"{x.sql} <= {point!r}"} for point in points]
+            try:
+                shares = asker.ask(asked, where=sample.group)
+                break
+            except BudgetExhausted:
+                if count == 1:
+                    raise
+                count //= 2
+        for point, share in zip(points, shares, strict=True):
             search.note(point, share)
         return points
 

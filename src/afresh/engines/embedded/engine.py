@@ -190,7 +190,7 @@ class EmbeddedEngine(SqlEngine):
                     return work(held.select(list(kinds)).to_batches(batch_rows()), kinds, threads)
                 # a relation, because the rows of `execute` would all be in memory at once
                 selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
-                return work(selected.to_arrow_reader(batch_rows()), kinds, threads)  # while one reads, others hash
+                return work(selected.to_arrow_reader(batch_rows()), kinds, threads // 2)  # the others read meanwhile
             return None
 
         return self._read(read)

@@ -19,7 +19,7 @@ from afresh.queries.tree import Type
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_BATCH = 2**16  # rows read at a time: a multiple of DuckDB's vectors
+_BATCH = 2**14  # rows read at a time: a multiple of DuckDB's vectors
 _MOST_THREADS = 4  # more would wait for Python's lock
 _AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # what no question sees of them is missing to the hasher as well
 _CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # of what texts spell
