@@ -187,10 +187,11 @@ class EmbeddedEngine(SqlEngine):
             ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
             with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
                 if held is not None and not by and not self._spelt(kinds):  # values of the language, as they are
-                    return work(held.select(list(kinds)).to_batches(batch_rows()), kinds, threads)
+                    return work(held.select(list(kinds)).to_batches(batch_rows(in_memory=True)), kinds, threads)
                 # a relation, because the rows of `execute` would all be in memory at once
                 selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
-                return work(selected.to_arrow_reader(batch_rows()), kinds, threads // 2)  # the others read meanwhile
+                reader = selected.to_arrow_reader(batch_rows(in_memory=False))
+                return work(reader, kinds, threads // 2)  # the others read meanwhile
             return None
 
         return self._read(read)

@@ -19,7 +19,8 @@ from afresh.queries.tree import Type
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_BATCH = 2**14  # rows read at a time: a multiple of DuckDB's vectors
+# Rows at a time, multiples of DuckDB's vectors: of a file few, because they are in memory only while they are hashed.
+_BATCH_OF_FILE, _BATCH_OF_FRAME = 2**14, 2**16
 _MOST_THREADS = 4  # more would wait for Python's lock
 _AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # what no question sees of them is missing to the hasher as well
 _CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # of what texts spell
@@ -64,9 +65,9 @@ def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, st
     return f"SELECT {', '.join(cells)} FROM {source} AS d"
 
 
-def batch_rows() -> int:
-    """How many rows to read at a time."""
-    return _BATCH
+def batch_rows(*, in_memory: bool) -> int:
+    """How many rows to take at a time."""
+    return _BATCH_OF_FRAME if in_memory else _BATCH_OF_FILE
 
 
 def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], threads: int = 1) -> Sums:
