@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from afresh.errors import InvalidArgument, TooLarge
-from afresh.server.bodies import Claim, Detected, Measured, Priced, Question, Questions
+from afresh.errors import Forbidden, InvalidArgument, TooLarge
+from afresh.guard.opened import hand_out, places_of
+from afresh.results.fitted import Task
+from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
 from afresh.server.schemas import shows
 from afresh.server.tokens import Caller
 from afresh.wire.arguments import OF_ROWS, to_statistic
 from afresh.wire.results import to_json
+from afresh.wire.tables import FORMATS, to_file
 
 if TYPE_CHECKING:
     from afresh.server.app import Desk
@@ -152,6 +155,20 @@ async def measure(request: Request, name: str, body: Measured) -> Response:
     return JSONResponse(to_json(found))
 
 
+@router.post("/datasets/{name}/fit", responses=shows("Fitted"))
+async def fit(request: Request, name: str, body: Fit) -> Response:
+    """Fit a model: an answer a step where the method releases vectors, and one for its certificate."""
+    desk, served, caller = await enter(request, name, "analyst")
+    check_batch(desk, body.steps + 1)
+    guard, given = served.guard.for_analyst(caller.name), body.given()
+    task = Task(**{**given, "features": tuple(body.features)})
+    most = (body.steps * (len(body.features) + 1)) + 1
+    found = await desk.asking.ask(
+        served, caller, ["fit", given], lambda: guard.fit(task), lambda: most, lambda found: found.charged
+    )
+    return JSONResponse(to_json(found))
+
+
 @router.post("/datasets/{name}/claim", responses=shows("Claimed"))
 async def claim(request: Request, name: str, body: Claim) -> Response:
     """Whether a mean certainly lies between two ends: pass or fail, and nothing else."""
@@ -172,7 +189,36 @@ async def detects(request: Request, name: str, body: Detected) -> Response:
 
 
 def _claimed(served: Served, body: Claim) -> dict[str, Any]:
-    return served.dictionary.fill_question(body.given(), served.guard.desk.schema)
+    given = served.dictionary.fill_question(body.given(), served.guard.desk.schema)
+    return {**given, "between": tuple(body.between) if isinstance(body.between, list) else body.between}
+
+
+Form = Annotated[str, Query(alias="format", pattern="^(parquet|csv|arrow)$")]
+
+
+@router.get("/datasets/{name}/open_rows", responses=shows())
+async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
+    """The rows that are open, if the dataset was opened with some. The first call fixes the plan."""
+    desk, served, caller = await enter(request, name, "analyst")
+
+    def make() -> tuple[Any, Any]:
+        table, span = hand_out(served.guard.desk, caller.name)
+        return table, places_of(served.guard.desk, span)
+
+    return await handed_out(desk, served, form, make)
+
+
+async def handed_out(desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> Response:
+    """A table and its rows' places as a file, unless the steward keeps it."""
+    if not served.settings.download:
+        raise Forbidden(f"the steward does not hand out rows of {served.name} here.")
+
+    def write() -> bytes:
+        table, places = make()
+        return to_file(table, form, places)
+
+    content = await desk.asking.read(write)
+    return Response(content, media_type=FORMATS[form], headers={"Cache-Control": "private, no-cache"})
 
 
 @router.get("/datasets/{name}/budget", responses=shows("Budget"))

@@ -54,7 +54,7 @@ class Desk:
         token = token.strip()
         signed = self._provider is not None and token.count(".") == 2
         find = self._provider.find if self._provider is not None and signed else self.house.tokens.find
-        found = await self.asking.read(lambda: find(token))
+        found = await self.asking.look_up(lambda: find(token))
         request.state.who = found.id or "jwt"
         self.asking.rates.count(found.id or f"jwt {found.name}")
         return found

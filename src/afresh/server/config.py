@@ -52,7 +52,7 @@ class Dataset:
     classes: tuple[Any, ...] | None = None
     id: str | None = None
     download: bool = True
-    """Whether the service hands out the features of a holdout; analysts hold them in any case."""
+    """Whether the service hands out open rows, and the features of a holdout, which analysts hold in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +205,12 @@ class _Reader:
         return Config(datasets, **{**top, "state": state, "ledger": ledger, "limits": limits, "jwt": jwt})
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
-        own = {"data": self._place, "table": _words, "description": _words, "shares": _shares}
+        own = {"data": self._place, "table": _words, "description": _words, "shares": _shares, "download": checks.flag}
         models = {
             "label": _words,
             "loss": lambda key, value: make_loss(to_loss(value)),
             "classes": lambda key, value: checks.listed(key, value, "a list of the labels' classes"),
             "id": _words,
-            "download": checks.flag,
         }
         readers = {**own, **(models if holdout else {}), **dict.fromkeys(_PLAN, _as_given), "columns": _as_given}
         given = self.take(path, table, readers)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from afresh.errors import Forbidden, InvalidArgument, NotFound
-from afresh.server.api import check_batch, enter
+from afresh.errors import InvalidArgument, NotFound
+from afresh.server.api import Form, check_batch, enter, handed_out
 from afresh.server.house import Served
 from afresh.server.predictions import FORMATS, Submission, read_submission
 from afresh.server.schemas import shows
@@ -45,35 +44,22 @@ async def _holdout(request: Request, name: str, role: str = "analyst") -> tuple[
 
 
 @router.get("/holdouts/{name}/features", responses=shows())
-async def features(
-    request: Request, name: str, format: Annotated[str, Query(pattern="^(parquet|csv|arrow)$")] = "parquet"
-) -> Response:
+async def features(request: Request, name: str, form: Form = "parquet") -> Response:
     """The features of all rows, in the order in which predictions come; with the id column, if there is one."""
     desk, served, _, holdout = await _holdout(request, name, "viewer")
-    if not served.settings.download:
-        raise Forbidden(f"the steward does not hand out the features of {name} here.")
+    return await handed_out(desk, served, form, lambda: (holdout.features, None))
 
-    def make() -> tuple[bytes, str]:
-        import pyarrow as pa
 
-        table = pa.Table.from_pandas(holdout.features, preserve_index=False)
-        out = io.BytesIO()
-        if format == "csv":
-            import pyarrow.csv
+@router.get("/holdouts/{name}/open_rows", responses=shows())
+async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
+    """Features and labels of the rows that are open, if the holdout was opened with some."""
+    desk, served, _, holdout = await _holdout(request, name)
 
-            pyarrow.csv.write_csv(table, out)
-            return out.getvalue(), "text/csv"
-        if format == "arrow":
-            with pa.ipc.new_file(out, table.schema) as writer:
-                writer.write_table(table)
-            return out.getvalue(), "application/vnd.apache.arrow.file"
-        import pyarrow.parquet
+    def make() -> tuple[Any, Any]:
+        frame, labels = holdout.open_rows()
+        return frame.assign(**{holdout.label: labels}), frame.index
 
-        pyarrow.parquet.write_table(table, out)
-        return out.getvalue(), "application/vnd.apache.parquet"
-
-    content, media = await desk.asking.read(make)
-    return Response(content, media_type=media, headers={"Cache-Control": "private, no-cache"})
+    return await handed_out(desk, served, form, make)
 
 
 async def _submitted(request: Request, name: str) -> tuple[Desk, Served, Caller, Holdout, Submission]:

@@ -35,6 +35,15 @@ async def charge(request: Request, name: str, body: Charge) -> Response:
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.charge(**body.given()))))
 
 
+@router.post("/datasets/{name}/close_rounds", responses=shows("Answer", listed="answers"))
+async def close_rounds(request: Request, name: str) -> Response:
+    """The final look: what was asked of this worker once more, from all rows. It ends the rounds for everybody."""
+    desk, served, caller = await enter(request, name, "steward")
+    guard = served.guard.for_analyst(caller.name)
+    found = await desk.asking.ask(served, caller, ["close_rounds"], guard.close_rounds, lambda: 0, lambda found: 0)
+    return JSONResponse({"answers": [to_json(each) for each in found]})
+
+
 @router.put("/datasets/{name}/freeze", responses=shows())
 async def freeze(request: Request, name: str, body: Freeze) -> Response:
     """Answer nothing new until it is thawed, on all workers."""

@@ -143,8 +143,10 @@ class Freezer:
 
     def freeze(self, dataset: str, why: str) -> None:
         """Answer nothing new."""
-        self._store.run("DELETE FROM afresh_frozen WHERE dataset = ?", (dataset,))
-        self._store.run("INSERT INTO afresh_frozen VALUES (?, ?)", (dataset, why))
+        self._store.run(
+            "INSERT INTO afresh_frozen VALUES (?, ?) ON CONFLICT (dataset) DO UPDATE SET why = excluded.why",
+            (dataset, why),
+        )
 
     def thaw(self, dataset: str) -> None:
         """Answer again."""
