@@ -76,7 +76,7 @@ class Gate(show.Shown):
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
         Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict.
-        Proposing every edit wastes answers: tune on the open part, and propose what survived at milestones.
+        If another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every edit wastes answers: tune on the open part, and propose what survived at milestones.
 
         Args:
             results: As in `Evaluation.score`.
@@ -90,9 +90,16 @@ class Gate(show.Shown):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         checks.text("name", name, "what to call the candidate")
+        candidate = self.evaluation.candidate(results, name)
+        found = self._judged(candidate, 0)
+        while not isinstance(found, Proposed):  # another was accepted while this one was judged: beat that one
+            found = self._judged(candidate, found)
+        return found
+
+    def _judged(self, candidate: Candidate, charged: int) -> Proposed | int:
+        """The verdict against the incumbent; only what was charged if it passed after another one had replaced that."""
         evaluation, before = self.evaluation, self._current()
         desk, analyst = evaluation.guard.desk, evaluation.guard.analyst
-        candidate = evaluation.candidate(results, name)
         past = _accepted(evaluation)
         if past and past[-1].digest == candidate.digest[:16]:  # asked again after it was accepted
             return self._told(candidate, past[-1].replaced, True, desk.left(analyst))
@@ -107,13 +114,16 @@ class Gate(show.Shown):
         outcome = reply.parts[0].entry.outcome
         assert outcome is not None
         released: Any = outcome.released
-        passed = bool(released["passed"])
+        passed, charged = bool(released["passed"]), charged + len(reply.charged)
         if passed:
+            mine = (candidate.digest[:16], before.digest[:16])
+            if mine not in [(each.digest, each.over) for each in _accepted(evaluation)]:
+                return charged
             self._incumbent = candidate
         else:
             let_go(self._folder, candidate, [before.digest])
         gained = evaluation.open_difference(before, candidate)
-        return self._told(candidate, before.name, passed, reply.left, len(reply.charged), gained, detects)
+        return self._told(candidate, before.name, passed, reply.left, charged, gained, detects)
 
     def detects(self, *, disagreement: float = DIFFER, proposals: int | None = None, acceptances: int = 0) -> float:
         """The smallest true improvement beyond the margin that is accepted nine times in ten, about. Free.
@@ -312,12 +322,22 @@ def _enough(evaluation: Evaluation, margin: float) -> int:
 
 
 def _accepted(evaluation: Evaluation) -> list[Accepted]:
-    """All that the gate has accepted, as the ledger tells."""
+    """All that the gate has accepted, as the ledger tells.
+
+    Two proposals at once may both beat one incumbent. The one that was recorded first replaced it, and the other did
+    not beat that one: it counts as accepted only once it does.
+    """
     desk = evaluation.guard.desk
-    return [each for entry in desk.ledger.entries(desk.terms) if (each := _read(entry)) is not None]
+    passed = [each for entry in desk.ledger.entries(desk.terms) if (each := _read(entry)) is not None]
+    found: list[Accepted] = []
+    for _, each in sorted(passed, key=lambda one: one[0]):
+        if not found or each.over == found[-1].digest:
+            found.append(each)
+    return found
 
 
-def _read(entry: Entry) -> Accepted | None:
+def _read(entry: Entry) -> tuple[float, Accepted] | None:
+    """A claim of a gate that passed, and after how many symbols it was recorded."""
     if entry.outcome is None or (known := _KNOWN.fullmatch(entry.text)) is None:
         return None
     released: Any = entry.outcome.released
@@ -325,7 +345,7 @@ def _read(entry: Entry) -> Accepted | None:
         return None
     name, end = json.JSONDecoder().raw_decode(known[1])
     replaced, _ = json.JSONDecoder().raw_decode(known[1], end + len(_BEATS))
-    return Accepted(str(name), known[2], known[3], str(replaced))
+    return released["steps"], Accepted(str(name), known[2], known[3], str(replaced))
 
 
 def _found(evaluation: Evaluation, last: Accepted, folder: str | None) -> Candidate:
