@@ -75,8 +75,9 @@ class Gate(show.Shown):
     def propose(self, results: Any, name: str) -> Proposed:
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
-        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict.
-        If another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every edit wastes answers: tune on the open part, and propose what survived at milestones.
+        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict. If
+        another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every
+        edit wastes answers: tune on the open part, and propose what survived at milestones.
 
         Args:
             results: As in `Evaluation.score`.
