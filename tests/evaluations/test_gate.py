@@ -124,7 +124,7 @@ def _propose_at_once(place: str, seed: int, together: Any, told: Any) -> None:
             together.wait(60)
         return ask_task(*arguments)
 
-    gates.ask_task = ask  # type: ignore[assignment]
+    vars(gates)["ask_task"] = ask
     with opened(ledger=place) as evaluation:
         found = evaluation.gate(BASE).propose(edited(BASE, 0.3 + 0.05 * seed, 0.02, seed), f"candidate {seed}")
     told.put((f"candidate {seed}", found.accepted, found.incumbent, found.charged))

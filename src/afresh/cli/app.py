@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, parts, service, steward
+from afresh.cli import evaluate, lab, parts, service, steward
 from afresh.cli.options import (
     EPILOG,
     EXIT_ERROR,
@@ -357,5 +357,6 @@ for command in (
     service.backup,
 ):
     app.command(epilog=EPILOG)(command)
+app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")
