@@ -136,7 +136,7 @@ def plan(
 
     Example: afresh plan --rows 100000 --questions 1000
     """
-    from afresh.planning.plan import plan as make_plan
+    from afresh.planning.choose import plan as make_plan
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
     wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam}
