@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from afresh.engines.identity import Identity
@@ -258,7 +259,7 @@ class Ledger:
         for _, analyst in callers:
             check_text("analyst", analyst)
         with self._books.writing(terms) as (account, write):
-            now = self._now(account)
+            now = self._before(account)
             stored, records = _settled(account, outcomes, now)
             told: list[list[Statement]] = []
             new: dict[Any, Statement] = {}
@@ -289,13 +290,14 @@ class Ledger:
             new = {each.question: each for each in statements if each.question not in account.stated}
             for statement in new.values():
                 account.check_statement(statement)
-            write([stated(self._now(account), analyst, statement) for statement in new.values()])
+            write([stated(self._before(account), analyst, statement) for statement in new.values()])
             return _told(account, statements, new)
 
-    def stated(self, terms: Terms) -> list[Stated]:
-        """Everything that was derived from answers, in order."""
+    def stated(self, terms: Terms, after: int = 0) -> list[Stated]:
+        """Everything that was derived from answers, in order; without the first so many."""
         with self._books.reading(terms) as account:
-            return list(account.stated.values())
+            new = len(account.stated) - after
+            return list(islice(reversed(account.stated.values()), max(new, 0)))[::-1]
 
     def charge(self, terms: Terms, outside: Outside, analyst: str = "") -> bool:
         """Record what was revealed outside, or raise `BudgetExhausted`. The same again is not charged again.
@@ -344,10 +346,15 @@ class Ledger:
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
-    def entries(self, terms: Terms) -> list[Entry]:
-        """Everything paid for, by number."""
+    def entries(self, terms: Terms, after: int = 0) -> list[Entry]:
+        """Everything paid for, by number; without the first so many, if `after` says so."""
         with self._books.reading(terms) as account:
-            return list(account.entries)
+            return account.entries[after:]
+
+    def some(self, terms: Terms, numbers: Iterable[int]) -> list[Entry]:
+        """The entries with these numbers."""
+        with self._books.reading(terms) as account:
+            return [account.entries[number - 1] for number in numbers]
 
     def released(self, terms: Terms) -> Sequence[Released]:
         """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
@@ -394,6 +401,14 @@ class Ledger:
                 f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
             )
         return latest
+
+    def _before(self, account: Account) -> datetime:
+        """The time of what is released: that of the record before it.
+
+        Records are public, and the time between a question and its answer would tell how long its scan took.
+        """
+        now = self._now(account)  # which refuses a clock that is far behind
+        return now if account.latest is None else account.latest
 
 
 def _settled(
