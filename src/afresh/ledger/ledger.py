@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any
 
 from afresh.engines.identity import Identity
@@ -293,11 +292,10 @@ class Ledger:
             write([stated(self._before(account), analyst, statement) for statement in new.values()])
             return _told(account, statements, new)
 
-    def stated(self, terms: Terms, after: int = 0) -> list[Stated]:
-        """Everything that was derived from answers, in order; without the first so many."""
+    def stated(self, terms: Terms) -> list[Stated]:
+        """Everything that was derived from answers, in order."""
         with self._books.reading(terms) as account:
-            new = len(account.stated) - after
-            return list(islice(reversed(account.stated.values()), max(new, 0)))[::-1]
+            return list(account.stated.values())
 
     def charge(self, terms: Terms, outside: Outside, analyst: str = "") -> bool:
         """Record what was revealed outside, or raise `BudgetExhausted`. The same again is not charged again.
@@ -346,15 +344,14 @@ class Ledger:
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
-    def entries(self, terms: Terms, after: int = 0) -> list[Entry]:
-        """Everything paid for, by number; without the first so many, if `after` says so."""
+    def entries(self, terms: Terms) -> list[Entry]:
+        """Everything paid for, by number."""
         with self._books.reading(terms) as account:
-            return account.entries[after:]
+            return list(account.entries)
 
-    def some(self, terms: Terms, numbers: Iterable[int]) -> list[Entry]:
-        """The entries with these numbers."""
-        with self._books.reading(terms) as account:
-            return [account.entries[number - 1] for number in numbers]
+    def reading(self, terms: Terms) -> AbstractContextManager[Account]:
+        """The account as it is now, for whoever looks at a part of a long one: to be read, within the block only."""
+        return self._books.reading(terms)
 
     def released(self, terms: Terms) -> Sequence[Released]:
         """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
