@@ -372,6 +372,13 @@ class Ledger:
         """The whole chain, verified, as receipts carry it."""
         return self._books.chain(terms)
 
+    def guards(self) -> list[tuple[Opened, Terms]]:
+        """Every guard, with its first record, in the order in which they were opened. All chains are verified."""
+        with self._journal.transaction(write=False) as transaction:
+            found = [(opened_by(transaction, chain), self._terms(transaction, chain)) for chain in transaction.chains()]
+            transaction.check()
+        return found
+
     def published(self, data: str) -> list[str]:
         """The records of the guard whose rows are published under this name; none if there is no such guard."""
         with self._journal.transaction(write=False) as transaction:
