@@ -13,9 +13,7 @@ def main(folder: Path) -> None:
     chance, path = random.Random(0), folder / "items.jsonl"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
         for i in range(ITEMS):
-            out.write(
-                json.dumps({"id": f"q{i}", "words": chance.randint(1, 40), "answer": chance.random() < 0.5}) + "\n"
-            )
+            out.write(json.dumps({"id": f"q{i}", "words": chance.randint(1, 40)}) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from afresh import errors
 from afresh.cli.options import Json, show
-from afresh.escaping import visible
 from afresh.wire.addresses import is_address
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ def evaluate(
             )
         except errors.EvaluatorFailed as error:
             for line in error.output.splitlines():
-                print(f"  {visible(line)}", file=sys.stderr)
+                error.add_note(line)
             raise
         show(found, as_json)
         if not (tried or scored or exam or found.accepted):
