@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ class RemoteRows:
         return loss_on(model, loss, self.classes(loss), features, labels, lambda: features.index.to_numpy())
 
     def predict(
-        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Sent]:
         """What models say, made here; the service checks it."""
         self.desk.check_open()
