@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -26,7 +24,8 @@ from afresh.server.config import read_config
 from afresh.server.store import store_of
 from afresh.server.tokens import Tokens
 from ledger.servers import running as postgres
-from server.running import free_port, start, wait, write_data
+from server.running import free_port, wait, write_data
+from server.warm import Warm
 
 CONFIG = """
 state = "state"
@@ -41,13 +40,14 @@ questions = {questions}
 
 
 class Hosts:
-    """Servers that pose as hosts. Each is killed at random moments and started again, until there were enough kills."""
+    """Servers that pose as hosts. Each is killed at random moments and started again."""
 
     def __init__(self, folder: Path, count: int, kills: int, chance: random.Random) -> None:
-        self._folder, self._config, self._most = folder, folder / "afresh.toml", kills
+        self._folder, self._most, self._warm = folder, kills, Warm(folder, folder / "afresh.toml")
         self.ports = [free_port() for _ in range(count)]
-        self._running: list[subprocess.Popen[str]] = [start(folder, self._config, port) for port in self.ports]
         self._counting, self.kills, self._finished = threading.Condition(), 0, threading.Event()
+        for place in range(count):
+            self._warm.start(self.ports[place])
         for place in range(count):
             self._wait(place)
         self._killers = [
@@ -58,7 +58,7 @@ class Hosts:
         return f"http://127.0.0.1:{self.ports[place]}"
 
     def _wait(self, place: int) -> None:
-        wait(self._running[place], self.url(place), self._folder)
+        wait(self._warm.process, self.url(place), self._folder)
 
     def begin(self) -> None:
         for killer in self._killers:
@@ -70,11 +70,9 @@ class Hosts:
                 if self.kills >= self._most:
                     return
                 self.kills += 1
-            self._running[place].send_signal(signal.SIGKILL)
-            self._running[place].wait()
+            self._warm.start(self.ports[place])
             with self._counting:
                 self._counting.notify_all()
-            self._running[place] = start(self._folder, self._config, self.ports[place])
             self._wait(place)
 
     def keep_pace(self, part: float) -> None:
@@ -88,9 +86,7 @@ class Hosts:
         for killer in self._killers:
             if killer.ident is not None:
                 killer.join()
-        for process in self._running:
-            process.kill()
-            process.wait()
+        self._warm.stop()
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,10 +12,12 @@ from fastapi.responses import JSONResponse
 
 from afresh.errors import Forbidden, InvalidArgument, TooLarge
 from afresh.guard.opened import hand_out, places_of
+from afresh.receipts import make_receipt
 from afresh.results.fitted import Task
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
-from afresh.server.schemas import shows
+from afresh.server.schemas import gives, shows, tells
+from afresh.server.tags import known, not_modified, tagged
 from afresh.server.tokens import Caller
 from afresh.wire.arguments import OF_ROWS, to_statistic
 from afresh.wire.results import to_json
@@ -23,6 +27,11 @@ if TYPE_CHECKING:
     from afresh.server.app import Desk
 
 router = APIRouter(tags=["datasets"])
+_LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
+_COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
+_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": "symmetrized", "in_words": "200 questions ..."}
+_DESCRIBED = {**_LISTED, "columns": {"amount": _COLUMN}, "plan": _PLAN, "simulated": False, "download": True}
+_DESCRIBED["frozen"] = None
 
 
 async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, Caller]:
@@ -34,7 +43,7 @@ async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, C
     return desk, served, caller
 
 
-@router.get("/me", responses=shows())
+@router.get("/me", responses=tells({"name": "ann", "role": "analyst", "datasets": ["customers"], "cap": None}))
 async def me(request: Request) -> Response:
     """Whom the token belongs to."""
     caller = await request.app.state.desk.caller(request)
@@ -42,7 +51,7 @@ async def me(request: Request) -> Response:
     return JSONResponse(told)
 
 
-@router.get("/datasets", responses=shows())
+@router.get("/datasets", responses=tells({"datasets": [_LISTED]}))
 async def datasets(request: Request) -> Response:
     """What there is for this token."""
     desk: Desk = request.app.state.desk
@@ -60,15 +69,15 @@ async def datasets(request: Request) -> Response:
     return JSONResponse({"datasets": told})
 
 
-@router.get("/datasets/{name}", responses=shows())
+@router.get("/datasets/{name}", responses=tells(_DESCRIBED))
 async def describe(request: Request, name: str) -> Response:
     """Columns with the data dictionary, rows, and the plan."""
     desk, served, _ = await enter(request, name, "viewer")
 
-    def look() -> dict[str, Any]:
-        return {**served.describe(), "frozen": desk.house.freezer.why(name)}
+    def look() -> bytes:
+        return json.dumps({**served.describe(), "frozen": desk.house.freezer.why(name)}).encode()
 
-    return JSONResponse(await desk.asking.read(look))
+    return tagged(request, await desk.asking.read(look), "application/json")
 
 
 @router.post("/datasets/{name}/price", responses=shows("Price"))
@@ -180,7 +189,7 @@ async def claim(request: Request, name: str, body: Claim) -> Response:
     return JSONResponse(to_json(found))
 
 
-@router.post("/datasets/{name}/detects", responses=shows())
+@router.post("/datasets/{name}/detects", responses=tells({"detects": 0.031}))
 async def detects(request: Request, name: str, body: Detected) -> Response:
     """How far inside its ends the truth must lie for a claim to pass. Free."""
     desk, served, caller = await enter(request, name, "analyst")
@@ -196,7 +205,7 @@ def _claimed(served: Served, body: Claim) -> dict[str, Any]:
 Form = Annotated[str, Query(alias="format", pattern="^(parquet|csv|arrow)$")]
 
 
-@router.get("/datasets/{name}/open_rows", responses=shows())
+@router.get("/datasets/{name}/open_rows", responses=gives(*FORMATS.values()))
 async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
     """The rows that are open, if the dataset was opened with some. The first call fixes the plan."""
     desk, served, caller = await enter(request, name, "analyst")
@@ -205,10 +214,12 @@ async def open_rows(request: Request, name: str, form: Form = "parquet") -> Resp
         table, span = hand_out(served.guard.desk, caller.name)
         return table, places_of(served.guard.desk, span)
 
-    return await handed_out(desk, served, form, make)
+    return await handed_out(request, desk, served, form, make)
 
 
-async def handed_out(desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> Response:
+async def handed_out(
+    request: Request, desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]
+) -> Response:
     """A table and its rows' places as a file, unless the steward keeps it."""
     if not served.settings.download:
         raise Forbidden(f"the steward does not hand out rows of {served.name} here.")
@@ -217,8 +228,7 @@ async def handed_out(desk: Desk, served: Served, form: str, make: Callable[[], t
         table, places = make()
         return to_file(table, form, places)
 
-    content = await desk.asking.read(write)
-    return Response(content, media_type=FORMATS[form], headers={"Cache-Control": "private, no-cache"})
+    return tagged(request, await desk.asking.read(write), FORMATS[form])
 
 
 @router.get("/datasets/{name}/budget", responses=shows("Budget"))
@@ -238,27 +248,30 @@ async def transcript(
 ) -> Response:
     """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
-    found = to_json(await desk.asking.read(lambda: served.guard.transcript))
-    records = found.pop("records")
-    found.pop("questions")
-    more = after + limit if after + limit < len(records) else None
-    return JSONResponse({**found, "records": records[after : after + limit], "total": len(records), "next": more})
+
+    def look() -> bytes:
+        whole = served.guard.transcript
+        page = to_json(replace(whole, records=whole.records[after : after + limit]))
+        page.pop("questions")
+        more = after + limit if after + limit < len(whole) else None
+        return json.dumps({**page, "total": len(whole), "next": more}).encode()
+
+    return tagged(request, await desk.asking.read(look), "application/json")
 
 
-@router.get("/datasets/{name}/receipt", responses={**shows(), 304: {"description": "Nothing was added since."}})
+@router.get("/datasets/{name}/receipt", responses=tells({"chain": {"head": "5f2b..."}}))
 async def receipt(request: Request, name: str) -> Response:
     """Everything that was released, as a document for `afresh verify`; its ETag is the head of the chain."""
     desk, served, _ = await enter(request, name, "viewer")
 
-    def make() -> tuple[str, dict[str, Any]]:
-        inner = served.guard.desk
-        return f'"{inner.ledger.chain(inner.terms)[-1].hash}"', served.guard.receipt()
+    def make() -> Response:
+        records = served.guard.desk.ledger.chain(served.guard.desk.terms)
+        tag = records[-1].hash
+        if known(request, tag):
+            return not_modified(tag)
+        return tagged(request, json.dumps(make_receipt(records)).encode(), "application/json", tag)
 
-    tag, document = await desk.asking.read(make)
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return JSONResponse(document, headers=headers)
+    return await desk.asking.read(make)
 
 
 def check_batch(desk: Desk, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -10,12 +11,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from afresh.errors import AfreshError, InvalidArgument, MissingExtra, NotAllowed, NotFound, ServiceError, TooLarge
+from afresh.errors import (
+    AfreshError,
+    InvalidArgument,
+    MissingExtra,
+    NotAllowed,
+    NotFound,
+    ServiceError,
+    TimedOut,
+    TooLarge,
+)
 from afresh.server.asking import Asking
 from afresh.server.config import Config, read_config
 from afresh.server.house import House
 from afresh.server.metrics import MEDIA_TYPE as METRICS
 from afresh.server.metrics import Metrics
+from afresh.server.patience import patience_left
+from afresh.server.schemas import components
 from afresh.server.tokens import Caller
 from afresh.version import __version__
 from afresh.wire import problems
@@ -88,6 +100,7 @@ def make_app(config: Config) -> FastAPI:
     )
     for router in (api.router, models.router, steward.router):
         app.include_router(router, prefix="/v1")
+    _describe(app)
     _answer_for_itself(app)
     _refuse(app)
     app.add_middleware(Gate, config=config)
@@ -95,9 +108,28 @@ def make_app(config: Config) -> FastAPI:
         from starlette.middleware.cors import CORSMiddleware
 
         app.add_middleware(
-            CORSMiddleware, allow_origins=config.origins, allow_headers=["authorization", "content-type"]
+            CORSMiddleware,
+            allow_origins=config.origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["authorization", "content-type", "if-none-match"],
+            expose_headers=["etag"],
         )
     return app
+
+
+def _describe(app: FastAPI) -> None:
+    """The OpenAPI document, with the schemas that responses refer to and the token that every door takes."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        parts = document.setdefault("components", {})
+        parts["schemas"] = {**parts.get("schemas", {}), **components()}
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI says to do it
 
 
 def _answer_for_itself(app: FastAPI) -> None:
@@ -184,10 +216,19 @@ class Gate:
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
 
+        complete = False
+
         async def counted() -> _Message:
-            nonlocal got
-            message = await receive()
+            nonlocal got, complete
+            if complete:  # what is left to receive is that the client has gone
+                return await receive()
+            try:
+                async with asyncio.timeout(patience_left(time.monotonic() - began, got, self._limits.seconds)):
+                    message = await receive()
+            except TimeoutError:
+                raise TimedOut("the body of the request comes too slowly; nothing was charged.") from None
             got += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if got > most:
                 raise too_large(most)
             return message

@@ -11,6 +11,7 @@ from afresh import checks
 from afresh.errors import AfreshError
 from afresh.guard.open import check_opening
 from afresh.losses import Loss, make_loss
+from afresh.server.keys import check_keys
 from afresh.settings.reader import Reader, as_given, shares, texts, words
 from afresh.wire.arguments import to_loss
 
@@ -74,7 +75,7 @@ class Jwt:
     """An identity provider whose signed tokens are taken beside the service's own."""
 
     keys: str
-    """Its key set (JWKS): a file, or an https address."""
+    """Its key set (JWKS): a file, or an https address, or an http one on this machine."""
     issuer: str
     audience: str
     role: str = "afresh_role"
@@ -139,19 +140,19 @@ class _Reader(Reader):
         limits = Limits(**self.take(("limits",), sections["limits"], _LIMITS))
         jwt = None
         if "jwt" in document:
-            given = self.take(("jwt",), sections["jwt"], {each.name: words for each in fields(Jwt)})
+            readers = {**{each.name: words for each in fields(Jwt)}, "keys": self._keys}
+            given = self.take(("jwt",), sections["jwt"], readers)
             if missing := {"keys", "issuer", "audience"} - given.keys():
                 self.wrong(("jwt",), f"{', '.join(sorted(missing))} must be given.")
             else:
-                keys = given["keys"]
-                jwt = Jwt(**{**given, "keys": keys if keys.startswith("https://") else self.path("keys", keys)})
+                jwt = Jwt(**given)
         state = top.get("state", str(self.place.parent / "afresh-state"))
         ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
         return Config(datasets, **{**top, "state": state, "ledger": ledger, "limits": limits, "jwt": jwt})
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
-        own = {"data": self.path_or_address, "table": words, "description": words, "shares": shares}
-        own["download"] = checks.flag
+        own: dict[str, Callable[..., Any]] = {"data": self.path_or_address, "table": words, "shares": shares}
+        own |= {"description": words, "download": checks.flag}
         models = {
             "label": words,
             "loss": lambda key, value: make_loss(to_loss(value)),
@@ -176,6 +177,10 @@ class _Reader(Reader):
             wishes["questions"] = None
         self.check_plan(path, wishes)
         return Dataset(path[-1], **given, wishes=wishes, columns=columns)
+
+    def _keys(self, key: str, value: Any) -> str:
+        found = self.path_or_address(key, value)
+        return check_keys(found) if "://" in found else found
 
     def check_plan(self, path: tuple[str, ...], wishes: Mapping[str, Any]) -> None:
         """Whether there could be such a plan; each value by itself first, to tell which one is wrong."""
