@@ -98,6 +98,7 @@ class Client:
     questions: list[str]
     chance: random.Random
     got: list[tuple[str, Any]] = field(default_factory=list)
+    guards: dict[str, afresh.Guard] = field(default_factory=dict)
     lost: int = 0
     """Requests that ended without an answer, after the client's own repeats."""
     refused: int = 0
@@ -118,10 +119,11 @@ class Client:
 
     def ask(self, question: str) -> list[float]:
         while True:
+            url = self.hosts.url(self.chance.randrange(len(self.hosts.ports)))
             try:
-                url = self.hosts.url(self.chance.randrange(len(self.hosts.ports)))
-                with afresh.connect(url, self.token) as service:
-                    answer = service.open("customers").ask(question)
+                if url not in self.guards:
+                    self.guards[url] = afresh.connect(url, self.token).open("customers")
+                answer = self.guards[url].ask(question)
                 return [answer.value, answer.low, answer.high]
             except ServiceError:
                 self.lost += 1
