@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import afresh
-from afresh import learn, statistics
+from afresh import statistics
+from afresh.results.fitted import Task
 from afresh.server import schemas
 from afresh.wire.results import RESULTS, to_json
 from server.running import write_data
@@ -27,7 +28,7 @@ def made(folder: Path) -> dict[str, Any]:
             guard.price("tenure < 12"),
             guard.ask("churned AND tenure < 12"),
             guard.measure(statistics.Histogram("tenure", (0, 60, 120))),
-            guard.fit(learn.fitting.Task("linear", ("tenure",), "amount", (0, 120), None, 3, 0.0, target=(0, 500))),
+            guard.fit(Task("linear", ("tenure",), "amount", (0, 120), None, 3, 0.0, target=(0, 500))),
             guard.budget,
             guard.transcript,
             guard.transcript.records[0],

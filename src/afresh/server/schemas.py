@@ -96,8 +96,8 @@ def examples() -> dict[str, Any]:
 
 def components() -> dict[str, Any]:
     """The schemas that responses refer to: of every result, by its class, and of a problem."""
-    adapters = [(kind, "serialization", TypeAdapter(RESULTS[kind])) for kind in RESULTS]
-    _, document = TypeAdapter.json_schemas(adapters, ref_template=_REFS + "{model}")  # type: ignore[arg-type]
+    adapters: list[Any] = [(kind, "serialization", TypeAdapter(RESULTS[kind])) for kind in RESULTS]
+    _, document = TypeAdapter.json_schemas(adapters, ref_template=_REFS + "{model}")
     found: dict[str, Any] = document["$defs"]
     for kind, result in RESULTS.items():
         schema = found[kind]
