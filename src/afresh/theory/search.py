@@ -75,11 +75,10 @@ def root_between(f: Callable[[float], float], low: float, high: float, *, tolera
     at_low, at_high = f(low), f(high)
     if at_low <= 0 or at_high >= 0:
         return low if at_low <= 0 else high
-    point, side = high, 0
-    for _ in range(200):
-        before, point = point, (low * at_high - high * at_low) / (at_high - at_low)
-        if abs(point - before) <= tolerance:
-            break
+    side = 0
+    while high - low > 2 * tolerance:
+        point = (low * at_high - high * at_low) / (at_high - at_low)
+        point = min(max(point, low + tolerance), high - tolerance)  # so that a root close to an end is closed in
         found = f(point)
         if found > 0:
             at_high /= 2 if side > 0 else 1
@@ -87,7 +86,7 @@ def root_between(f: Callable[[float], float], low: float, high: float, *, tolera
         else:
             at_low /= 2 if side < 0 else 1
             high, at_high, side = point, found, -1
-    return point
+    return (low + high) / 2
 
 
 def minimize_between(f: Callable[[float], float], low: float, high: float, *, tolerance: float) -> float:
