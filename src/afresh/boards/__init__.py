@@ -2,6 +2,7 @@
 
 from afresh.boards.board import Board
 from afresh.boards.order import Constraints, Order
+from afresh.boards.receipt import table_from
 from afresh.boards.table import BoardTable, Standing, Submitted
 
-__all__ = ["Board", "BoardTable", "Constraints", "Order", "Standing", "Submitted"]
+__all__ = ["Board", "BoardTable", "Constraints", "Order", "Standing", "Submitted", "table_from"]

@@ -77,21 +77,11 @@ def check_board(holdout: Holdout, rules: Rules, loss: Loss) -> None:
         )
     if rules.reveal != "rounds" and mechanism.batch is not None:
         raise InvalidArgument(
-            'this holdout was opened in rounds, so a board on it needs reveal="rounds"; a board that reveals '
-            f"entries {rules.reveal!r} needs a holdout without rounds=."
+            'every batch of this holdout has rows of its own, so a board on it needs reveal="rounds"; one that reveals '
+            f'{rules.reveal!r} needs a holdout opened with method="symmetrized" or "checked", for example.'
         )
     if rules.reveal == "improvements" and not mechanism.symbols:
         raise InvalidArgument(
             'a board that reveals only improvements needs claims: open the holdout with method="checked", or with '
             "open=0.5."
-        )
-    if (
-        holdout.visibility == "public"
-        and mechanism.batch is None
-        and mechanism.spans(1, None) != mechanism.spans(2, None)
-    ):
-        raise InvalidArgument(
-            f"with method={mechanism.method!r} every answer has rows of its own, and with public features other rows "
-            'have another truth, so no two entries could be compared; open the holdout with method="symmetrized", for '
-            "example."
         )

@@ -287,11 +287,11 @@ class BoardTable(show.Told, Tabular):
 
     def _table(self, entries: Sequence[Standing]) -> show.Table:
         low, high = self.scale
-        header = ["tier", "place", "entry", "by", "value", "interval", f"{low:g} to {high:g}", ""]
+        header = ["tier", "place", "entry", "by", "value", "interval", f"{low:g} to {high:g}", "group"]
         best = "the best" if len(self.best) == 1 else "may be the best"
         rows = [[*_cells(each, self.scale), best if each.best else ""] for each in entries]
         if all(each.value is None for each in entries):
-            header, rows = [*header[:4], ""], [[*row[:4], row[-1]] for row in rows]
+            header, rows = [*header[:4], "group"], [[*row[:4], row[-1]] for row in rows]
         return show.Table(header, rows)
 
     def _without_place(self) -> show.Fold:
