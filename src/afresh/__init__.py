@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from afresh.guard.open import open
     from afresh.models.holdout import Holdout
     from afresh.models.open import holdout
-    from afresh.planning.plan import Plan, plan
+    from afresh.planning.choose import plan
+    from afresh.planning.plan import Plan
     from afresh.results.answer import Answer, Interval
     from afresh.results.budget import Budget
     from afresh.results.transcript import Transcript
@@ -76,7 +77,7 @@ _HOMES = {
     "evaluation": "evaluations.open",
     "holdout": "models.open",
     "open": "guard.open",
-    "plan": "planning.plan",
+    "plan": "planning.choose",
 }
 
 

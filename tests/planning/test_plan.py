@@ -12,7 +12,8 @@ from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
-from afresh.planning.plan import WORTH_EXPECTING, Plan
+from afresh.planning.choose import WORTH_EXPECTING
+from afresh.planning.plan import Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import stabilized as stabilized_oracle
