@@ -95,6 +95,7 @@ class Board(show.Shown):
 
         Raises:
             NotFound: There was no such round.
+            InvalidArgument: With hidden features all rounds share one table.
         """
         self._reveal_if_due()
         recorded = self._recorded()
