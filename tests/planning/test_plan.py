@@ -292,7 +292,7 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
     plan = afresh.plan(10**5, 1000, promise=True)
     with pytest.raises(AttributeError):
         plan.mechanism = None  # type: ignore[assignment,misc]
-    text, page = str(plan), plan._repr_html_()
+    text, page = str(plan.details), plan._repr_html_()
     for part in ("1,000 questions to 100,000 rows", "stabilized *", "calibrated", "jung", "nats"):
         assert part in text
         assert part in page

@@ -104,9 +104,10 @@ def plan(
     open: Open = None,
     exam: Exam = None,
     promise: Promise = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all methods and constants too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What can be promised, by every method, before any data are seen.
+    """How wide answers will be, before any data are seen, and what would make them narrower.
 
     Give two of --rows, --questions and --width. With all three you get the most --rounds that keep the width, or with
     --open best the largest part of the rows that can be open.
@@ -118,7 +119,7 @@ def plan(
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
     wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam}
     made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
-    show(made, as_json)
+    show(made.details if everything else made, as_json)
 
 
 @app.command(epilog=EPILOG)

@@ -17,7 +17,6 @@ from afresh.mechanisms.registry import (
     MECHANISMS,
     PLANNERS,
     PROMISING,
-    TUNED,
     WITH_OPEN_ROWS,
     Planner,
     planner_for,
@@ -28,7 +27,7 @@ from afresh.mechanisms.registry import (
 from afresh.planning.plan import Plan
 from afresh.planning.request import check_deviation, check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
-from afresh.planning.ways import largest_share, narrowest_share
+from afresh.planning.ways import largest_share, narrowest_share, tuned
 
 FEWEST_ROWS = 20
 
@@ -126,13 +125,13 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("a plan needs two of rows, questions and width.")
-        narrowest = _narrowest(_tuned(planners, means), rows, questions, failure, answers, means)
+        narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
-    planners = _tuned(planners, (mean,) if typical is None else means)
+    planners = tuned(planners, (mean,) if typical is None else means)
     if (rows is None) == (questions is None):
         raise InvalidArgument("with a width, give exactly one of rows and questions.")
     if rows is not None:
@@ -247,13 +246,6 @@ def _following(
             f"disagreement == {share:g} can be followed with {those} only; leave it or {method!r} out."
         )
     return found
-
-
-def _tuned(planners: Mapping[str, Planner], typical: tuple[float, ...]) -> Mapping[str, Planner]:
-    """The same, with constants for these means where a method can be tuned."""
-    if typical == TYPICAL_MEANS:
-        return planners
-    return {name: partial(p, typical=typical) if name in TUNED else p for name, p in planners.items()}  # type: ignore[call-arg] # those in TUNED take it
 
 
 def _narrowest(

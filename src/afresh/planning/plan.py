@@ -13,9 +13,11 @@ from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coars
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.moments import Vector
 from afresh.planning.request import complement
-from afresh.planning.table import Method, advise, compare, table
+from afresh.planning.table import Method, advise, compare
+from afresh.planning.told import COLUMNS, Details, details, summary
 from afresh.planning.ways import Way, recommended, ways
 from afresh.results import show
+from afresh.results.html import fragment
 
 
 class Paid(Protocol):
@@ -99,11 +101,12 @@ class Plan(show.Shown):
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
         widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
         exam = "" if self.exam is None else f", {self.exam:,} rows kept for an exam"
-        said = f"{self._count}{rounds} at {show.percent(self.confidence)}, by {self.method}"
+        said = f"{self.in_count}{rounds} at {show.percent(self.confidence)}, by {self.method}"
         return f"{said}{widths}{exam}"
 
     @property
-    def _count(self) -> str:
+    def in_count(self) -> str:
+        """How many questions, in words."""
         return f"{self.questions:,} questions" if self.expected is None else "questions without end"
 
     @property
@@ -247,28 +250,17 @@ class Plan(show.Shown):
         """What the method can and cannot promise in advance, and which other would be narrower."""
         return advise(self.mechanism, self.methods)
 
+    @property
+    def details(self) -> Details:
+        """The plan with its constants and the comparison of all methods, to print."""
+        return Details(self)
+
+    def __str__(self) -> str:
+        """The ways to ask and what they are worth, in 80 columns."""
+        return show.as_text(self._blocks(), COLUMNS)
+
     def _blocks(self) -> list[show.Block]:
-        widths = [f"±{show.width(self.half_width(mean))} at {mean:g}" for mean in TYPICAL_MEANS]
-        return [
-            show.Title(f"{self._count} to {self.rows:,} rows, {show.percent(self.confidence)}"),
-            *([show.Line(self.recommendation)] if self.recommendation else []),
-            show.Facts(
-                {
-                    "method": self.method,
-                    "half-width": ", ".join(widths)
-                    + " (share of rows)"
-                    + (self.mechanism.proviso and f", {self.mechanism.proviso}"),
-                    "information": self.mechanism.accounted,
-                    "failure": ", ".join(f"{v:.4g} {k}" for k, v in self.failure_use.items()),
-                    "constants": ", ".join(
-                        f"{k}={v:.6g}" for k, v in self.parameters.items() if k not in _SAID_ELSEWHERE and v is not None
-                    )
-                    or "none",
-                }
-            ),
-            table(self.methods, self.method),
-            show.Line(self.advice),
-        ]
+        return summary(self)
 
-
-_SAID_ELSEWHERE = ("rows", "questions", "failure")
+    def _repr_html_(self) -> str:
+        return fragment([*summary(self)[:-1], show.Fold("All methods and constants", details(self))])
