@@ -244,7 +244,11 @@ def test_a_group_is_read_alone_while_nothing_is_written(
         assert engine.moments(queries) == first
         return any("(SELECT count(*) FROM" in sql for sql in said)
 
-    monkeypatch.setattr(postgres, "_one", lambda cursor, sql: (said.append(sql), one(cursor, sql))[1])
+    def heard(cursor: Any, sql: str) -> Any:
+        said.append(sql)
+        return one(cursor, sql)
+
+    monkeypatch.setattr(postgres, "_one", heard)
     queries: Any = ask("amount", engine.schema, (0, 500), "country = 'CH'", 0).queries
     first = engine.moments(queries)
     assert first[0].total == pytest.approx(sum(i * 0.5 for i in range(1, 601) if i % 7) / 500)

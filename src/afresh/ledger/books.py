@@ -26,7 +26,7 @@ class Books:
         self._noted: dict[int, int] = {}
 
     def seen(self, terms: Terms, digests: Iterable[str]) -> bool:
-        """Whether all were paid for, as far as was read; a hint that needs no transaction, as nothing is ever unpaid."""
+        """Whether all were paid for, as far as was read: a hint without a transaction, as nothing is ever unpaid."""
         account = self._accounts.get(terms.guard)
         return account is not None and all(digest in account.finest for digest in digests)
 
