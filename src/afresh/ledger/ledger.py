@@ -58,10 +58,13 @@ class Ledger:
         journal: Journal,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         memory: Memory | None = None,
+        path: str | None = None,
     ) -> None:
         """A ledger over a journal, with what it remembers of data; see `open_ledger`."""
         self._journal, self._books, self._clock = journal, Books(journal), clock
         self.memory = memory
+        self.path = path
+        """The file it is in; None in memory or on a server. What belongs to its data may be kept beside it."""
 
     def find(self, identity: Identity) -> Terms | None:
         """The terms of the guard of these rows, if they ever had one. The whole chain is verified.
@@ -343,6 +346,19 @@ class Ledger:
         """Those questions that are not in the ledger, at their noise or less."""
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
+
+    def answered(self, terms: Terms, questions: Sequence[Question], analyst: str) -> Entries | None:
+        """What `reserve` would give, if all of them were answered before; None if one was not, or seems not to be.
+
+        Nothing is read for one that this process has never seen.
+        """
+        if not self._books.seen(terms, [each.digest for each in questions]):
+            return None
+        with self._books.reading(terms) as account:
+            found = [account.stored(each.digest, each.coarseness) for each in questions]
+            kept = [each for each in found if each is not None and each.outcome is not None]
+            same = account.limits == terms.limits and len(kept) == len(found)
+            return Entries(kept, account.spent(analyst)) if same else None
 
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
