@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -98,6 +98,7 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.state.headers = config.limits.headers  # how long `Patient` waits for them
     for router in (api.router, models.router, steward.router):
         app.include_router(router, prefix="/v1")
     _describe(app)
@@ -183,13 +184,15 @@ def _refuse(app: FastAPI) -> None:
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
 
 
-def refusal(request: Request, error: AfreshError, status: int | None = None) -> Response:
-    """The response for an error."""
+def refusal(
+    request: Request, error: AfreshError, status: int | None = None, more: Mapping[str, str] | None = None
+) -> Response:
+    """The response for an error, with more headers if some are given."""
     request.state.code = error.code
     document = problems.to_problem(error)
     if status is not None:
         document["status"] = status
-    headers = {"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {}
+    headers = {**(more or {}), **({"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {})}
     return JSONResponse(document, document["status"], headers, media_type=problems.MEDIA_TYPE)
 
 
@@ -245,7 +248,10 @@ class Gate:
 
         try:
             declared = headers.get(b"content-length", b"0")
-            if b"content-encoding" in headers:
+            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # whoever stands before may go by the other
+                both = InvalidArgument("send a Content-Length or chunks, not both.")
+                await refusal(_request(scope), both, 400, {"Connection": "close"})(scope, receive, noted)  # type: ignore[arg-type]
+            elif b"content-encoding" in headers:
                 error: AfreshError = InvalidArgument("send the body as it is, without a Content-Encoding.")
                 await refusal(_request(scope), error, 415)(scope, receive, noted)  # type: ignore[arg-type]
             elif declared.isdigit() and int(declared) > most:

@@ -67,7 +67,9 @@ class Limits:
     scans: int = 64
     """Requests that are answered at once; the others wait."""
     seconds: float = 60.0
-    """How long a request waits for its answer."""
+    """How long a request waits for its answer, and the service for the body of a request."""
+    headers: float = 20.0
+    """How long the service waits for the headers of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,5 +203,7 @@ _COLUMN: Mapping[str, Callable[..., Any]] = {
 }
 _LIMITS: Mapping[str, Callable[..., Any]] = {
     **{each.name: lambda key, value: checks.whole(key, value, 1) for each in fields(Limits)},
-    "seconds": lambda key, value: checks.number(key, value, "a number of seconds above 0", above=0),
+    **dict.fromkeys(
+        ("seconds", "headers"), lambda key, value: checks.number(key, value, "a number of seconds above 0", above=0)
+    ),
 }

@@ -7,8 +7,6 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-HEADERS = 20.0
-"""Seconds from when a connection is made, or its next request begins, to the end of the headers."""
 PACE = 50_000
 """Bytes a second of a body that takes longer than a request may wait for its answer."""
 
@@ -16,7 +14,10 @@ _Protocol: Any = AutoHTTPProtocol  # one class or another, by what is installed
 
 
 class Patient(_Protocol):  # type: ignore[misc]  # see above
-    """uvicorn's reader of requests, which by itself waits for headers for ever."""
+    """uvicorn's reader of requests, which by itself waits for headers for ever.
+
+    From when a connection is made, or its next request begins, they may take as long as the application's state says.
+    """
 
     _limit: asyncio.TimerHandle | None = None
 
@@ -44,7 +45,7 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
         return self.cycle is not None and not self.cycle.response_complete
 
     def _await_headers(self) -> None:
-        self._limit = self.loop.call_later(HEADERS, self._hang_up)
+        self._limit = self.loop.call_later(self.config.loaded_app.state.headers, self._hang_up)
 
     def _hang_up(self) -> None:
         self._limit = None
