@@ -6,17 +6,22 @@ import io
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from afresh.server.config import read_config
+from afresh.server.store import store_of
 from server.browser import WIDTHS, Person, browser
 from server.running import ROWS, Service, running, write_data
+from server.visiting import key_of, session
 
 MORE = """
 [datasets.small]
@@ -254,6 +259,8 @@ def test_a_file_is_dropped_and_a_receipt_verified(arrive: Arrive, service: Servi
 
 
 def test_the_steward_divides_charges_freezes_and_audits(arrive: Arrive, service: Service) -> None:
+    for name in ("ann", "bob"):
+        service.token(name)
     person = arrive("sam", "steward")
     page = person.goes("/datasets/churn/steward")
     sliders = page.locator("#shares input[type=range]")
@@ -340,3 +347,61 @@ def test_screens(arrive: Arrive, service: Service, scheme: str, tmp_path: Path) 
             page.screenshot(path=folder / f"{name}-{width}.png", full_page=True)
         found[name] = person.findings()
     assert {name: each for name, each in found.items() if each} == {}
+
+
+def test_forms_must_come_from_our_pages(service: Service) -> None:
+    stranger = httpx.Client(base_url=service.url)
+    assert (
+        stranger.post("/sign-in", data={"token": service.token()}).status_code == 403
+    )  # nobody is signed in by others
+    assert stranger.get("/datasets/customers").headers["location"] == "/sign-in?next=/datasets/customers"
+    client, other = session(service, service.token("sam", "steward")), session(service, service.token("sam", "steward"))
+    before = service.get("/v1/datasets/customers/budget").json()["spent"]
+    forms = {
+        "/datasets/customers/ask": {"expression": "tenure < 99"},
+        "/datasets/customers/price": {"expression": "tenure < 99"},
+        "/datasets/customers/divide": {"name0": "ann", "share0": "1"},
+        "/datasets/customers/charge": {"revealed": "x", "kind": "kl", "amount": "1"},
+        "/datasets/customers/freeze": {"why": "x"},
+        "/steward/tokens": {"name": "eve", "role": "steward"},
+        "/sign-out": {"a": "b"},
+    }
+    for path, form in forms.items():
+        for key in ({}, {"form_key": ""}, {"form_key": key_of(other)}, {"form_key": "é"}):
+            assert client.post(path, data={**form, **key}).status_code == 403, path
+    assert client.post("/datasets/churn/score?file=a.csv", content=b"a\n1\n").status_code == 403
+    assert client.post("/datasets/customers/ask", json={"expression": "tenure < 99"}).status_code == 422
+    assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
+    assert client.get("/v1/datasets").status_code == 401  # a cookie opens pages, and no door of the API
+    assert client.get("/").status_code == 200
+
+
+def test_sessions_end_with_their_tokens_and_roles_hold(service: Service) -> None:
+    token = service.tokens.new("gone")
+    client = session(service, token)
+    assert "customers" in client.get("/").text
+    service.tokens.revoke("gone")
+    assert client.get("/").status_code == 303
+    short = session(service, service.tokens.new("short", days=0.1))
+    (cookie,) = short.cookies.jar
+    assert 8000 < (cookie.expires or 0) - time.time() <= 8640  # no longer than the token
+    config = read_config(service.folder / "afresh.toml")
+    store_of(config.state, config.ledger).run("UPDATE afresh_sessions SET expires = 1")
+    assert short.get("/").status_code == 303
+    narrow = session(service, service.token("nina", datasets=("churn",)))
+    assert "customers" not in narrow.get("/").text
+    assert narrow.get("/datasets/customers").status_code == 404
+    viewer = session(service, service.token("vera", "viewer"))
+    for path in ("/datasets/customers", "/datasets/customers/history", "/datasets/customers/receipt.html"):
+        assert viewer.get(path).status_code == 200
+    assert 'id="ask"' not in viewer.get("/datasets/customers").text
+    form = {"form_key": key_of(viewer), "expression": "churned"}
+    assert viewer.post("/datasets/customers/ask", data=form).status_code == 403
+    for path in ("/steward", "/datasets/customers/steward", "/datasets/customers/audit"):
+        assert viewer.get(path).status_code == 403
+    for where in ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"):
+        page = httpx.get(f"{service.url}/sign-in", params={"next": where}).text
+        assert 'name="next" value="/"' in page
+    for path in ("/nothing", "/datasets/customers/answers/0", "/datasets/customers/receipt.exe", "/static/../app.py"):
+        found = viewer.get(path, headers={"Accept": "text/html"})
+        assert (found.status_code, found.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
