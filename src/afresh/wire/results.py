@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from afresh.errors import ServiceError
+from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
+from afresh.judging.results import Checked, Tried
 from afresh.models.verdicts import Comparison, Identical, Ranked, Ranking
 from afresh.results.answer import Answer, Interval
 from afresh.results.budget import Budget, Coarser
@@ -25,15 +27,21 @@ RESULTS: Mapping[str, type] = {
     for kind in (
         Answer,
         Budget,
+        Checked,
         Claimed,
+        Compared,
         Comparison,
         Contested,
+        Examined,
         Identical,
         Measures,
         Price,
+        Proposed,
         Ranking,
         Record,
+        Scored,
         Transcript,
+        Tried,
     )
 }
 _NESTED = (Interval, Coarser, Ranked)
