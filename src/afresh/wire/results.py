@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from afresh.boards.table import BoardTable, Standing, Submitted
 from afresh.errors import ServiceError
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
 from afresh.judging.results import Checked, Tried
@@ -26,6 +27,7 @@ RESULTS: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
         Answer,
+        BoardTable,
         Budget,
         Checked,
         Claimed,
@@ -40,11 +42,12 @@ RESULTS: Mapping[str, type] = {
         Ranking,
         Record,
         Scored,
+        Submitted,
         Transcript,
         Tried,
     )
 }
-_NESTED = (Interval, Coarser, Ranked)
+_NESTED = (Interval, Coarser, Ranked, Standing)
 
 
 def to_json(result: Any) -> dict[str, Any]:
