@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from afresh.errors import AfreshError, MissingExtra
+from afresh.errors import MissingExtra
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -47,14 +47,8 @@ class _Door:
         self._manager = manager
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from afresh.server.app import refusal
-
         request = Request(scope, receive)
-        try:
-            await request.app.state.desk.caller(request)
-        except AfreshError as error:
-            await refusal(request, error)(scope, receive, send)
-            return
+        await request.app.state.desk.caller(request)  # or a refusal, as at any door
         await self._manager.handle_request(scope, receive, send)
 
 
