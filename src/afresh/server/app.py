@@ -77,17 +77,16 @@ class Desk:
 
 def make_app(config: Config) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts."""
-    from afresh.server import api, models, steward
-    from afresh.server.pages import datasets, door, live, verify
-    from afresh.server.pages import models as pages_of_models
-    from afresh.server.pages import steward as pages_of_steward
+    from afresh.server import agents, api, evaluations, models, steward
+    from afresh.server.pages import doors, live
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.desk = Desk(config)
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
-        yield
+        async with tools():
+            yield
         undo()
         app.state.desk.close()
 
@@ -102,10 +101,11 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (api.router, models.router, steward.router):
+    for router in (api.router, models.router, evaluations.router, steward.router):
         app.include_router(router, prefix="/v1")
-    for page in (door, datasets, live, verify, pages_of_models, pages_of_steward):
-        app.include_router(page.router)
+    for router in doors.ROUTERS:
+        app.include_router(router)
+    tools = agents.mount(app)
     _answer_for_itself(app)
     _refuse(app)
     app.add_middleware(Gate, config=config)
@@ -242,7 +242,7 @@ class Gate:
 
     def _most(self, path: str) -> int:
         """How many bytes a request may have."""
-        if path.startswith("/v1/holdouts/") or _UPLOADS.fullmatch(path):
+        if path.startswith(("/v1/holdouts/", "/v1/evaluations/", "/mcp")) or _UPLOADS.fullmatch(path):
             return self._limits.predictions
         return RECEIPTS if path == "/verify" else self._limits.body
 
