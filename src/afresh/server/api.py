@@ -100,7 +100,7 @@ async def price(request: Request, name: str, body: Priced) -> Response:
 async def ask(request: Request, name: str, body: Question) -> Response:
     """Answer one question. The same question again is free."""
     desk, served, caller = await enter(request, name, "analyst")
-    (answer,) = await _answers(desk, served, caller, [body.given()])
+    (answer,) = await answers(desk, served, caller, [body.given()])
     return JSONResponse(to_json(answer))
 
 
@@ -110,7 +110,7 @@ async def ask_many(request: Request, name: str, body: Questions) -> Response:
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
-    found = await _answers(desk, served, caller, questions, body.rows)
+    found = await answers(desk, served, caller, questions, body.rows)
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
@@ -128,9 +128,10 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
-async def _answers(
+async def answers(
     desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]], rows: int | None = None
 ) -> list[Any]:
+    """What a guard says to some questions, asked together in the caller's name. Repeats leave at once."""
     question = ["ask", questions, rows]
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
@@ -220,15 +221,16 @@ async def open_rows(request: Request, name: str, form: Form = "parquet") -> Resp
 async def handed_out(
     request: Request, desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]
 ) -> Response:
-    """A table and its rows' places as a file, unless the steward keeps it."""
+    """A table and its rows' places as a file."""
+    return tagged(request, await desk.asking.read(lambda: written(served, form, make)), FORMATS[form])
+
+
+def written(served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> bytes:
+    """The same as bytes; or `Forbidden`, if the steward keeps it."""
     if not served.settings.download:
         raise Forbidden(f"the steward does not hand out rows of {served.name} here.")
-
-    def write() -> bytes:
-        table, places = make()
-        return to_file(table, form, places)
-
-    return tagged(request, await desk.asking.read(write), FORMATS[form])
+    table, places = make()
+    return to_file(table, form, places)
 
 
 @router.get("/datasets/{name}/budget", responses=shows("Budget"))

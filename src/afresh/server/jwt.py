@@ -45,7 +45,7 @@ class Provider:
                 f"the identity provider says no role of this service in the claim {self._settings.role!r}; it must be "
                 f"one of {', '.join(ROLES)}."
             )
-        return Caller(str(told["sub"]), role, tuple(datasets))
+        return Caller(str(told["sub"]), role, tuple(datasets), expires=float(told["exp"]))
 
     def _parsed(self, document: Any) -> dict[str | None, Any]:
         """Keys by their ids; a `ValueError` of what is no key set."""

@@ -39,10 +39,13 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def shows(*kinds: str, listed: str | None = None) -> Responses:
-    """The responses of a door that shows a result of one of these kinds, or a list of such results under a name."""
-    shown = [{"$ref": _REFS + kind} for kind in kinds]
-    one: dict[str, Any] = shown[0] if len(shown) == 1 else {"anyOf": shown}
-    example = examples()[kinds[0]]
+    """The responses of a door that shows a result of one of these kinds, or a list of such results under a name.
+
+    Of no kind, it is any object.
+    """
+    shown: list[dict[str, Any]] = [{"$ref": _REFS + kind} for kind in kinds] or [{"type": "object"}]
+    one = shown[0] if len(shown) == 1 else {"anyOf": shown}
+    example = examples().get(kinds[0] if kinds else "", {})
     if listed is not None:
         one = {"type": "object", "required": [listed], "properties": {listed: {"type": "array", "items": one}}}
         example = {listed: [example]}
