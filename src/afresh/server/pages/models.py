@@ -9,12 +9,13 @@ from fastapi import APIRouter, Query, Request, Response
 from afresh.errors import AfreshError, InvalidArgument, NotFound
 from afresh.results import show
 from afresh.server.api import check_batch, written
+from afresh.server.decode import CSV
 from afresh.server.house import Served, require
 from afresh.server.pages import views
 from afresh.server.pages.datasets import enter
 from afresh.server.pages.entries import Entries
 from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender
-from afresh.server.predictions import CSV, NPY, PARQUET, Submission, read_submission
+from afresh.server.predictions import NPY, PARQUET, Submission, read_submission
 from afresh.wire.tables import FORMATS
 
 if TYPE_CHECKING:
