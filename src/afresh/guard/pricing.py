@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
-from afresh.mechanisms.base import FollowsDeviation
+from afresh.mechanisms.base import FollowsDeviation, at_levels
 from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
@@ -120,7 +120,7 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
 
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
-    mechanism = desk.plan.at(desk.coarseness(asked.precision))
+    mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision)), asked.queries[0].levels)
     released = desk.ledger.released(desk.terms)
     low, high = asked.bounds
 
@@ -132,8 +132,8 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
     if deviation is not None:
         if not isinstance(mechanism, FollowsDeviation) or share < 1:
             raise InvalidArgument(
-                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, and a guard that "
-                "was opened with deviation=; leave it out."
+                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, where noise "
+                "follows its deviation; leave it out."
             )
         own = mechanism.deviation_width(unit, _check_deviation(deviation, unit, high - low))
         if len(asked.queries) == 1:

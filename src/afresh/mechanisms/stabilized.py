@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -24,6 +25,7 @@ from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
 from afresh.moments import Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
+from afresh.theory.numbers import FIRST, LAST, SQUARE, kept_part, mean_square, rare_noise, rare_slack, spread_shown
 from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
@@ -44,6 +46,14 @@ def noisy_transform(transform: Transform, moments: Moments, noise: float, s: flo
     """Section 10: y = clip(round(Theta(mu) + s xi)), on the public grid, within [0, Theta(1)]."""
     transformed = float(transform(np.asarray(min(max(moments.mean, 0.0), 1.0))))
     return min(max(round_to_grid(transformed + s * noise, grid), 0.0), transform.top)
+
+
+def on_transformed_grid(released: object, transform: Transform, grid: float) -> bool:
+    """Whether it may be what `noisy_transform` gives."""
+    if not isinstance(released, float | int) or not 0 <= released <= transform.top * (1 + 1e-12):
+        return False
+    # Theta(1) is an arcsine, whose last bits differ between processors.
+    return math.isclose(released, transform.top, rel_tol=1e-12) or float(released / grid).is_integer()
 
 
 _ROUNDING = 1e-9
@@ -80,6 +90,8 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """gamma, the step of the public grid on which y lies."""
     cells: int
     """Cells per standard deviation in the bound on e_+."""
+    numbers: float = 0.0
+    """The part of the failure probability that is kept for numbers, whose noise then follows their deviation."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -116,8 +128,10 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """One event covers noise and sample: nothing is split."""
-        return {"noise and sample together": self.failure}
+        """One event covers noise and sample; a trifle is kept for numbers."""
+        kept = self.failure * self.numbers
+        found = {"noise and sample together": self.failure - kept}
+        return {**found, "deviations of numbers": kept} if kept else found
 
     def release(self, moments: Moments, noise: float) -> float:
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
@@ -125,11 +139,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     def admits(self, released: object, *, levels: int | None = None, span: Span | None = None) -> bool:
         """On the grid, or at the end to which it was clipped."""
-        if not isinstance(released, float | int) or not 0 <= released <= self._transform.top * (1 + 1e-12):
-            return False
-        # Theta(1) is an arcsine, whose last bits differ between processors.
-        at_end = math.isclose(released, self._transform.top, rel_tol=1e-12)
-        return at_end or float(released / self.grid).is_integer()
+        return on_transformed_grid(released, self._transform, self.grid)
 
     def noise_in(self, released: float) -> float:
         """Noise s on the scale of Theta, as it moves the mean."""
@@ -183,12 +193,15 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         envelope = Envelope(8 * self.B / (1 + 1 / eps) if eps > 0 else 0.0, self.c, self.B, self.A, self.theta)
         if not (envelope.qb >= self.row_share * (1 - _ROUNDING) and holds(envelope)):
             return [*found, "the inequality (*) of Theorem T does not hold for c, B, A, theta"]
-        bound = deviation_bound(
-            self.answers, self.failure, self.s, self.lam, self.information, envelope, 1 / self.questions
-        )
-        if bound * (1 - 1e-7) > self.H:
+        if not 0 <= self.numbers < 1 or (self.numbers and not _leaves_room(self)):
+            return [*found, "the part of the failure probability for numbers is out of range, or their tilt is"]
+        if _bound(self, envelope) * (1 - 1e-7) > self.H:
             found.append("H is smaller than the bound of Theorem T")
         return found
+
+    def answering(self, levels: int | None) -> Stabilized:
+        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        return _Number(**asdict(self)) if levels is None and self.numbers else self
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
@@ -208,6 +221,94 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
                 f"nats, and this is {charge:.4g}; the noise would have to be at least {least:.4g}."
             )
         return Charges(count * charge, count * row_share(rows, 0.25, charge), count)
+
+
+class _Number(Stabilized):
+    """The same for a number, in three draws that together tell no more than one answer (section 10, numbers).
+
+    The first two, of its mean and of its mean square about that, decide whether the last one's noise follows the
+    deviation or what the mean allows, whichever interval is narrower.
+    """
+
+    draws: ClassVar[int] = 3
+    _names: ClassVar[tuple[str, ...]] = ("first", "square", "last")
+
+    @cached_property
+    def _by_mean(self) -> Stabilized:
+        return Stabilized(**asdict(self)).coarser(1 / math.sqrt(LAST))
+
+    @cached_property
+    def _rare(self) -> float:
+        # A row less moves Theta(S[phi]) by at most so many deviations of its noise.
+        return rare_noise(self.answers, self.failure * self.numbers) + math.sqrt(SQUARE * self.row_charge)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
+    def _following(self, first: float, square: float) -> tuple[float, float] | None:
+        """The noise of the last draw and its reach; None where what the mean allows is narrower."""
+        centre = self._transform.inverse_at(first)
+        most = min(square + self._rare * self.s / math.sqrt(SQUARE) + self.grid / 2, self._transform.top)
+        found = spread_shown(
+            centre, self._transform.inverse_at(most), rows=self.rows, floor=self.v0, tilt=self.lam, bound=self.H
+        )
+        reach = found.reach + self.grid / 2
+        # To first order, what the mean allows would reach so far; any public rule would do.
+        other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(self._by_mean)
+        return (found.noise * self.s / math.sqrt(LAST), reach) if reach < other else None
+
+    def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
+        """The three draws, each on the public grid."""
+        one, two, three = noise
+        first = noisy_transform(self._transform, moments, one / math.sqrt(FIRST), self.s, self.grid)
+        about = mean_square(moments.mean, moments.squares / moments.n, self._transform.inverse_at(first))
+        phi = Moments(moments.n, about * moments.n, 0.0)
+        square = noisy_transform(self._transform, phi, two / math.sqrt(SQUARE), self.s, self.grid)
+        following = self._following(first, square)
+        if following is None:
+            last = self._by_mean.release(moments, three)
+        else:
+            last = min(max(round_to_grid(moments.mean + following[0] * three, self.grid), 0.0), 1.0)
+        return {"first": first, "square": square, "last": last}
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Three numbers, each where its draw may lie."""
+        if not isinstance(released, Mapping) or set(released) != set(self._names):
+            return False
+        if not all(self._by_mean.admits(released[name]) for name in self._names[:2]):
+            return False
+        last = released["last"]
+        if self._seen(released) is None:
+            return self._by_mean.admits(last)
+        return isinstance(last, float | int) and 0 <= last <= 1 and float(last / self.grid).is_integer()
+
+    def _seen(self, released: Mapping[str, float]) -> tuple[float, float] | None:
+        return self._following(released["first"], released["square"])
+
+    def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """That of the last draw."""
+        following = self._seen(released)
+        return self._by_mean.noise_in(released["last"]) if following is None else following[0]
+
+    def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """The last draw, on the scale of the mean."""
+        return self._by_mean.value(released["last"]) if self._seen(released) is None else released["last"]
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
+        """As far from the last draw as the first two say."""
+        following, last = self._seen(released), released["last"]
+        if following is None:
+            return self._by_mean.interval(last)
+        return max(last - following[1], 0.0), min(last + following[1], 1.0)
+
+    def half_width(self, mean: float) -> float:
+        """Of the number with the largest deviation that this mean allows."""
+        return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        first = float(self._transform(np.asarray(mean)))
+        square = mean_square(mean, mean * mean + deviation * deviation, mean)
+        following = self._following(first, float(self._transform(np.asarray(square))))
+        return self._by_mean.half_width(mean) if following is None else following[1]
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
@@ -325,5 +426,18 @@ def _finish(draft: Stabilized) -> Stabilized | None:
     if envelope is None:
         return None
     final = _with_best_tilt(n, k, most, failure, draft.v0, draft.s, envelope, joint)
-    bound = deviation_bound(most, failure, final.s, final.lam, final.information, envelope, 1 / k)
-    return replace(final, H=bound)
+    if _leaves_room(final):
+        final = replace(final, numbers=kept_part(n, final.lam, final.H))
+    return replace(final, H=_bound(final, envelope))
+
+
+def _leaves_room(m: Stabilized) -> bool:
+    """Whether the last draw of a number, which is a little coarser, still has a tilt that suits Theta."""
+    return m.lam * math.sqrt(LAST) >= 1 / math.sqrt(m.v0)
+
+
+def _bound(m: Stabilized, envelope: Envelope) -> float:
+    """H of Theorem T, and what numbers add to it."""
+    failure, share = m.failure * (1 - m.numbers), 1 / m.questions
+    bound = deviation_bound(m.answers, failure, m.s, m.lam, m.information, envelope, share)
+    return bound + rare_slack(m.rows, m.lam, m.numbers)

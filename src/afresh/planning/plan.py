@@ -17,6 +17,7 @@ from afresh.mechanisms.base import (
     NeverEnds,
     at_coarseness,
     at_coordinate,
+    at_levels,
     geometric_mean,
 )
 from afresh.mechanisms.registry import (
@@ -51,6 +52,11 @@ class Paid(Protocol):
     @property
     def coarseness(self) -> float:
         """How many times the plan's noise."""
+        ...
+
+    @property
+    def levels(self) -> int | None:
+        """How many values the question has; None if any."""
         ...
 
     @property
@@ -194,7 +200,9 @@ class Plan(show.Shown):
             The mechanism with its charge and its interval.
         """
         vector = paid.vector
-        return self.at(paid.coarseness) if vector is None else at_coordinate(self.mechanism, Vector(*vector))
+        if vector is not None:
+            return at_coordinate(self.mechanism, Vector(*vector))
+        return at_levels(self.at(paid.coarseness), paid.levels)
 
     @cached_property
     def ways(self) -> list[Way]:
