@@ -60,8 +60,10 @@ def test_stabilized_against_mpmath(rows: int, questions: int) -> None:
             ends = max(released["last"] - reach, 0.0), min(released["last"] + reach, 1.0)
             assert (low, high) == pytest.approx(ends, abs=1e-9)
         else:
-            plain = replace(plan_stabilized(rows, questions, 0.05)).coarser(1 / math.sqrt(rho))  # type: ignore[union-attr]
-            assert (low, high) == pytest.approx(plain.interval(released["last"]), abs=1e-12)
+            plain = plan_stabilized(rows, questions, 0.05)
+            assert plain is not None
+            ends = plain.coarser(1 / math.sqrt(rho)).interval(released["last"])
+            assert (low, high) == pytest.approx(ends, abs=1e-12)
         assert low <= m.value(released) <= high
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_three_draws_tell_no_more_than_one_answer_of_theorem_t(seed: int, n: int
     assert psi.var() <= largest_square(centre) * phi.mean() + 1e-12
     f = min(max(2 * math.sqrt(largest_square(centre) * phi.mean()), least_noise(v0)), 1.0)
 
-    def without(values: np.ndarray) -> np.ndarray:
+    def without(values: Any) -> Any:
         return (values.sum() - values) / (n - 1)
 
     draws = [

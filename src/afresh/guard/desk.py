@@ -26,7 +26,7 @@ from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
+from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, at_levels, coarseness_for
 from afresh.mechanisms.registry import CLAIMING, GUESSING
 from afresh.planning.ways import would_tell_mean
 from afresh.queries.group import GroupMean
@@ -238,11 +238,14 @@ class Desk:
         return found
 
     def _noise(self, asked: Asked) -> float:
-        return self.coarseness(asked.precision) if asked.noise is None else asked.noise
+        if asked.noise is not None:
+            return asked.noise
+        found = [query.levels for query in asked.queries]
+        return self.coarseness(asked.precision, None if None in found else max(filter(None, found), default=2))
 
-    def coarseness(self, precision: float | None) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1]."""
-        return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
+    def coarseness(self, precision: float | None, levels: int | None = 2) -> float:
+        """How many times the plan's noise is still enough for a half-width on [0, 1], of questions with such values."""
+        return 1.0 if precision is None else coarseness_for(at_levels(self.plan.mechanism, levels), precision)
 
     def _guess(self, asked: Asked) -> tuple[float, float] | None:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:

@@ -97,7 +97,7 @@ class _Noisy:
     def answer(self, values: Values) -> Answers:
         mechanism, of_each = self._constants.mechanism, moments(values)
         if values.dtype != np.uint8 and isinstance(mechanism, AnswersNumbers):
-            number = at_levels(mechanism, None)  # type: ignore[arg-type] # one of a guard's own
+            number = at_levels(mechanism, None)
             if isinstance(number, DrawsSeveral):
                 return _several(number, of_each, self._rng)
         release = mechanism.release

@@ -77,8 +77,8 @@ class Spread:
 def spread_shown(centre: float, sample: float, *, rows: int, floor: float, tilt: float, bound: float) -> Spread:
     """From S[phi] <= `sample`, with Theorem T's tilt lam and bound H.
 
-    f = 2 M sqrt(u) within [f_min, 1]. n kl(u || P[phi]) <= lam H bounds the variance V of the population, and |y - P| is
-    at most f H/sqrt(rho) + (n/lam_j) K(lam_j/n, V), lam_j = lam sqrt(rho)/f.
+    f = 2 M sqrt(u) within [f_min, 1]. n kl(u || P[phi]) <= lam H bounds the variance V of the population, and |y - P|
+    is at most f H/sqrt(rho) + (n/lam_j) K(lam_j/n, V), lam_j = lam sqrt(rho)/f.
     """
     least, scale, root = least_noise(floor), largest_square(centre), math.sqrt(LAST)
     f = min(max(2 * math.sqrt(scale * sample) * _UP, least), 1.0)
