@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.moments import Span, Vector
+from afresh.moments import Aim, Span, Vector
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -280,6 +280,23 @@ class AnswersNumbers(Protocol):
 
     def answering(self, levels: int | None) -> Mechanism:
         """The mechanism of a question with so many values; of any number of them if None."""
+        ...
+
+
+@runtime_checkable
+class AimsInGroups(Protocol):
+    """A mechanism of numbers whose answers about a mean within a group average what suits the group."""
+
+    def aim(self, released: Any) -> Aim:
+        """What was averaged."""
+        ...
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        ...
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """As of `FollowsDeviation`."""
         ...
 
 

@@ -15,16 +15,20 @@ from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, Heard, Pairs, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.mechanisms.stabilized import noisy_transform, on_transformed_grid
-from afresh.moments import Moments, Span
+from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
 from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
 from afresh.theory.numbers import (
+    IN_GROUP,
+    LARGE,
     MEAN,
+    aim_in_group,
     farthest_mean,
     largest_square,
     mean_square,
+    plain_noise,
     rare_noise,
     square_floor,
     square_noise,
@@ -39,6 +43,8 @@ _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcd
 
 
 _KEPT_FOR_NUMBERS = 1e-3
+_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
 _ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
 
 
@@ -234,17 +240,22 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
 
 class _Number(Calibrated):
-    """The same for a number, in two draws that together tell no more than one answer (section 7, numbers).
+    """The same for a number, in draws that together tell no more than one answer (section 7, numbers).
 
-    The second, of its mean square about the first, says how large its variance may be, in sample and population.
+    One is of its mean, and one of its mean square about that, which says how large its variance may be, in sample and
+    population. Within a group the centre must be known before, and takes two coarse draws: of the share of its rows and
+    of the number's mean over all rows.
     """
 
-    draws: ClassVar[int] = 2
-    _names: ClassVar[tuple[str, ...]] = ("value", "square")
+    draws: ClassVar[int] = 4
 
     @cached_property
     def _by_mean(self) -> Calibrated:
         return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN))
+
+    @cached_property
+    def _in_group(self) -> Calibrated:
+        return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN - 2 * IN_GROUP))
 
     @cached_property
     def _transform(self) -> Transform:
@@ -254,48 +265,76 @@ class _Number(Calibrated):
     def _square_noise(self) -> float:
         return square_noise(self.charge, self.rows)
 
+    def aim(self, released: Mapping[str, float]) -> Aim:
+        """What was averaged, and about where it lies."""
+        if not (of := _OF_GROUPS & released.keys()):
+            return Aim(1.0, 0.0, 0.0, released["value"])
+        (name,) = of
+        share, first = (self._transform.inverse_at(released[each]) for each in (name, "first"))
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        return self._by_mean.half_width(share) <= 2 * LARGE * share  # its halves lose more
+
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
-        """Both draws, on the public grid."""
-        value = self._by_mean.release(moments, noise[0])
-        about = mean_square(moments.mean, moments.squares / moments.n, value)
-        # Figure 1's own noise would take the variance of phi, that is fourth moments.
-        phi = Moments(moments.n, about * moments.n, 0.0)
-        square = noisy_transform(self._transform, phi, noise[1], self._square_noise, self.grid)
-        return {"value": value, "square": square}
+        """The draws, on the public grid."""
+        n, drawn = moments.n, {}
+
+        def draw(name: str, mean: float, xi: float, scale: float) -> None:
+            # Figure 1's own noise would take the variance of phi, that is fourth moments.
+            drawn[name] = noisy_transform(self._transform, Moments(n, mean * n, 0.0), xi, scale, self.grid)
+
+        own, plain = moments, self._by_mean
+        if isinstance(moments, Grouped):
+            coarse = plain_noise(self.charge, self.rows) / math.sqrt(IN_GROUP)
+            draw("group" if moments.second else "share", moments.inside / n, noise[2], coarse)
+            draw("first", moments.mean, noise[3], coarse)
+            own, plain = moments.of(self.aim(drawn)), self._in_group
+        drawn["value"] = plain.release(own, noise[0])
+        about = mean_square(own.mean, own.squares / n, self.aim(drawn).centre)
+        draw("square", about, noise[1], self._square_noise)
+        return drawn
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Two numbers on the grid, the second perhaps at the end to which it was clipped."""
-        if not isinstance(released, Mapping) or set(released) != set(self._names):
+        """Two numbers on the grid, or four, perhaps at the end to which they were clipped."""
+        if not isinstance(released, Mapping) or set(released) not in _NAMES:
             return False
-        value, square = (released[name] for name in self._names)
-        return self._by_mean.admits(value) and on_transformed_grid(square, self._transform, self.grid)
+        transformed = [released[name] for name in released if name != "value"]
+        fits = all(on_transformed_grid(each, self._transform, self.grid) for each in transformed)
+        return fits and self._by_mean.admits(released["value"])
 
     def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
-        """The first draw."""
+        """The draw of the mean."""
         return released["value"]
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
         """What section 6 and the square leave."""
-        return self._ends(released["value"], released["square"])
+        return self._ends(released["value"], released["square"], self.aim(released).centre, self._plain(released))
+
+    def _plain(self, released: Mapping[str, float]) -> Calibrated:
+        return self._in_group if "first" in released else self._by_mean
 
     @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process
-    def _ends(self, value: float, square: float) -> tuple[float, float]:
-        plain, bound = self._by_mean, self.L / self.rows
+    def _ends(self, value: float, square: float, centre: float, plain: Calibrated) -> tuple[float, float]:
+        bound = self.L / self.rows
         low, high = plain.interval(value)
         rare = rare_noise(self.answers, self.noise_failure * self.numbers)
         above = min(square + rare * self._square_noise + self.grid / 2, self._transform.top)
-        scale, most = largest_square(value), min(self._transform.inverse_at(above) * (1 + 1e-12), 1.0)
+        scale, most = largest_square(centre), min(self._transform.inverse_at(above) * (1 + 1e-12), 1.0)
         c, variance = plain.z**2 / plain.t, scale * most
-        near = max(plain.z / math.sqrt(plain.T), math.sqrt(c * variance / (1 + c))) + self.grid / 2
-        near = min(near, math.sqrt(variance)) * (1 + 1e-12)
+        about = centre == value  # then the mean's own distance from the centre takes a part of the square
+        near = max(plain.z / math.sqrt(plain.T), math.sqrt(c * variance / (1 + c if about else 1))) + self.grid / 2
+        near = (min(near, math.sqrt(variance)) if about else near) * (1 + 1e-12)
         largest = min(scale * kl_upper(most, bound) * (1 + 1e-12), 0.25)
         low = max(low, value - near - farthest_mean(largest, 1 - low, bound))
         return low, min(high, value + near + farthest_mean(largest, high, bound))
 
     def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
         """By the square that was released."""
-        variance = min(largest_square(released["value"]) * self._transform.inverse_at(released["square"]), 0.25)
-        return math.sqrt(max(variance / self._by_mean.t, 1 / self._by_mean.T))
+        square = self._transform.inverse_at(released["square"])
+        variance, plain = min(largest_square(self.aim(released).centre) * square, 0.25), self._plain(released)
+        return math.sqrt(max(variance / plain.t, 1 / plain.T))
 
     def square_about_half(self, released: Mapping[str, float]) -> float:
         """About the mean of (psi - 1/2)^2."""
@@ -309,7 +348,7 @@ class _Number(Calibrated):
     def deviation_width(self, mean: float, deviation: float) -> float:
         """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
         square = mean_square(mean, mean * mean + deviation * deviation, mean)
-        low, high = self._ends(mean, float(self._transform(np.asarray(square))))
+        low, high = self._ends(mean, float(self._transform(np.asarray(square))), mean, self._by_mean)
         return (high - low) / 2
 
 

@@ -22,10 +22,22 @@ from afresh.mechanisms.base import (
     round_to_grid,
 )
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
-from afresh.moments import Moments, Span
+from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
-from afresh.theory.numbers import FIRST, LAST, SQUARE, kept_part, mean_square, rare_noise, rare_slack, spread_shown
+from afresh.theory.numbers import (
+    FIRST,
+    IN_GROUP,
+    LARGE,
+    LAST,
+    SQUARE,
+    aim_in_group,
+    kept_part,
+    mean_square,
+    rare_noise,
+    rare_slack,
+    spread_shown,
+)
 from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
@@ -57,6 +69,8 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 
 
 _ROUNDING = 1e-9
+_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
 _MOST_CELLS = 64  # a plan with more would only exhaust the memory of whoever verifies it
 
 
@@ -224,79 +238,114 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
 
 class _Number(Stabilized):
-    """The same for a number, in three draws that together tell no more than one answer (section 10, numbers).
+    """The same for a number, in draws that together tell no more than one answer (section 10, numbers).
 
-    The first two, of its mean and of its mean square about that, decide whether the last one's noise follows the
-    deviation or what the mean allows, whichever interval is narrower.
+    The first ones, of its mean and of its mean square about that, decide whether the last one's noise follows the
+    deviation or what the mean allows, whichever interval is narrower. Within a group the centre takes two draws, of the
+    share of its rows and of the number's mean over all rows.
     """
 
-    draws: ClassVar[int] = 3
-    _names: ClassVar[tuple[str, ...]] = ("first", "square", "last")
+    draws: ClassVar[int] = 4
 
     @cached_property
     def _by_mean(self) -> Stabilized:
-        return Stabilized(**asdict(self)).coarser(1 / math.sqrt(LAST))
+        return self._plain(LAST)
+
+    @cached_property
+    def _in_group(self) -> Stabilized:
+        return self._plain(_LAST_IN_GROUP)
+
+    def _plain(self, part: float) -> Stabilized:
+        return Stabilized(**asdict(self)).coarser(1 / math.sqrt(part))
 
     @cached_property
     def _rare(self) -> float:
         # A row less moves Theta(S[phi]) by at most so many deviations of its noise.
         return rare_noise(self.answers, self.failure * self.numbers) + math.sqrt(SQUARE * self.row_charge)
 
-    @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
-    def _following(self, first: float, square: float) -> tuple[float, float] | None:
+    def aim(self, released: Mapping[str, float]) -> Aim:
+        """What was averaged, and about where it lies."""
+        first = self._transform.inverse_at(released["first"])
+        if not (of := _OF_GROUPS & released.keys()):
+            return Aim(1.0, 0.0, 0.0, first)
+        (name,) = of
+        share = self._transform.inverse_at(released[name])
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        return 2 * math.sqrt(max(share * (1 - share), self.v0)) * _score(self._by_mean) <= LARGE * share
+
+    def _following(self, released: Mapping[str, float]) -> tuple[float, float] | None:
         """The noise of the last draw and its reach; None where what the mean allows is narrower."""
-        centre = self._transform.inverse_at(first)
+        grouped = bool(_OF_GROUPS & released.keys())
+        return self._decided(self.aim(released).centre, released["square"], grouped)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
+    def _decided(self, centre: float, square: float, grouped: bool = False) -> tuple[float, float] | None:
+        part, plain = (_LAST_IN_GROUP, self._in_group) if grouped else (LAST, self._by_mean)
         most = min(square + self._rare * self.s / math.sqrt(SQUARE) + self.grid / 2, self._transform.top)
-        found = spread_shown(
-            centre, self._transform.inverse_at(most), rows=self.rows, floor=self.v0, tilt=self.lam, bound=self.H
-        )
+        public = {"rows": self.rows, "floor": self.v0, "tilt": self.lam, "bound": self.H, "part": part}
+        found = spread_shown(centre, self._transform.inverse_at(most), **public)
         reach = found.reach + self.grid / 2
         # To first order, what the mean allows would reach so far; any public rule would do.
-        other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(self._by_mean)
-        return (found.noise * self.s / math.sqrt(LAST), reach) if reach < other else None
+        other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(plain)
+        return (found.noise * self.s / math.sqrt(part), reach) if reach < other else None
+
+    def _otherwise(self, released: Mapping[str, float]) -> Stabilized:
+        """By which the last draw is made where its noise does not follow the deviation."""
+        return self._in_group if _OF_GROUPS & released.keys() else self._by_mean
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
-        """The three draws, each on the public grid."""
-        one, two, three = noise
-        first = noisy_transform(self._transform, moments, one / math.sqrt(FIRST), self.s, self.grid)
-        about = mean_square(moments.mean, moments.squares / moments.n, self._transform.inverse_at(first))
-        phi = Moments(moments.n, about * moments.n, 0.0)
-        square = noisy_transform(self._transform, phi, two / math.sqrt(SQUARE), self.s, self.grid)
-        following = self._following(first, square)
+        """The draws, each on the public grid."""
+        n, drawn = moments.n, {}
+
+        def draw(name: str, mean: float, xi: float, part: float) -> None:
+            drawn[name] = noisy_transform(
+                self._transform, Moments(n, mean * n, 0.0), xi / math.sqrt(part), self.s, self.grid
+            )
+
+        if isinstance(moments, Grouped):
+            draw("group" if moments.second else "share", moments.inside / n, noise[3], IN_GROUP)
+        draw("first", moments.mean, noise[0], IN_GROUP if drawn else FIRST)
+        aim = self.aim(drawn)
+        own = moments.of(aim) if isinstance(moments, Grouped) else moments
+        draw("square", mean_square(own.mean, own.squares / n, aim.centre), noise[1], SQUARE)
+        following = self._following(drawn)
         if following is None:
-            last = self._by_mean.release(moments, three)
-        else:
-            last = min(max(round_to_grid(moments.mean + following[0] * three, self.grid), 0.0), 1.0)
-        return {"first": first, "square": square, "last": last}
+            return {**drawn, "last": self._otherwise(drawn).release(own, noise[2])}
+        last = min(max(round_to_grid(own.mean + following[0] * noise[2], self.grid), 0.0), 1.0)
+        return {**drawn, "last": last}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Three numbers, each where its draw may lie."""
-        if not isinstance(released, Mapping) or set(released) != set(self._names):
+        """Three or four numbers, each where its draw may lie."""
+        if not isinstance(released, Mapping) or set(released) - _OF_GROUPS != {"first", "square", "last"}:
             return False
-        if not all(self._by_mean.admits(released[name]) for name in self._names[:2]):
+        if released.keys() >= _OF_GROUPS:
+            return False
+        if not all(self._by_mean.admits(released[name]) for name in released if name != "last"):
             return False
         last = released["last"]
-        if self._seen(released) is None:
+        if self._following(released) is None:
             return self._by_mean.admits(last)
         return isinstance(last, float | int) and 0 <= last <= 1 and float(last / self.grid).is_integer()
 
-    def _seen(self, released: Mapping[str, float]) -> tuple[float, float] | None:
-        return self._following(released["first"], released["square"])
-
     def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
         """That of the last draw."""
-        following = self._seen(released)
-        return self._by_mean.noise_in(released["last"]) if following is None else following[0]
+        following = self._following(released)
+        return self._otherwise(released).noise_in(released["last"]) if following is None else following[0]
 
     def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
         """The last draw, on the scale of the mean."""
-        return self._by_mean.value(released["last"]) if self._seen(released) is None else released["last"]
+        return (
+            self._otherwise(released).value(released["last"]) if self._following(released) is None else released["last"]
+        )
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
-        """As far from the last draw as the first two say."""
-        following, last = self._seen(released), released["last"]
+        """As far from the last draw as the first ones say."""
+        following, last = self._following(released), released["last"]
         if following is None:
-            return self._by_mean.interval(last)
+            return self._otherwise(released).interval(last)
         return max(last - following[1], 0.0), min(last + following[1], 1.0)
 
     def half_width(self, mean: float) -> float:
@@ -305,9 +354,8 @@ class _Number(Stabilized):
 
     def deviation_width(self, mean: float, deviation: float) -> float:
         """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
-        first = float(self._transform(np.asarray(mean)))
         square = mean_square(mean, mean * mean + deviation * deviation, mean)
-        following = self._following(first, float(self._transform(np.asarray(square))))
+        following = self._decided(mean, float(self._transform(np.asarray(square))))
         return self._by_mean.half_width(mean) if following is None else following[1]
 
 
@@ -433,7 +481,7 @@ def _finish(draft: Stabilized) -> Stabilized | None:
 
 def _leaves_room(m: Stabilized) -> bool:
     """Whether the last draw of a number, which is a little coarser, still has a tilt that suits Theta."""
-    return m.lam * math.sqrt(LAST) >= 1 / math.sqrt(m.v0)
+    return m.lam * math.sqrt(_LAST_IN_GROUP) >= 1 / math.sqrt(m.v0)
 
 
 def _bound(m: Stabilized, envelope: Envelope) -> float:

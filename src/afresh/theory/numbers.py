@@ -21,6 +21,10 @@ FIRST, SQUARE = 1 / 16, 1 / 8
 LAST = 1 - FIRST - SQUARE
 # Figure 1: mean, which is also the centre, and square (section 7).
 MEAN = 3 / 4
+# Within a group the centre takes two draws: the share of rows in it, and the mean of A 1_B. The group is large if its
+# share would be known to this part of itself.
+IN_GROUP = 1 / 16
+LARGE = 0.15
 _UP = 1 + 1e-12
 
 
@@ -74,13 +78,15 @@ class Spread:
     """How far the truth may be from the last draw, before that is rounded."""
 
 
-def spread_shown(centre: float, sample: float, *, rows: int, floor: float, tilt: float, bound: float) -> Spread:
-    """From S[phi] <= `sample`, with Theorem T's tilt lam and bound H.
+def spread_shown(
+    centre: float, sample: float, *, rows: int, floor: float, tilt: float, bound: float, part: float = LAST
+) -> Spread:
+    """From S[phi] <= `sample`, with Theorem T's tilt lam and bound H, and rho the part of the last draw.
 
     f = 2 M sqrt(u) within [f_min, 1]. n kl(u || P[phi]) <= lam H bounds the variance V of the population, and |y - P|
     is at most f H/sqrt(rho) + (n/lam_j) K(lam_j/n, V), lam_j = lam sqrt(rho)/f.
     """
-    least, scale, root = least_noise(floor), largest_square(centre), math.sqrt(LAST)
+    least, scale, root = least_noise(floor), largest_square(centre), math.sqrt(part)
     f = min(max(2 * math.sqrt(scale * sample) * _UP, least), 1.0)
     largest = kl_upper(min(sample * _UP, 1.0), tilt * bound / rows)
     theta = tilt * root / (f * rows)
@@ -95,7 +101,26 @@ def square_floor(n: int) -> float:
 
 def square_noise(charge: float, n: int) -> float:
     """The noise on Theta(S[phi]) whose charge, G n/(8 (n-1)^2 s^2), is its part of a plain answer's (section 7)."""
-    return math.sqrt(stabilized_charge(n, square_floor(n), 1.0) / ((1 - MEAN) * charge)) * _UP
+    return plain_noise(charge, n) / math.sqrt(1 - MEAN)
+
+
+def plain_noise(charge: float, n: int) -> float:
+    """The noise on such a transform whose charge is all of it."""
+    return math.sqrt(stabilized_charge(n, square_floor(n), 1.0) / charge) * _UP
+
+
+def aim_in_group(first: float, share: float, *, second: bool, large: bool) -> tuple[float, float, float, float]:
+    """What an answer about E[A | B] averages, as coefficients of A 1_B, 1_B and 1, and about where it lies (12).
+
+    From about E[A 1_B] and Pr(B). Of a large group, whose share is known well, the share, and A in B with its centre
+    elsewhere; of a small one the halves A 1_B and (1 - A) 1_B.
+    """
+    if not large:
+        return (-1.0, 1.0, 0.0, min(max(share - first, 0.0), 1.0)) if second else (1.0, 0.0, 0.0, min(first, 1.0))
+    if not second:
+        return 0.0, 1.0, 0.0, share
+    centre = min(first / share, 1.0) if share > 0 else 0.5
+    return 1.0, -centre, centre, centre
 
 
 def farthest_mean(variance: float, room: float, bound: float) -> float:
