@@ -216,7 +216,8 @@ def test_corners_hold_every_group_that_two_answers_admit() -> None:
     for _ in range(400):
         p = random.random() ** 2
         x, c, reach = p * random.random(), random.random(), random.random(2) * random.choice([0.3, 0.01])
-        aims = Aim(*random.choice([[0, 1, 0, 0], [1, 0, 0, 0]])), Aim(*random.choice([[1, -c, c, 0], [-1, 1, 0, 0]]))
+        one = Aim(0, 1, 0, 0) if random.random() < 0.5 else Aim(1, 0, 0, 0)
+        aims = one, Aim(1, -c, c, 0) if random.random() < 0.5 else Aim(-1, 1, 0, 0)
         both = [aim.inside * x + aim.share * p + aim.constant for aim in aims]
         ends = [Interval(max(v - r, 0.0), min(v + r, 1.0)) for v, r in zip(both, reach, strict=True)]
         found = group_ends(aims, *ends)

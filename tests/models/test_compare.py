@@ -184,7 +184,7 @@ def test_differences_of_numbers_in_any_units() -> None:
 def test_the_second_moment_needs_its_order() -> None:
     """Where psi was numbered before phi, only the plain interval is proved."""
     plan = afresh.plan(10**5, 1000, method="calibrated")
-    plan = replace(plan, mechanism=replace(plan.mechanism, numbers=0.0))  # type: ignore[type-var] # of an old ledger
+    plan = replace(plan, mechanism=replace(plan.mechanism, numbers=0.0))  # of an old ledger
 
     _, narrow = read_difference(plan, reading(plan, 1, 0.02), reading(plan, 2, 0.5))
     _, wide = read_difference(plan, reading(plan, 2, 0.02), reading(plan, 1, 0.5))

@@ -285,8 +285,8 @@ class _Number(Stabilized):
     def _decided(self, centre: float, square: float, grouped: bool = False) -> tuple[float, float] | None:
         part, plain = (_LAST_IN_GROUP, self._in_group) if grouped else (LAST, self._by_mean)
         most = min(square + self._rare * self.s / math.sqrt(SQUARE) + self.grid / 2, self._transform.top)
-        public = {"rows": self.rows, "floor": self.v0, "tilt": self.lam, "bound": self.H, "part": part}
-        found = spread_shown(centre, self._transform.inverse_at(most), **public)
+        sample, public = self._transform.inverse_at(most), (self.rows, self.v0, self.lam, self.H)
+        found = spread_shown(centre, sample, *public, part)
         reach = found.reach + self.grid / 2
         # To first order, what the mean allows would reach so far; any public rule would do.
         other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(plain)

@@ -45,7 +45,9 @@ class Method:
 
 def compare(chosen: Mechanism) -> dict[str, Method]:
     """The certified methods at the rows, questions and confidence of the chosen one, then the reference lines."""
-    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, chosen.answers
+    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, None  # as planners are first asked
+    if chosen.answers != k:
+        answers = chosen.answers
     lines = {}
     if isinstance(chosen, NeverEnds):  # the others are for as many as are expected
         k = answers = chosen.expected
@@ -76,13 +78,12 @@ def compare(chosen: Mechanism) -> dict[str, Method]:
 def table(methods: Mapping[str, Method], chosen: str) -> show.Table:
     """The comparison as a table; a star marks the chosen method."""
     return show.Table(
-        ["method", *(f"±, mean {mean:g}" for mean in TYPICAL_MEANS), "certificate", "what it is"],
+        ["method", *(f"±, mean {mean:g}" for mean in TYPICAL_MEANS), "certificate"],
         [
             [
                 name + (" *" if name == chosen else ""),
                 *(show.width(m.half_width[mean]) if m.half_width else "-" for mean in TYPICAL_MEANS),
                 m.certificate,
-                m.about,
             ]
             for name, m in methods.items()
         ],

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
-
 from afresh.theory.bernoulli import kl_upper
+from afresh.theory.special import ndtri
 from afresh.theory.stabilized import stabilized_charge
 from afresh.theory.symmetrized.constants import first_argument_upper
 
@@ -41,7 +40,7 @@ def mean_square(mean: float, square: float, centre: float) -> float:
 
 def rare_noise(answers: int, failure: float) -> float:
     """z0: of so many normal numbers none is below -z0, except with this probability (a union over them)."""
-    return -float(ndtri(failure / answers)) * _UP
+    return -ndtri(failure / answers) * _UP
 
 
 def two_point_cumulant(theta: float, variance: float) -> float:
@@ -79,7 +78,7 @@ class Spread:
 
 
 def spread_shown(
-    centre: float, sample: float, *, rows: int, floor: float, tilt: float, bound: float, part: float = LAST
+    centre: float, sample: float, rows: int, floor: float, tilt: float, bound: float, part: float = LAST
 ) -> Spread:
     """From S[phi] <= `sample`, with Theorem T's tilt lam and bound H, and rho the part of the last draw.
 
