@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-lowest quick lint types benchmarks pins clean
+.PHONY: help install demo test test-lowest quick lint types docs benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on data it makes"
 	@echo "make test        lint, types, tests, examples of README and docs"
 	@echo "make test-lowest the tests against the lowest versions that pyproject.toml allows"
 	@echo "make quick       lint, types and the fast tests; make quick AREA=ledger for one area"
+	@echo "make docs        the documentation as a site in site/, built offline"
 	@echo "make benchmarks  speed, as ratios measured side by side"
 	@echo "make pins        renew the hashed requirements (needs uv)"
 
@@ -52,6 +53,11 @@ test-lowest: .venv-lowest/installed
 quick: lint types
 	AFRESH_EXAMPLES=10 $(BIN)/pytest -n 2 --dist worksteal -q -m "not thorough" tests/$(AREA)
 
+# Every warning is an error: broken links and anchors, pages that are not in the navigation, names that do not exist.
+docs: install
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The site is in site/. Read it with: $(BIN)/python -m http.server --directory site --bind 127.0.0.1"
+
 benchmarks: install
 	$(BIN)/python -m benchmarks
 
@@ -63,4 +69,4 @@ pins:
 	$(PINS) --resolution lowest-direct --output-file requirements/lowest.txt
 
 clean:
-	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis site

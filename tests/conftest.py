@@ -23,7 +23,16 @@ THOROUGH = (
     *("engines/test_postgres", "engines/test_spark", "engines/test_ibis_backends", "engines/test_paths"),
     *("ledger/test_postgres", "ledger/test_analysts", "ledger/test_processes", "ledger/test_fork", "ledger/test_flips"),
     *("ledger/test_conformance.py::TestPostgres", "queries/test_fuzz", "queries/test_linear", "engines/test_like"),
-    *("lab/", "oracle/", "test_examples", "test_demo", "test_benchmarks", "guard/test_attack", "guard/test_processors"),
+    *(
+        "lab/",
+        "oracle/",
+        "test_examples",
+        "test_site",
+        "test_demo",
+        "test_benchmarks",
+        "guard/test_attack",
+        "guard/test_processors",
+    ),
     *("guard/test_interrupt", "models/test_true_answers", "mechanisms/test_extreme_confidence", "theory/attack"),
     *(
         "integrations/",

@@ -162,6 +162,8 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
     data = folder / "a.parquet"
     frame.rename(columns={NAME: "a"}).to_parquet(data)
     asked = f'"group" <> {quoted(NAME)}'
+    opened = folder / "b.parquet"
+    pd.DataFrame({"group": [str(i) for i in range(4000)], "other": range(4000)}).to_parquet(opened)
     for code, *arguments in (
         (0, "ask", data, asked, "--method", "calibrated", "--questions", 20, "--analyst", NAME),
         (0, "charge", data, NAME, "--kl", 1e-9),
@@ -184,6 +186,14 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
         (2, "ask", data, asked, "--bounds", NAME),
         (2, "lab", NAME),
         (2, NAME),
+        (0, "list"),
+        (1, "list", "--ledger", folder / NAME),
+        (1, "budget", folder / f"{NAME}.parquet"),
+        (2, "open-rows", data, "--out", folder / NAME),
+        (0, "ask", opened, asked, "--open", 0.5, "--allow-wide", "--dry-run"),
+        (0, "open-rows", opened, "--out", folder / f"mine{NAME.replace('/', '')}.csv"),
+        (3, "ask", data, NAME, "--json"),
+        (1, "budget", folder / f"{NAME}.parquet", "--json"),
     ):
         found, out, err = run(*arguments)
         assert found == code, (arguments, err)

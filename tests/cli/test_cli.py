@@ -201,13 +201,70 @@ def test_as_a_process(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["plan", "ask", "budget", "log", "pvalue", "demo", "charge", "divide", "receipt", "verify"]
+    "command", ["plan", "ask", "budget", "log", "pvalue", "demo", "charge", "divide", "receipt", "verify", "list"]
 )
 def test_help(command: str) -> None:
     text = afresh(command, "--help").stdout
     assert "--json" in text
     assert "Exit codes" in text
     assert command in afresh("--help").stdout
+
+
+def test_short_help_and_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in (["plan"], ["lab", "coverage"], ["token", "new"]):
+        assert afresh(*command, "-h").stdout == afresh(*command, "--help").stdout != ""
+    assert "--install-completion" in afresh("-h").stdout
+    for words, found in {
+        "afresh bud": "budget",
+        "afresh plan --que": "--questions",
+        "afresh plan --method sta": "stab",
+    }.items():
+        monkeypatch.setenv("_AFRESH_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        assert found in afresh().stdout, words
+
+
+def test_errors_are_json_where_results_are(data: Path, tmp_path: Path) -> None:
+    def failing(code: int, name: str, message: str, *arguments: object) -> dict[str, object]:
+        done = afresh(*arguments, "--json")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.stderr
+        told: dict[str, object] = json.loads(done.stderr)
+        assert (told["code"], told["exit_code"]) == (name, code)
+        assert message in str(told["detail"])
+        return told
+
+    failing(1, "data-error", "never opened", "budget", data)
+    failing(3, "query-error", "did you mean churned?", "ask", data, "churnd")
+    failing(2, "invalid-argument", "--rows", "plan", "--rows", "many")
+    failing(2, "invalid-argument", "rows == 5", "plan", "--rows", 5, "--questions", 1)
+    failing(1, "error", "No such file", "verify", tmp_path / "none")
+    failing(1, "ledger-error", "no ledger", "list", "--ledger", tmp_path / "none")
+    assert failing(2, "invalid-argument", "No such option", "ask", "--nothing")["notes"] == ["Try: afresh ask --help"]
+    afresh("ask", data, "churned", "--questions", 1)
+    told = failing(4, "budget-exhausted", "are spent", "ask", data, "tenure < 3")
+    assert (told["asked"], told["spent"], told["questions"]) == (1, 1, 1)
+    failing(5, "plan-mismatch", "questions=1", "ask", data, "churned", "--questions", 2)
+
+
+def test_list_says_what_a_ledger_holds(data: Path, tmp_path: Path) -> None:
+    afresh("ask", data, "churned", "--questions", 20, "--analyst", "ann")
+    other = tmp_path / "other.parquet"
+    wide = {f"a{i}": np.arange(100.0) + i for i in range(9)}
+    pd.DataFrame(wide | {"line\nbreak": range(100)}).to_parquet(other)
+    afresh("ask", other, "a0 < 5", "--dry-run", "--questions", 5, "--allow-wide")
+    first, second = json.loads(afresh("list", "--json").stdout)["datasets"]
+    assert (first["rows"], first["opened_by"], first["spent"], first["left"]) == (3000, "ann", 1, 19)
+    assert (first["fixed"], first["columns"]) == (True, ["amount", "churned", "tenure"])
+    assert (second["rows"], second["spent"], second["fixed"], second["last_asked_at"]) == (100, 0, False, None)
+    receipt = tmp_path / "receipt.json"
+    afresh("receipt", data, "--out", receipt)
+    assert json.loads(receipt.read_text())["data"]["name"] == first["data"]
+    text = afresh("list").stdout
+    assert "holds 2 datasets" in text
+    assert "and 4 more" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "p4ss" not in afresh("list", "--ledger", "postgresql://ann:p4ss@127.0.0.1:1/x").stderr
 
 
 def test_a_dry_run_says_the_price_and_asks_nothing(data: Path) -> None:

@@ -23,6 +23,10 @@ FOREST = show.Forest(
     (0.0, 1.0),
     HOSTILE,
 )
+DIFFERENCES = show.Forest(
+    [show.Mark("1", "a", 0.1, -0.2, 0.3, "0.10", "who", href="/a?b=1&c=2", strong=False)], (-0.5, 0.5), "", filled=True
+)
+BARS = show.Table(["name", "0 to 1"], [[HOSTILE, show.Bar(0.5, 0.4, 0.6, (0.0, 1.0), strong=False)]])
 EACH: list[show.Block] = [
     show.Title(HOSTILE),
     show.Heading(HOSTILE),
@@ -31,7 +35,10 @@ EACH: list[show.Block] = [
     show.Facts({HOSTILE: HOSTILE}),
     TABLE,
     show.Bar(0.5, 0.4, 0.6, (0.0, 1.0)),
-    show.Drawn([FOREST], TABLE),
+    BARS,
+    show.Gauge(30, 100, HOSTILE),
+    show.Gauge(0, 0, "nothing"),
+    show.Drawn([FOREST, DIFFERENCES], TABLE),
     show.Fold(HOSTILE, [show.Line(HOSTILE)]),
 ]
 
@@ -82,3 +89,19 @@ def test_no_other_module_writes_markup() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found = MARKUP.search(node.value)
                 assert not found, f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
+
+
+@pytest.mark.parametrize("ends", [(0.871, 0.932), (-0.01, 0.03), (0.5, 0.5), (0.0, 1.0), (1e-7, 2e-7), (120.0, 870.0)])
+def test_a_scale_that_is_zoomed_in_holds_all_ends_in_four_plain_steps(ends: tuple[float, float]) -> None:
+    bounds = (0.0, 1000.0) if ends[1] > 1 else (-1.0, 1.0)
+    low, high = show.zoomed(ends, bounds)
+    assert low <= ends[0] + 1e-12
+    assert high >= ends[1] - 1e-12
+    assert high - low <= max(8 * (ends[1] - ends[0]), (bounds[1] - bounds[0]) * 1e-5)
+    assert all(len(f"{tick:.6g}") <= 8 for tick in charts.ticks_of((low, high)))
+
+
+def test_intervals_and_gauges_in_letters() -> None:
+    assert show.as_text([show.Bar(0.5, 0.25, 0.75, (0.0, 1.0))]).count("━") == 29  # and the value
+    assert "█████" in show.as_text([show.Gauge(1, 8, "one of eight")])
+    assert "○" in show.as_text([BARS])

@@ -12,9 +12,10 @@ from typer.exceptions import TyperException
 
 from afresh import errors
 from afresh.cli import lab, parts, service, steward
+from afresh.cli.failing import failed
 from afresh.cli.options import (
     EPILOG,
-    EXIT_ERROR,
+    HELP,
     Analyst,
     Data,
     Exam,
@@ -31,7 +32,6 @@ from afresh.cli.options import (
     share_open,
     show,
 )
-from afresh.escaping import visible
 from afresh.mechanisms.names import GUESSING
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="afresh",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     epilog=EPILOG,
@@ -51,34 +51,11 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Run the command line, and turn errors into a message and an exit code."""
-    code = 0
     try:
-        found = app(standalone_mode=False)
-        code = found if isinstance(found, int) else 0  # of --help, say, or 130 of Ctrl-C
-    except TyperException as error:
-        if message := _usage(error):
-            print(message, file=sys.stderr)
-        sys.exit(error.exit_code)
-    except typer.Abort:
-        sys.exit(EXIT_ERROR)
-    except OSError as error:
-        print(f"afresh: {visible(error)}", file=sys.stderr)
-        sys.exit(EXIT_ERROR)
-    except errors.AfreshError as error:
-        print(f"afresh: {error}", file=sys.stderr)
-        for note in getattr(error, "__notes__", ()):
-            print(f"  {visible(note)}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    sys.exit(code)
-
-
-def _usage(error: TyperException) -> str:
-    """What is wrong with the arguments, which it quotes; nothing where help was printed because there are none."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return ""
-    context = getattr(error, "ctx", None)
-    command = "afresh" if context is None else context.command_path
-    return f"afresh: {visible(error.format_message())}\n  Try: {visible(command)} --help"
+        found = app(prog_name="afresh", standalone_mode=False)
+    except (TyperException, typer.Abort, OSError, errors.AfreshError) as error:
+        sys.exit(failed(error, as_json="--json" in sys.argv))
+    sys.exit(found if isinstance(found, int) else 0)  # of --help, say, or 130 of Ctrl-C
 
 
 def _version(wanted: bool) -> None:
@@ -357,5 +334,6 @@ for command in (
     service.backup,
 ):
     app.command(epilog=EPILOG)(command)
+app.command("list", epilog=EPILOG)(steward.list_ledger)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")

@@ -12,7 +12,11 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Attacks, coverage, and the figures of the literature.")
+from afresh.cli.options import HELP
+
+app = typer.Typer(
+    no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and the figures of the literature."
+)
 
 Folder = Annotated[Path, typer.Option("--out", help="Where results and pictures are kept.", metavar="FOLDER")]
 Processes = Annotated[int, typer.Option(help="Worker processes. Default: one per core.", metavar="N")]

@@ -25,6 +25,7 @@ EPILOG = (
     "Exit codes: 0 answered, 1 other error, 2 bad argument, 3 bad question (free), 4 budget exhausted "
     "(nothing charged), 5 another plan is in force."
 )
+HELP = {"help_option_names": ["-h", "--help"]}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 Data = Annotated[
@@ -57,6 +58,7 @@ Method = Annotated[
         help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths where they are much "
         "narrower.",
         metavar="METHOD",
+        autocompletion=lambda: list(OFFERED),
     ),
 ]
 Rounds = Annotated[
@@ -126,14 +128,19 @@ def opened(
         with open_address(data) as guard:
             yield guard
         return
-    shown = re.sub("(://[^:/@]*):.*@", r"\1@", data)  # an address may hold a password
-    with Console(stderr=True).status(f"Reading {escape(visible(shown))} ..."):  # silent unless stderr is a terminal
+    reading = f"Reading {escape(visible(without_password(data)))} ..."
+    with Console(stderr=True).status(reading):  # silent unless stderr is a terminal
         opening = check_opening(data, *arguments, **options)
         with opened_engine(data, table) as engine:
             check(engine)
             guard = Guard(open_desk(engine, opening), opening.analyst)
     with guard:
         yield guard
+
+
+def without_password(place: str) -> str:
+    """An address as it may be shown."""
+    return re.sub(r"([?&]password=)[^&]*", r"\1...", re.sub("(://[^:/@]*):.*@", r"\1@", place))
 
 
 def show(result: Any, as_json: bool) -> None:

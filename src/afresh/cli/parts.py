@@ -10,6 +10,7 @@ import typer
 
 from afresh import errors
 from afresh.cli.options import Analyst, Data, Json, LedgerPlace, Table, opened
+from afresh.escaping import visible
 from afresh.wire.addresses import is_address
 
 if TYPE_CHECKING:
@@ -72,4 +73,4 @@ def open_rows(
         from pyarrow import parquet
 
         parquet.write_table(rows, out)
-    typer.echo(f"Wrote {rows.num_rows:,} open rows to {out}.", err=True)
+    typer.echo(f"Wrote {rows.num_rows:,} open rows to {visible(out)}.", err=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.cli.options import Json
+from afresh.cli.options import HELP, Json
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
     from afresh.server.tokens import Tokens
 
-tokens = typer.Typer(no_args_is_help=True, help="Who may ask: make, list and revoke tokens.")
+tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Who may ask: make, list and revoke tokens.")
 ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", metavar="FILE")]
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh import errors
-from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show
+from afresh.cli.options import EXIT_ERROR, Analyst, Data, Json, LedgerPlace, Table, opened, show, without_password
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
+    from afresh.ledger import Ledger
     from afresh.receipts import Verification
 
 
@@ -134,16 +135,59 @@ def verify(
         sys.exit(EXIT_ERROR)
 
 
+def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
+    """What a ledger holds: every dataset with its plan, and what is left of its budget.
+
+    A ledger knows rows by their content, not by where they are: the columns tell which dataset it is.
+
+    Example: afresh list
+    """
+    from afresh.ledger import default_place
+    from afresh.planning.plan import Plan
+    from afresh.results.holding import Held, Holding
+
+    place = ledger or default_place()
+    book = _book(place)
+    try:
+        held = []
+        for opened, terms in book.guards():
+            spent, asked, plan = book.spent(terms), book.entries(terms), Plan.thaw(terms.limits)
+            held.append(
+                Held(
+                    data=terms.data,
+                    rows=terms.rows,
+                    columns=tuple(str(each["name"]) for each in opened.columns),
+                    opened_at=opened.at.isoformat(),
+                    opened_by=opened.analyst,
+                    plan=plan.in_words,
+                    fixed=terms.fixed,
+                    spent=spent.answers,
+                    left=spent.affordable(plan.charge, plan.mechanism.row_charge),
+                    last_asked_at=asked[-1].reserved_at.isoformat() if asked else None,
+                    simulated=terms.simulated,
+                )
+            )
+    finally:
+        book.close()
+    show(Holding(without_password(place), held), as_json)
+
+
+def _book(place: str) -> Ledger:
+    """A ledger that is there; none is made."""
+    from afresh.ledger import is_server, open_ledger
+
+    if not is_server(place) and not Path(place).expanduser().exists():
+        raise errors.LedgerError(f"there is no ledger at {place}; the first question makes one.")
+    return open_ledger(place)
+
+
 def _records(place: str, document: object) -> list[str]:
     """The records that a ledger has of the rows of a receipt."""
-    from afresh.ledger import is_server, open_ledger
     from afresh.receipts.format import format_of
 
     format_of(document)
-    if not is_server(place) and not Path(place).expanduser().exists():
-        raise errors.InvalidArgument(f"there is no ledger at {place}.")
     data = document.get("data") if isinstance(document, dict) else None
-    book = open_ledger(place)
+    book = _book(place)
     try:
         return book.published(str(data.get("name")) if isinstance(data, dict) else "")
     finally:

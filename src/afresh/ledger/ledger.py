@@ -10,7 +10,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -258,7 +258,7 @@ class Ledger:
         for _, analyst in callers:
             check_text("analyst", analyst)
         with self._books.writing(terms) as (account, write):
-            now = self._now(account)
+            now = self._before(account)
             stored, records = _settled(account, outcomes, now)
             told: list[list[Statement]] = []
             new: dict[Any, Statement] = {}
@@ -289,7 +289,7 @@ class Ledger:
             new = {each.question: each for each in statements if each.question not in account.stated}
             for statement in new.values():
                 account.check_statement(statement)
-            write([stated(self._now(account), analyst, statement) for statement in new.values()])
+            write([stated(self._before(account), analyst, statement) for statement in new.values()])
             return _told(account, statements, new)
 
     def stated(self, terms: Terms) -> list[Stated]:
@@ -349,6 +349,10 @@ class Ledger:
         with self._books.reading(terms) as account:
             return list(account.entries)
 
+    def reading(self, terms: Terms) -> AbstractContextManager[Account]:
+        """The account as it is now, for whoever looks at a part of a long one: to be read, within the block only."""
+        return self._books.reading(terms)
+
     def released(self, terms: Terms) -> Sequence[Released]:
         """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
         with self._books.reading(terms) as account:
@@ -367,6 +371,13 @@ class Ledger:
     def chain(self, terms: Terms) -> list[Sealed]:
         """The whole chain, verified, as receipts carry it."""
         return self._books.chain(terms)
+
+    def guards(self) -> list[tuple[Opened, Terms]]:
+        """Every guard, with its first record, in the order in which they were opened. All chains are verified."""
+        with self._journal.transaction(write=False) as transaction:
+            found = [(opened_by(transaction, chain), self._terms(transaction, chain)) for chain in transaction.chains()]
+            transaction.check()
+        return found
 
     def published(self, data: str) -> list[str]:
         """The records of the guard whose rows are published under this name; none if there is no such guard."""
@@ -394,6 +405,14 @@ class Ledger:
                 f"environment variable {ACCEPT_CLOCK}=1: records then keep the later time. Nothing was released."
             )
         return latest
+
+    def _before(self, account: Account) -> datetime:
+        """The time of what is released: that of the record before it.
+
+        Records are public, and the time between a question and its answer would tell how long its scan took.
+        """
+        now = self._now(account)  # which refuses a clock that is far behind
+        return now if account.latest is None else account.latest
 
 
 def _settled(

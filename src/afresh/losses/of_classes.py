@@ -36,7 +36,7 @@ class ZeroOne:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a mistake costs: costs[true class][predicted class], in the order of the classes.
+    """What a mistake costs: `costs[true class][predicted class]`, in the order of the classes.
 
     Args:
         costs: A square of finite numbers; a row for each true class, a column for each predicted one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,20 +43,6 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under a header; columns of numbers are aligned to the right."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    code: Collection[str] = ()
-    """The columns in a fixed-width font, where there is one."""
-
-    def numeric(self, column: int) -> bool:
-        """Whether every cell of a column begins as a number does."""
-        return bool(self.rows) and all(row[column][:1] in "-±.0123456789" for row in self.rows)
-
-
-@dataclass(frozen=True, slots=True)
 class Bar:
     """An interval with its value, on the scale of its bounds."""
 
@@ -63,6 +50,37 @@ class Bar:
     low: float
     high: float
     bounds: tuple[float, float]
+    strong: bool = True
+    """Whether it carries the message; others of the same table are drawn weaker."""
+
+
+Cell = str | Bar
+"""What a table has in a cell: words, or an interval drawn small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a header; columns of numbers are aligned to the right."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    code: Collection[str] = ()
+    """The columns in a fixed-width font, where there is one."""
+
+    def numeric(self, column: int) -> bool:
+        """Whether every cell of a column begins as a number does."""
+        cells = [row[column] for row in self.rows]
+        return bool(cells) and all(isinstance(cell, str) and cell[:1] in "-±.0123456789" for cell in cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How much of a limit is spent."""
+
+    spent: float
+    limit: float
+    words: str
+    """The same in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,10 @@ class Mark:
     """Value and interval in words."""
     hint: str
     """What a pointer that rests on it is told."""
+    href: str | None = None
+    """Where its name leads."""
+    strong: bool = True
+    """Whether it carries the message; others of the same picture are drawn weaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +111,8 @@ class Forest:
     bounds: tuple[float, float]
     axis: str
     """What the scale measures."""
+    filled: bool = False
+    """Whether values are bars from zero, as of a histogram."""
 
 
 Picture = Forest
@@ -111,4 +135,17 @@ class Fold:
     blocks: Sequence[Block]
 
 
-Block = Title | Heading | Line | Alert | Facts | Table | Bar | Drawn | Fold
+Block = Title | Heading | Line | Alert | Facts | Table | Bar | Gauge | Drawn | Fold
+
+
+def zoomed(ends: Sequence[float], bounds: tuple[float, float]) -> tuple[float, float]:
+    """The part of the bounds that has all of these numbers, with four even steps of one or two digits."""
+    low, high = min(ends), max(ends)
+    reach = max(high - low, (bounds[1] - bounds[0]) * 1e-6)
+    power = 10.0 ** math.floor(math.log10(reach / 4))
+    for step in (factor * power for factor in (1, 2, 2.5, 5, 10, 20)):
+        start = math.floor(low / step)
+        if start * step + 4 * step >= high and 4 * step >= reach:
+            break
+    found = start * step, (start + 4) * step
+    return bounds if found[0] <= bounds[0] and found[1] >= bounds[1] else found

@@ -1,7 +1,8 @@
 """Charts as inline SVG, for notebooks and pages alike.
 
-They are drawn in `currentColor`, so they suit a light and a dark page; what carries the message has the class `accent`,
-which the stylesheet of `html` gives its colour. A new chart is a record of `blocks` and a function here.
+They are drawn in `currentColor`, so they suit a light and a dark page, and looks are attributes and classes only, so a
+server may forbid inline styles. What carries the message has the class `accent`, what stands back `quiet`; the
+stylesheet of `html` gives both their looks. A new chart is a record of `blocks` and a function here.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from afresh.escaping import as_html
-from afresh.results.blocks import Bar, Forest, Mark, Picture
+from afresh.results.blocks import Bar, Forest, Gauge, Mark, Picture
 
 # A forest plot, in units of the picture: how high a line is, where names and the scale begin, how long the scale is.
 _ROW, _NAME, _LEFT, _PLOT, _WIDTH = 24, 76, 440, 340, 1000
 _LONGEST = 44  # letters of a name that fit between
+_SMALL = 180  # the length of a bar in a table
+_ENOUGH = 1e-9  # of a scale: a number this close to its end is at the end
 
 
 def svg(picture: Picture) -> str:
@@ -22,18 +25,52 @@ def svg(picture: Picture) -> str:
 
 
 def bar(of: Bar) -> str:
-    """One interval and its value."""
-    place = _scale(of.bounds, 400)
+    """One interval and its value, with the ends of its scale."""
+    size = 400
+    return (
+        f'<svg class="bar" width="{size + 80}" height="34" viewBox="-40 0 {size + 80} 34" role="img" '
+        f'aria-label="{_said(of)}" fill="currentColor" font-size="11">{_interval(of, size, 12, 5)}'
+        f'<text x="0" y="31" text-anchor="middle">{of.bounds[0]:g}</text>'
+        f'<text x="{size}" y="31" text-anchor="middle">{of.bounds[1]:g}</text></svg>'
+    )
+
+
+def small_bar(of: Bar) -> str:
+    """The same for the cell of a table, whose header says what the scale is."""
+    return (
+        f'<svg class="bar" width="{_SMALL + 12}" height="16" viewBox="-6 0 {_SMALL + 12} 16" role="img" '
+        f'aria-label="{_said(of)}" fill="currentColor">{_interval(of, _SMALL, 8, 4)}</svg>'
+    )
+
+
+def gauge(of: Gauge) -> str:
+    """How much of a limit is spent; the words stand beside it."""
+    size = 400
+    part = size * min(max(of.spent / of.limit, 0.0), 1.0) if of.limit > 0 else size
+    return (
+        f'<svg class="gauge" width="{size}" height="14" viewBox="0 0 {size} 14" role="img" '
+        f'aria-label="{as_html(of.words)}" fill="currentColor">'
+        f'<rect x="0" y="2" width="{size}" height="10" rx="5" fill-opacity=".15"/>'
+        f'<rect class="accent" x="0" y="2" width="{part:.1f}" height="10" rx="5" fill="currentColor"/></svg>'
+    )
+
+
+def _said(of: Bar) -> str:
+    return f"{of.value:.6g}, interval from {of.low:.6g} to {of.high:.6g}"
+
+
+def _interval(of: Bar, size: float, y: int, radius: int) -> str:
+    place = _scale(of.bounds, size)
     low, high, middle = (place(min(max(x, of.bounds[0]), of.bounds[1])) for x in (of.low, of.high, of.value))
     return (
-        '<svg width="480" height="34" viewBox="-40 0 480 34" role="img" '
-        f'aria-label="{of.value:.6g}, interval from {of.low:.6g} to {of.high:.6g}" fill="currentColor" font-size="11">'
-        '<line x1="0" x2="400" y1="12" y2="12" stroke="currentColor" stroke-opacity=".25"/>'
-        f'<rect class="accent" x="{low:.1f}" y="8" width="{max(high - low, 1):.1f}" height="8" rx="3" '
-        f'fill="currentColor"/><circle cx="{middle:.1f}" cy="12" r="5"/>'
-        f'<text x="0" y="31" text-anchor="middle">{of.bounds[0]:g}</text>'
-        f'<text x="400" y="31" text-anchor="middle">{of.bounds[1]:g}</text></svg>'
+        f'<line x1="0" x2="{size}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity=".25"/>'
+        f'<g class="{_weight(of.strong)}" fill="currentColor"><rect x="{low:.1f}" y="{y - 4}" '
+        f'width="{max(high - low, 1):.1f}" height="8" rx="3"/></g><circle cx="{middle:.1f}" cy="{y}" r="{radius}"/>'
     )
+
+
+def _weight(strong: bool) -> str:
+    return "accent" if strong else "quiet"
 
 
 def _scale(bounds: tuple[float, float], size: float) -> Callable[[float], float]:
@@ -46,8 +83,12 @@ def _forest(forest: Forest) -> str:
     place = _scale(forest.bounds, _PLOT)
     height = _ROW * len(forest.marks) + 54
     low, high = forest.bounds
-    ticks = "".join(_tick(low + (high - low) * i / 4, place, height) for i in range(5))
-    marks = "".join(_mark(mark, _ROW * i + 22, place) for i, mark in enumerate(forest.marks))
+    ticks = "".join(_tick(at, place, height) for at in ticks_of(forest.bounds))
+    if low < 0 < high:
+        x = f"{_LEFT + place(0.0):.1f}"
+        ticks += f'<line x1="{x}" x2="{x}" y1="8" y2="{height - 40}" stroke="currentColor" stroke-opacity=".6"/>'
+    base = min(max(0.0, low), high) if forest.filled else None
+    marks = "".join(_mark(mark, _ROW * i + 22, place, base) for i, mark in enumerate(forest.marks))
     label = as_html(forest.axis)
     return (
         f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="Forest plot: {label}" '
@@ -55,6 +96,13 @@ def _forest(forest: Forest) -> str:
         f'<text x="{_LEFT + _PLOT / 2}" y="{height - 4}" text-anchor="middle" fill-opacity=".7">{label}</text>'
         f"{marks}</svg>"
     )
+
+
+def ticks_of(bounds: tuple[float, float]) -> list[float]:
+    """Where a scale is labelled: its ends and its quarters."""
+    low, high = bounds
+    found = [low + (high - low) * i / 4 for i in range(5)]
+    return [0.0 if abs(each) < _ENOUGH * (high - low) else each for each in found]
 
 
 def _tick(at: float, place: Callable[[float], float], height: int) -> str:
@@ -65,13 +113,29 @@ def _tick(at: float, place: Callable[[float], float], height: int) -> str:
     )
 
 
-def _mark(mark: Mark, y: int, place: Callable[[float], float]) -> str:
-    name = mark.name if len(mark.name) <= _LONGEST else mark.name[: _LONGEST - 1] + "…"
-    dot = "" if mark.value is None else f'<circle cx="{_LEFT + place(mark.value):.1f}" cy="{y}" r="4.5"/>'
+def _mark(mark: Mark, y: int, place: Callable[[float], float], base: float | None) -> str:
+    name = as_html(shortened(mark.name))
+    name = name if mark.href is None else f'<a href="{as_html(mark.href)}">{name}</a>'
+    body = ""
+    if mark.value is not None:
+        x = _LEFT + place(mark.value)
+        if base is None:
+            body = f'<circle cx="{x:.1f}" cy="{y}" r="4.5"/>'
+        else:
+            left, right = sorted((x, _LEFT + place(base)))
+            body = (
+                f'<rect x="{left:.1f}" y="{y - 8}" width="{right - left:.1f}" height="16" fill-opacity=".35"/>'
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{y + 8}" stroke="currentColor" stroke-width="2"/>'
+            )
     return (
         f'<g><title>{as_html(mark.hint)}</title><text x="0" y="{y + 5}">{as_html(mark.number)}</text>'
-        f'<text x="{_NAME}" y="{y + 5}">{as_html(name)}</text><g class="accent" fill="currentColor">'
+        f'<text x="{_NAME}" y="{y + 5}">{name}</text><g class="{_weight(mark.strong)}" fill="currentColor">'
         f'<line x1="{_LEFT + place(mark.low):.1f}" x2="{_LEFT + place(mark.high):.1f}" y1="{y}" y2="{y}" '
-        f'stroke="currentColor" stroke-width="3" stroke-linecap="round"/>{dot}</g>'
+        f'stroke="currentColor" stroke-width="3" stroke-linecap="round"/>{body}</g>'
         f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{as_html(mark.numbers)}</text></g>'
     )
+
+
+def shortened(name: str, most: int = _LONGEST) -> str:
+    """A name that fits into its place."""
+    return name if len(name) <= most else name[: most - 1] + "…"

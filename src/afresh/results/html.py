@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from afresh.escaping import as_html
 from afresh.results import charts
-from afresh.results.blocks import Alert, Bar, Block, Drawn, Facts, Fold, Heading, Line, Table, Title
+from afresh.results.blocks import Alert, Bar, Block, Cell, Drawn, Facts, Fold, Gauge, Heading, Line, Table, Title
 
 STYLE = """
 .afresh { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 64em }
@@ -26,6 +26,8 @@ STYLE = """
 .afresh .code { font-family: ui-monospace, monospace; font-size: .9em; overflow-wrap: anywhere }
 .afresh .forest { width: 100%; min-width: 640px }
 .afresh .accent { color: #2a78c4 }
+.afresh .quiet { opacity: .55 }
+.afresh svg.bar, .afresh svg.gauge { max-width: 100%; vertical-align: middle }
 .afresh summary { cursor: pointer; margin: .2em 0; overflow-wrap: anywhere }
 """
 PAGE = """
@@ -76,6 +78,8 @@ def _block(block: Block) -> str:
             return _table(block)
         case Bar():
             return charts.bar(block)
+        case Gauge(_, _, words):
+            return f'<div class="line">{charts.gauge(block)} {as_html(words)}</div>'
         case Drawn(pictures, table):
             drawn = "".join(f'<div class="scroll">{charts.svg(picture)}</div>' for picture in pictures)
             return drawn + _block(Fold("The numbers as a table", [table]) if drawn else table)
@@ -94,6 +98,10 @@ def _table(table: Table) -> str:
     return f'<div class="scroll"><table>{header}{"".join(_row("td", row, kinds) for row in table.rows)}</table></div>'
 
 
-def _row(tag: str, cells: Sequence[str], kinds: Sequence[str]) -> str:
-    inner = (f"<{tag}{kind}>{as_html(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+def _row(tag: str, cells: Sequence[Cell], kinds: Sequence[str]) -> str:
+    inner = (f"<{tag}{kind}>{_cell(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
     return f"<tr>{''.join(inner)}</tr>"
+
+
+def _cell(cell: Cell) -> str:
+    return charts.small_bar(cell) if isinstance(cell, Bar) else as_html(cell)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from afresh.escaping import as_markdown, as_markdown_code
-from afresh.results.blocks import Alert, Bar, Block, Drawn, Facts, Fold, Heading, Line, Table, Title
+from afresh.results.blocks import Alert, Bar, Block, Drawn, Facts, Fold, Gauge, Heading, Line, Table, Title
+from afresh.results.strips import strip
 
 
 def page(title: str, blocks: Sequence[Block]) -> str:
@@ -27,6 +28,8 @@ def _block(block: Block) -> str:
             return "\n".join(_table(block))
         case Bar(value, low, high):
             return f"{value:.6g}, from {low:.6g} to {high:.6g}"
+        case Gauge(_, _, words):
+            return as_markdown(words)
         case Drawn(_, table):
             return _block(table)
         case Fold(summary, inner):
@@ -38,4 +41,5 @@ def _table(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(map(as_markdown, table.header))} |"
     yield f"|{'|'.join('--:' if table.numeric(i) else '---' for i in range(len(table.header)))}|"
     for row in table.rows:
-        yield f"| {' | '.join(show(cell) for show, cell in zip(shown, row, strict=True))} |"
+        cells = [strip(cell) if isinstance(cell, Bar) else cell for cell in row]
+        yield f"| {' | '.join(show(cell) for show, cell in zip(shown, cells, strict=True))} |"

@@ -11,20 +11,41 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from afresh.escaping import visible
-from afresh.results.blocks import Alert, Bar, Block, Drawn, Facts, Fold, Forest, Heading, Line, Mark, Table, Title
+from afresh.results.blocks import (
+    Alert,
+    Bar,
+    Block,
+    Cell,
+    Drawn,
+    Facts,
+    Fold,
+    Forest,
+    Gauge,
+    Heading,
+    Line,
+    Mark,
+    Picture,
+    Table,
+    Title,
+    zoomed,
+)
 from afresh.results.html import fragment
+from afresh.results.strips import gauge_strip, strip
 
 __all__ = [
     "Alert",
     "Bar",
     "Block",
+    "Cell",
     "Drawn",
     "Facts",
     "Fold",
     "Forest",
+    "Gauge",
     "Heading",
     "Line",
     "Mark",
+    "Picture",
     "Shown",
     "Table",
     "Title",
@@ -33,6 +54,7 @@ __all__ = [
     "percent",
     "width",
     "with_interval",
+    "zoomed",
 ]
 
 
@@ -125,7 +147,9 @@ def _text(block: Block) -> str:
         case Table():
             return _text_table(block)
         case Bar():
-            return "  " + _text_bar(block)
+            return f"  {block.bounds[0]:g} {strip(block, 60)} {block.bounds[1]:g}"
+        case Gauge(_, _, words):
+            return f"  {gauge_strip(block)} {visible(words)}"
         case Drawn(_, table):
             return _text_table(table)
         case Fold(summary, inner):
@@ -133,7 +157,7 @@ def _text(block: Block) -> str:
 
 
 def _text_table(table: Table) -> str:
-    cells = [[visible(cell) for cell in row] for row in (table.header, *table.rows)]
+    cells = [[_text_cell(cell) for cell in row] for row in (table.header, *table.rows)]
     columns = range(len(table.header))
     sizes = [max(len(row[i]) for row in cells) for i in columns]
     aligned = [str.rjust if table.numeric(i) else str.ljust for i in columns]
@@ -142,16 +166,5 @@ def _text_table(table: Table) -> str:
     return "\n".join(["", *(f"  {line}" for line in lines)])
 
 
-def _text_bar(bar: Bar, size: int = 60) -> str:
-    """│────[==|==]────│ with the bounds at the ends."""
-    a, b = bar.bounds
-
-    def place(x: float) -> int:
-        return round((min(max(x, a), b) - a) / (b - a) * (size - 1))
-
-    cells = ["·"] * size
-    low, high, middle = place(bar.low), place(bar.high), place(bar.value)
-    for i in range(low, high + 1):
-        cells[i] = "━"
-    cells[middle] = "●"
-    return f"{a:g} {''.join(cells)} {b:g}"
+def _text_cell(cell: Cell) -> str:
+    return strip(cell) if isinstance(cell, Bar) else visible(cell)

@@ -78,6 +78,18 @@ class ChainTests(StorageTests):
         assert [a.reserved_at, b.reserved_at, answered.answered_at] == [late] * 3
         assert known(connect()) == replace(terms, fixed=True)
 
+    def test_times_do_not_tell_how_long_an_answer_took(self, connect: Connect) -> None:
+        times = (datetime(2030, 1, 1, tzinfo=UTC) + timedelta(hours=hour) for hour in range(99))
+        ledger = connect(lambda: next(times))
+        terms = opened(ledger)
+        entries = ledger.reserve(terms, [question("a"), question("b")])
+        answered = ledger.record_many(terms, [(entry, result(0.5)) for entry in entries])
+        ledger.state(terms, [Statement("a over b", "ratio", {}, (1, 2), (0.0, 1.0), 0.5, 0.25, 0.75)])
+        asked = {entry.reserved_at for entry in entries}
+        assert {entry.answered_at for entry in answered} == {each.at for each in ledger.stated(terms)} == asked
+        with ledger.reading(terms) as account:
+            assert account.entries[1:] == answered[1:]
+
     def test_a_clock_that_is_far_behind_is_refused(self, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("AFRESH_ACCEPT_CLOCK", raising=False)
         now = datetime(2030, 1, 1, tzinfo=UTC)
