@@ -26,8 +26,8 @@ from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
-from afresh.mechanisms.registry import CLAIMING, GUESSING
+from afresh.mechanisms.base import AnswersVectors, FollowsHint, NeverEnds, at_coordinate, coarseness_for
+from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
 from afresh.planning.ways import would_tell_mean
 from afresh.queries.group import GroupMean
 from afresh.results import show
@@ -238,11 +238,22 @@ class Desk:
         return found
 
     def _noise(self, asked: Asked) -> float:
-        return self.coarseness(asked.precision) if asked.noise is None else asked.noise
+        return self.coarseness(asked.precision, asked.about) if asked.noise is None else asked.noise
 
-    def coarseness(self, precision: float | None) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1]."""
-        return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
+    def coarseness(self, precision: float | None, about: float | None = None) -> float:
+        """How many times the plan's noise is still enough for a half-width on [0, 1], or follows a hint."""
+        mechanism = self.plan.mechanism
+        if about is None:
+            return 1.0 if precision is None else coarseness_for(mechanism, precision)
+        if not isinstance(mechanism, FollowsHint):
+            those = " or ".join(f"method={name!r}" for name in HINTED)
+            raise InvalidArgument(
+                f"noise follows what an answer is about with {those} only, and these data were opened with "
+                f"{self.plan.method!r}; leave about= out."
+            )
+        if precision is not None:
+            raise InvalidArgument("about= and precision= both choose the noise; leave one of them out.")
+        return mechanism.noise_about(about)
 
     def _guess(self, asked: Asked) -> tuple[float, float] | None:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:

@@ -120,7 +120,7 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
 
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
-    mechanism = desk.plan.at(desk.coarseness(asked.precision))
+    mechanism = desk.plan.at(desk.coarseness(asked.precision, asked.about))
     released = desk.ledger.released(desk.terms)
     low, high = asked.bounds
 

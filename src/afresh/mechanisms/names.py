@@ -5,3 +5,4 @@
 
 OFFERED = ("stabilized", "symmetrized", "settled", "calibrated", "rounds", "checked")
 GUESSING = ("checked",)
+HINTED = ("settled",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, make_dataclass
-from functools import cache, cached_property, lru_cache
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from afresh.errors import InvalidArgument
@@ -175,7 +175,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
                 f"precision cannot be chosen with method={self.method!r}; leave it out, or say what the answer is "
                 "about (about=)."
             )
-        return _hinted(type(self))(**asdict(self), hint=step)
+        return Hinted(**{each.name: getattr(self, each.name) for each in fields(Settled)}, hint=step)
 
     def problems(self) -> list[str]:
         """Theorem S asks for room on every row, a bound D that holds, and a curve that is not too high."""
@@ -204,31 +204,31 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         )
 
 
-class _Hinted(Settled):
+@dataclass(frozen=True)
+class Hinted(Settled):
     """The same plan's mechanism for an answer whose noise follows a hint: one draw."""
 
-    hint: int
+    hint: int = 1
+    """The step of its noise."""
     draws: ClassVar[int] = 1
 
     @property
     def coarseness(self) -> float:
+        """How many times s."""
         return times(self.hint)
 
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
+        """The draw, once it is known what the answers before it were charged."""
         (only,) = noise
         return lambda earlier: self._released(moments.mean, only, earlier, self.hint, None)
 
     def half_width(self, mean: float) -> float:
+        """If the draw has no noise."""
         return self.settling.half_width(mean, self.hint)
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
+        """With what is left for the next answer."""
         return self.settling.half_width(mean, self._admitted(self.hint, released, hinted=True)[0])
-
-
-@cache
-def _hinted(plan: type[Settled]) -> Callable[..., Settled]:
-    """The constants of a plan, and the step of a hint."""
-    return make_dataclass(_Hinted.__name__, [("hint", int, 1)], bases=(_Hinted, plan), frozen=True)
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again

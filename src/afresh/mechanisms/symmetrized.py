@@ -19,7 +19,6 @@ from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 

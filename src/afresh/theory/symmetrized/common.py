@@ -88,6 +88,7 @@ class Tangents:
     """
 
     def __init__(self, swap: float, reach: ArrayLike, thetas: Floats) -> None:
+        """For these b and theta; `swap` is kap."""
         self.swap, self.thetas = swap, thetas
         self.reach = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
         self.sig = np.sqrt(1 + 4 * self.reach * self.reach)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
 
 def times(step: int) -> float:
     """f of a step: 16 to the octave, and 0 for an answer that counts one unit whatever its mean."""
-    return _PLAIN * 2.0 ** (-step / _OCTAVE)
+    return float(_PLAIN * 2.0 ** (-step / _OCTAVE))
 
 
 def step_of(noise: float) -> int:
@@ -170,11 +170,12 @@ def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) ->
         steps = _USUAL_STEPS
         for _ in range(2):
             try:
-                found = min((_best_curve(world(n, count, s, beta, steps), x, typical) for x in lowers), key=_score)
-                steps = found[2]
+                steps = _best_curve(world(n, count, s, beta, steps), _USUAL_LOWER, typical)[2]
             except InvalidArgument:  # one row may matter too much
                 steps //= 3
-        return min((_best_curve(world(n, count, s, beta, steps), x, typical) for x in lowers), key=_score)[:2] + (steps,)
+        c = world(n, count, s, beta, steps)
+        width, curve, _ = min((_best_curve(c, lower, typical) for lower in lowers), key=lambda found: found[0])
+        return width, curve, steps
 
     def width(s: float) -> float:
         try:
@@ -184,10 +185,6 @@ def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) ->
 
     _, curve, steps = suited(best_noise(n, count, width), _LOWERS)
     return Settling(curve, steps)
-
-
-def _score(found: tuple[float, Common, int]) -> float:
-    return found[0]
 
 
 def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple[float, Common, int]:
