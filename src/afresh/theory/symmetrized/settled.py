@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,13 +104,13 @@ class Settling:
         """
         low, high = self.ends(value, step, half_step)
         nearest = min(max(0.5, low + inward), high - inward)
-        edges, pairs = cells_of(self.common.constants, self.cells)
-        place = min(int(np.searchsorted(edges, min(nearest, 1 - nearest) + 1e-15)), len(pairs))
-        return max(self.reserve(step, hinted=hinted) * float(pairs[max(place - 1, 0)]) / self._most, FLOOR)
+        return max(self.reserve(step, hinted=hinted) * self._pairs(min(nearest, 1 - nearest)), FLOOR)
 
-    @property
-    def _most(self) -> float:
-        return self.common.constants.pairs
+    def _pairs(self, truth: float) -> float:
+        """D(P)/D from above, for truths up to this one, which is at most one half."""
+        edges, pairs = cells_of(self.common.constants, self.cells)
+        place = min(int(np.searchsorted(edges, truth + 1e-15)), len(pairs))
+        return float(pairs[max(place - 1, 0)]) / self.common.constants.pairs
 
     @staticmethod
     def reserve(step: int, *, hinted: bool) -> float:
@@ -141,9 +141,15 @@ class Settling:
         low, high = (1 if hinted else 0), self.steps
         while low < high:  # an answer of finer noise counts more
             middle = (low + high + 1) // 2
-            read = min(mean + (_ROOM * times(middle) * self.s if hinted else 0.0), 0.5)
-            low, high = (middle, high) if self.units(read, middle, hinted=hinted) <= 1 else (low, middle - 1)
+            end = mean + times(middle) * self.s * (self._width + (_ROOM if hinted else 0.0))
+            units = self.reserve(middle, hinted=hinted) * self._pairs(min(end, 0.5))
+            low, high = (middle, high) if units <= 1 else (low, middle - 1)
         return low
+
+    @cached_property
+    def _width(self) -> float:
+        """h at the end of an interval that counts one unit, where b^2 is t, about."""
+        return float(self.common.widths(self.common.constants.reach)[0])
 
     def half_width(self, mean: float, step: int | None = None) -> float:
         """Half the length if no draw has noise; at the noise of a step, or at what the first draw chooses."""
@@ -165,25 +171,28 @@ def _intervals(common: Common, step: int, cells: int) -> Intervals:
 def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) -> Settling:
     """The plan with the narrowest answers, in the geometric mean at the typical means."""
 
-    def suited(s: float, lowers: tuple[float, ...] = (_USUAL_LOWER,)) -> tuple[float, Common, int]:
-        """With the finest noise that the rarest of the means needs; noise and cap depend on one another."""
-        steps = _USUAL_STEPS
-        for _ in range(2):
-            try:
-                steps = _best_curve(world(n, count, s, beta, steps), _USUAL_LOWER, typical)[2]
-            except InvalidArgument:  # one row may matter too much
-                steps //= 3
-        c = world(n, count, s, beta, steps)
-        width, curve, _ = min((_best_curve(c, lower, typical) for lower in lowers), key=lambda found: found[0])
-        return width, curve, steps
+    # The finest noise is what the rarest of the means needs; noise and cap depend on one another, any cap is valid.
+    steps = _USUAL_STEPS
 
     def width(s: float) -> float:
-        try:
-            return math.exp(suited(s)[0])
-        except InvalidArgument:
-            return 1e6 / s
+        nonlocal steps
+        found = math.inf
+        for _ in range(3):
+            before = steps
+            try:
+                found, _, steps = _best_curve(world(n, count, s, beta, steps), _USUAL_LOWER, typical)
+            except InvalidArgument:  # one row may matter too much
+                steps //= 2
+                continue
+            if abs(steps - before) <= 1:
+                break
+        return math.exp(found) if found < math.inf else 1e6 / s
 
-    _, curve, steps = suited(best_noise(n, count, width), _LOWERS)
+    s = best_noise(n, count, width)
+    for _ in range(2):
+        width(s)
+    c = world(n, count, s, beta, steps)
+    curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
     return Settling(curve, steps)
 
 
@@ -219,7 +228,7 @@ def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple
     def bend_of(x: float) -> float:
         return 1 / (1 + math.exp(-x))
 
-    bend = bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, 4.0, tolerance=0.03))
+    bend = bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, 4.0, tolerance=0.05))
     found, finest = widths(bend)
     steps = min(max(math.ceil(step_of_square(finest**-2)), 0), MOST_STEPS)
     return found, Common(c, c.count, bend, lower, highest(c, bend, lower)), steps
