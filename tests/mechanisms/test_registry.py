@@ -20,7 +20,9 @@ from afresh.mechanisms.base import DrawsSeveral, Heard, Mechanism
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
-SHARED = {"__init__", "base", "fresh", "ghost", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks"}
+SHARED = {
+    *("__init__", "base", "fresh", "ghost", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks")
+}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
     "symmetrized": {"D": 0.5},
