@@ -23,12 +23,13 @@ from afresh.theory.symmetrized.fixed import best_noise
 
 Floats = NDArray[np.float64]
 
+# The first four are part of what every plan means, and never change.
 SHARE = 0.1  # of a unit for the first draw: 1/c^2; by measurement, see 17.10
 GRAIN = 2.0**-10  # of a unit, to which charges are rounded up
 FLOOR = 973 * GRAIN  # about .95 of a unit: the least that an answer is charged, so that the last ones are not too many
+_OCTAVE = 16  # steps of noise
 CAUTION = 0.5  # by how many deviations of its noise a first draw is taken to be nearer to one half than it reads
 _ROOM = 1.0  # and by how many of its own noise an answer to a hint may be
-_OCTAVE = 16
 _PLAIN = 1 / math.sqrt(1 - SHARE)  # f of an answer whose d may be as large as D: it counts one unit
 COARSEST = -1  # the step of the coarsest noise, which counts less than FLOOR
 MOST_STEPS = 80
