@@ -18,7 +18,8 @@ from afresh.ledger.known import plain
 from afresh.ledger.records import seal
 from afresh.ledger.sqlite import SqliteJournal
 from afresh.mechanisms.base import ReadsMany
-from afresh.planning.plan import Plan, plan
+from afresh.planning.choose import plan
+from afresh.planning.plan import Plan
 from afresh.receipts import make_receipt, verify
 from benchmarks.measured import Measured, compared
 

@@ -136,7 +136,7 @@ def test_guard(frame: pd.DataFrame) -> None:
 
 def test_holdout(frame: pd.DataFrame) -> None:
     labels = (frame["b"] > 0.5).astype(int).to_numpy()
-    loss = losses.Custom(lambda p, y: (p - y) ** 2, name=NAME)
+    loss = losses.Custom(lambda y, p: (p - y) ** 2, name=NAME)
     with afresh.holdout(frame[["b"]], labels, loss=loss, questions=40) as holdout:
         shown(holdout)
         shown(holdout.score(labels * 0.9, name=NAME))

@@ -2,7 +2,7 @@
 
 The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
 before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by;
-`evaluation` guards items, for loops that edit, evaluate and keep what is better.
+`evaluation` guards items, for loops that edit, evaluate and keep what is better; `board` is a leaderboard with ties.
 """
 
 from importlib import import_module
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh import boards, errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.boards.board import Board
+    from afresh.boards.open import board
     from afresh.client.connect import connect
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from afresh.guard.open import open
     from afresh.models.holdout import Holdout
     from afresh.models.open import holdout
-    from afresh.planning.plan import Plan, plan
+    from afresh.planning.choose import plan
+    from afresh.planning.plan import Plan
     from afresh.results.answer import Answer, Interval
     from afresh.results.budget import Budget
     from afresh.results.transcript import Transcript
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Board",
     "Budget",
     "Evaluation",
     "Gate",
@@ -37,6 +41,8 @@ __all__ = [
     "Plan",
     "Transcript",
     "__version__",
+    "board",
+    "boards",
     "connect",
     "correct_pvalue",
     "errors",
@@ -53,8 +59,10 @@ __all__ = [
 ]
 
 
-_ROOMS = ("errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
+_ROOMS = ("boards", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
 _HOMES = {
+    "board": "boards.open",
+    "Board": "boards.board",
     "connect": "client.connect",
     "Answer": "results.answer",
     "Budget": "results.budget",
@@ -69,7 +77,7 @@ _HOMES = {
     "evaluation": "evaluations.open",
     "holdout": "models.open",
     "open": "guard.open",
-    "plan": "planning.plan",
+    "plan": "planning.choose",
 }
 
 

@@ -26,7 +26,7 @@ from afresh.errors import (
 from afresh.guard.guard import Guard
 from afresh.guard.open import open as open_guard
 from afresh.mechanisms.registry import PROMISING
-from afresh.planning.plan import plan
+from afresh.planning.choose import plan
 from afresh.results.answer import Answer
 from afresh.results.show import with_interval
 

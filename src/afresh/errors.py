@@ -13,6 +13,7 @@
     ├── EngineError        the engine failed; says nothing about the rows
     ├── LedgerError        the ledger cannot be read or written; nothing was released
     │   └── BrokenChain    its records were changed, dropped or reordered
+    ├── EvaluatorFailed    a candidate could not be run on the open items; nothing was charged
     ├── MissingExtra       an optional part is not installed
     └── ServiceError       a service refused, or could not be reached
         ├── NotAllowed     the token is missing, unknown, expired or revoked
@@ -169,6 +170,18 @@ class BrokenChain(LedgerError):
 
     code = "broken-chain"
     status = 503
+
+
+class EvaluatorFailed(AfreshError):
+    """A candidate could not be run on the open items. Nothing was charged."""
+
+    code = "evaluator-failed"
+    status = 422
+
+    def __init__(self, message: str, output: str = "") -> None:
+        """`output` is the end of what the evaluator wrote: of open items only."""
+        self.output = output
+        super().__init__(message)
 
 
 class MissingExtra(AfreshError, ImportError):

@@ -56,7 +56,8 @@ def test_plan() -> None:
     guessing = ["--method", "checked"]
     assert "if checks pass" in afresh("plan", "--rows", 5000, "--questions", 20, *guessing).stdout
     assert afresh("plan", "--rows", 5000, "--questions", 20, "--method", "fixed-gaussian").returncode == 2
-    assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
+    assert "calibrated" in afresh("plan", "--rows", 1000, "--width", 0.2, "--all").stdout
+    assert "calibrated" not in afresh("plan", "--rows", 1000, "--width", 0.2).stdout
     more = json.loads(afresh("plan", "--rows", 5000, "--questions", 20, "--answers", 60, "--json").stdout)
     assert (more["questions"], more["answers"]) == (20, 60)
     assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from scipy.stats import binom
 
 import afresh
 from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
+from afresh.evaluations import gate as gates
 from afresh.evaluations.gate import smallest_gain
+from afresh.guard.claims import ask_task
 from afresh.mechanisms.planned_checks import plan_open_rows
 from afresh.mechanisms.tasks import Claim
 from afresh.moments import Moments
@@ -110,6 +113,45 @@ def test_another_gate_of_the_same_evaluation_sees_the_incumbent(tmp_path: Path) 
         assert one.propose(BETTER, "better")
         assert two.propose(BEST, "best").incumbent == "better"
         assert one.incumbent == "best"
+
+
+def _propose_at_once(place: str, seed: int, together: Any, told: Any) -> None:
+    """Propose over the baseline in step with the others: all know the incumbent before anybody asks."""
+    first = [True]
+
+    def ask(*arguments: Any) -> Any:
+        if first.pop() if first else False:
+            together.wait(60)
+        return ask_task(*arguments)
+
+    vars(gates)["ask_task"] = ask
+    with opened(ledger=place) as evaluation:
+        found = evaluation.gate(BASE).propose(edited(BASE, 0.3 + 0.05 * seed, 0.02, seed), f"candidate {seed}")
+    told.put((f"candidate {seed}", found.accepted, found.incumbent, found.charged))
+
+
+def test_two_processes_that_propose_at_once_are_judged_one_after_the_other(tmp_path: Path) -> None:
+    """Both beat the baseline. The one that is recorded second must beat the first, and is told so."""
+    place, spawn = str(tmp_path / "book.sqlite"), multiprocessing.get_context("spawn")
+    with opened(ledger=place) as evaluation:
+        evaluation.open_items()  # the plan is fixed
+    together, told = spawn.Barrier(2), spawn.Queue()
+    running = [spawn.Process(target=_propose_at_once, args=(place, seed, together, told)) for seed in (1, 2)]
+    for each in running:
+        each.start()
+    found = [told.get(timeout=120) for _ in running]
+    for each in running:
+        each.join(60)
+    with opened(ledger=place) as evaluation:
+        gate = evaluation.gate()
+        accepted = gate.accepted
+        assert evaluation.budget.spent == 3  # one of them was judged twice
+        assert verify(json.dumps(evaluation.guard.receipt())).passed
+    assert sorted(charged for *_, charged in found) == [1, 2]
+    assert {name for name, passed, *_ in found if passed} == set(accepted)
+    chain = {name: incumbent for name, _, incumbent, _ in found}
+    assert chain[accepted[0]] == "baseline"
+    assert {*chain.values()} == {"baseline", accepted[0]}
 
 
 def test_a_gate_needs_an_incumbent_and_a_good_margin() -> None:

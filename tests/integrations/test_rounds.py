@@ -163,7 +163,7 @@ def test_each_rung_is_a_round_of_one_scan_on_fresh_rows(tmp_path: Path, monkeypa
         search.fit(X[:1000], Y[:1000])
         assert len(scans) == 3
         assert list(dict.fromkeys(spans(holdout))) == [(0, 333), (333, 666), (666, 999)]
-        assert holdout.score(search.best_estimator_).interval == search.best_interval_
+        assert holdout.score(search.best_estimator_).interval == search.best_answer_.interval
         again = clone(search).fit(X[:1000], Y[:1000])
         assert again.best_interval_ == search.best_interval_
         assert (again.best_answer_.charged, holdout.budget.rows_left) == (0, 1)

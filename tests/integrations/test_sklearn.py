@@ -223,11 +223,23 @@ def test_guarded_search_is_honest_about_its_winner() -> None:
     assert 0.5 in search.best_interval_
     assert search.best_answer_.left < 20 - 15
     assert search.best_score_ == pytest.approx(1 - search.best_answer_.value)
+    assert search.best_interval_.low <= search.best_score_ <= search.best_interval_.high
+    assert search.best_interval_.low == 1 - search.best_answer_.high
     assert search.best_score_ == search.cv_results_["mean_test_score"].max()
     assert search.cv_results_["rank_test_score"][search.best_index_] == 1
     again = clone(search).fit(X, y)
     assert again.best_answer_.charged == 0
     assert again.best_params_ == search.best_params_
+
+
+def test_a_search_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = make_classification(400, 10, random_state=0)
+    for verbose, lines in ((0, 0), (1, 1), (2, 3)):
+        search = GuardedSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, ledger=":memory:", verbose=verbose)
+        search.fit(X, y)
+        said = capsys.readouterr().out
+        assert said.count("\n") == lines
+    assert said.startswith("Fitting 2 candidates on 300 rows\nC=0.01: score=0.")
 
 
 def test_guarded_search_on_a_learnable_problem() -> None:
@@ -238,7 +250,7 @@ def test_guarded_search_on_a_learnable_problem() -> None:
     search.fit(pd.DataFrame(X[:3000]).add_prefix("f"), y[:3000])
     fresh_frame = pd.DataFrame(fresh).add_prefix("f")
     low, high = search.best_interval_.low, search.best_interval_.high
-    assert low - 0.05 < np.mean(search.predict(fresh_frame) != truth) < high + 0.05  # 5 deviations of 1000 rows
+    assert low - 0.05 < np.mean(search.predict(fresh_frame) == truth) < high + 0.05  # 5 deviations of 1000 rows
     assert search.predict_proba(fresh_frame).shape == (1000, 2)
     assert search.score(fresh_frame, truth) > 0.7
     assert search.decision_function(fresh_frame).shape == (1000,)

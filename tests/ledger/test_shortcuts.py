@@ -12,7 +12,7 @@ import pytest
 from afresh.errors import BrokenChain
 from afresh.ledger import purse, records
 from afresh.mechanisms.base import ReadsMany
-from afresh.planning.plan import plan
+from afresh.planning.choose import plan
 
 ASKED = (
     '{"again":null,"analyst":"ada","at":"2030-01-01T00:00:00.5+00:00","bounds":[0.0,1.0],"charge":0.25,"coarseness":1.0,'

@@ -75,11 +75,20 @@ def test_losses_of_numbers() -> None:
     assert mean(Squared(clip=0.5), guess, NUMBERS) == pytest.approx(np.minimum((guess - NUMBERS) ** 2, 0.5).mean())
 
 
+def test_losses_have_the_names_and_the_order_of_scikit_learn() -> None:
+    for name, loss in {"accuracy": ZeroOne(), "log_loss": Log(), "neg_brier_score": Brier()}.items():
+        assert make_loss(name) == loss
+    short = Custom(lambda y_true, y_pred: np.where(y_pred < y_true, 1.0, 0.0), "too low")
+    assert mean(short, NUMBERS - 1, NUMBERS) == 1
+    assert mean(short, NUMBERS + 1, NUMBERS) == 0
+    assert Custom(metrics.accuracy_score, "any metric").function is metrics.accuracy_score
+
+
 def test_custom_losses_are_total() -> None:
-    def strange(predictions: Any, labels: Any) -> Any:
+    def strange(labels: Any, predictions: Any) -> Any:
         return np.where(labels > 2, np.nan, np.where(labels < -2, 7.0, np.abs(predictions) / 10))
 
-    def fragile(predictions: Any, labels: Any) -> Any:
+    def fragile(labels: Any, predictions: Any) -> Any:
         if (labels > 3).any():
             raise ValueError(f"secret {labels.max()}")
         return np.full(len(labels), 0.25)
@@ -87,19 +96,19 @@ def test_custom_losses_are_total() -> None:
     small, truth = np.zeros(500), NUMBERS[:500]
     assert mean(Custom(strange, "strange"), small, truth) == pytest.approx(np.mean(np.abs(truth) > 2))
     assert mean(Custom(fragile, "fragile"), small, truth) == pytest.approx(np.where(truth > 3, 1, 0.25).mean())
-    asymmetric = Custom(lambda p, y: (p != y) * np.where(y == "ant", 1.0, 0.5), "ants matter", kind="classes")
+    asymmetric = Custom(lambda y, p: (p != y) * np.where(y == "ant", 1.0, 0.5), "ants matter", kind="classes")
     assert mean(asymmetric, GUESS, TRUTH) == pytest.approx(np.mean((GUESS != TRUTH) * np.where(TRUTH == "ant", 1, 0.5)))
     with pytest.raises(InvalidArgument, match="one number for each"):
-        settle(Custom(lambda p, y: 0.5, "scalar"), Labels(truth))
+        settle(Custom(lambda y, p: 0.5, "scalar"), Labels(truth))
     with pytest.raises(InvalidArgument, match=r"fails on all of 4,096 made-up .*ZeroDivisionError"):
-        settle(Custom(lambda p, y: 1 / 0, "broken"), Labels(truth))
+        settle(Custom(lambda y, p: 1 / 0, "broken"), Labels(truth))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "probabilities", "classes"])
 def test_custom_losses_may_write_into_what_they_are_handed(kind: Any) -> None:
     truth, given = np.array([0, 1, 1, 0]), np.array([0.0, 1.0, 0.0, 1.0])
 
-    def greedy(predictions: Any, labels: Any) -> Any:
+    def greedy(labels: Any, predictions: Any) -> Any:
         labels -= predictions.astype(labels.dtype)
         predictions[:] = 0
         if len(labels) > 2:
@@ -114,7 +123,7 @@ def test_custom_losses_may_write_into_what_they_are_handed(kind: Any) -> None:
     assert labels.numbers.tolist() == labels.codes.tolist() == [0, 1, 1, 0]
 
 
-def scale_by(scale: float, p: Any, y: Any) -> Any:
+def scale_by(scale: float, y: Any, p: Any) -> Any:
     return scale * np.abs(p - y)
 
 
@@ -126,7 +135,7 @@ class Held:
     def __init__(self, weights: Any = None) -> None:
         self.weights = weights
 
-    def __call__(self, p: Any, y: Any) -> Any:
+    def __call__(self, y: Any, p: Any) -> Any:
         return np.abs(p - y) > self.limit
 
 
@@ -142,21 +151,21 @@ def _helper(x: Any) -> Any:
     return x > _helpers_helper()
 
 
-def _beyond_limit(p: Any, y: Any) -> Any:
+def _beyond_limit(y: Any, p: Any) -> Any:
     return _helper(np.abs(p - y))
 
 
-def _by_table(p: Any, y: Any) -> Any:
+def _by_table(y: Any, p: Any) -> Any:
     return np.abs(p - y) > _TABLE["limit"]
 
 
-def _by_default(p: Any, y: Any, limit: float = 1.0) -> Any:
+def _by_default(y: Any, p: Any, limit: float = 1.0) -> Any:
     return np.abs(p - y) > limit
 
 
 def _closed_over(limit: float) -> Any:
     cell = [limit]
-    return lambda p, y: np.abs(p - y) > cell[0]
+    return lambda y, p: np.abs(p - y) > cell[0]
 
 
 def _words(function: Any, **more: Any) -> str:
@@ -170,11 +179,11 @@ def _words(function: Any, **more: Any) -> str:
         (_beyond_limit, "module", "_helpers_helper", lambda: 2.0),
         (_beyond_limit, "module", "_helper", lambda x: x > 2),
         (Held(), Held, "limit", 2.0),
-        (Held(), Held, "__call__", lambda self, p, y: np.abs(p - y) > 2),
+        (Held(), Held, "__call__", lambda self, y, p: np.abs(p - y) > 2),
         (Held().__call__, Held, "limit", 2.0),
         (functools.partial(scale_by, 0.5), "module", "scale_by", None),
         (_by_default, _by_default, "__defaults__", (2.0,)),
-        (lambda p, y: scale_by(0.5, p, y), "module", "scale_by", lambda scale, p, y: np.abs(p - y) / 4),
+        (lambda y, p: scale_by(0.5, y, p), "module", "scale_by", lambda scale, y, p: np.abs(p - y) / 4),
     ],
 )
 def test_a_loss_that_changes_is_another(
@@ -202,7 +211,7 @@ def test_a_loss_is_known_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(_TABLE, "limit", 2.0)
     assert _words(_by_table) != before
     assert _words(_by_default) != _words(_by_default, version=2) != _words(_by_default, version="2b")
-    far = {_words(lambda p, y, top=top: np.abs(p - y) > top) for top in (1e40, 1e50)}
+    far = {_words(lambda y, p, top=top: np.abs(p - y) > top) for top in (1e40, 1e50)}
     assert len(far) == 1  # no made-up row is so far off: this is what a version is for
 
 
@@ -214,7 +223,7 @@ def test_every_pair_of_declared_classes_tells(count: int) -> None:
     seen = set()
     for a, b in rng.integers(0, count, (20, 2)):
 
-        def loss(p: Any, y: Any, a: Any = classes[a], b: Any = classes[b]) -> Any:
+        def loss(y: Any, p: Any, a: Any = classes[a], b: Any = classes[b]) -> Any:
             return np.where((p == a) & (y == b), 0.25, 0.5)
 
         seen.add((a, b, settle(Custom(loss, "pair", "classes"), labels).words))
@@ -228,7 +237,7 @@ def test_losses_of_probabilities_are_told_apart(count: int) -> None:
     words = set()
     for power in (1, 1.01, 2, 3):
 
-        def loss(p: Any, y: Any, power: float = power) -> Any:
+        def loss(y: Any, p: Any, power: float = power) -> Any:
             chance = np.where(y == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(p)), y]
             return (1 - chance) ** power
 
@@ -240,7 +249,7 @@ def test_a_mark_does_not_depend_on_last_bits() -> None:
     """Another processor's logarithm is off by an ulp or two; the words stay."""
     rng = np.random.default_rng(1)
 
-    def loss(p: Any, y: Any) -> Any:
+    def loss(y: Any, p: Any) -> Any:
         found = np.log1p(np.abs(p - y)) / 20
         return found * (1 + rng.choice([-2, 0, 2], len(found)) * 2.0**-52)
 
@@ -255,13 +264,13 @@ def test_the_made_up_rows_never_change() -> None:
 
 
 def test_a_loss_that_fails_on_some_rows_is_total() -> None:
-    def picky(p: Any, y: Any) -> Any:
+    def picky(y: Any, p: Any) -> Any:
         if (y > 1).any():
             raise ValueError("too large")
         return np.zeros(len(y))
 
-    assert _words(picky) == _words(lambda p, y: y > 1)
-    assert _words(picky) != _words(lambda p, y: y > 2)
+    assert _words(picky) == _words(lambda y, p: y > 1)
+    assert _words(picky) != _words(lambda y, p: y > 2)
 
 
 def test_labels_do_not_show_themselves() -> None:
@@ -270,7 +279,7 @@ def test_labels_do_not_show_themselves() -> None:
 
 def test_missing_labels_have_the_largest_loss() -> None:
     numbers = np.array([1.0, np.nan, np.inf, 2.0])
-    for loss in (Squared(clip=9), Absolute(clip=9), Pinball(clip=9), Custom(lambda p, y: p * 0, "none")):
+    for loss in (Squared(clip=9), Absolute(clip=9), Pinball(clip=9), Custom(lambda y, p: p * 0, "none")):
         values = loss.rows(numbers[[0, 0, 0, 3]], Labels(numbers), slice(None))
         assert values.tolist() == [0, 1, 1, 0]
     names = np.array(["a", None, "b", "z"], dtype=object)
@@ -317,7 +326,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
     ("make", "said"),
     [
         (lambda: make_loss("squared"), "Squared"),
-        (lambda: make_loss(lambda p, y: p), "Custom"),
+        (lambda: make_loss(lambda y, p: p), "Custom"),
         (lambda: Squared(clip=0), "clip == 0"),
         (lambda: Squared(clip=5e-324), "clip == 5e-324"),
         (lambda: Log(clip=float("inf")), "positive"),
@@ -333,6 +342,13 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes and 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "words"),
+        (lambda: Custom(lambda p, y: p, "x"), r"takes \(p, y\), but a loss is called with labels first"),
+        (lambda: Custom(lambda y_pred, y_true: y_pred, "x"), r"\(y_true, y_pred\), as metrics of scikit-learn"),
+        (lambda: Custom(lambda predictions, labels: labels, "x"), "labels first"),
+        (lambda: make_loss("mse"), r"loss == 'mse', must be .*write afresh\.losses\.Squared\(clip=100\)"),
+        (lambda: make_loss("neg_mean_absolute_error"), r"Absolute\(clip=100\)"),
+        (lambda: make_loss("roc_auc"), r"holdout\.measure\(afresh\.statistics\.AUC\(\), model\)"),
+        (lambda: make_loss("r2"), r"Squared\(clip=100\)"),
         (lambda: Custom(max, "x", version=""), "version == ''"),
         (lambda: Custom(max, "x", version=1.5), "version == 1.5"),  # type: ignore[arg-type]
         (lambda: Labels(NUMBERS).codes, "classes="),

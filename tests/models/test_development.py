@@ -111,7 +111,7 @@ def test_a_search_tunes_on_open_rows_and_confirms_the_winner(open: Any) -> None:
         assert np.isfinite(search.cv_results_["low_test_score"]).sum() == 1
         halved = GuardedSearchCV(DecisionTreeClassifier(random_state=0), grid, holdout=holdout, factor=2).fit(XT, YT)
         assert holdout.budget.spent <= 2
-        assert halved.best_interval_.low <= (halved.predict(X) != Y).mean() <= halved.best_interval_.high
+        assert halved.best_interval_.low <= (halved.predict(X) == Y).mean() <= halved.best_interval_.high
 
 
 def test_a_study_tunes_on_open_rows_and_confirms_the_winner() -> None:

@@ -180,5 +180,5 @@ def test_probabilities_that_differ_little_are_told_apart_well() -> None:
         alike = compared(holdout, *disagreeing(round(SHARE * ROWS)))
         assert near.charged == 1
         assert near.high - near.low < 0.7 * (alike.high - alike.low)
-        own = afresh.losses.Custom(lambda given, truth: np.abs(given - truth), "distance", "probabilities")
+        own = afresh.losses.Custom(lambda truth, given: np.abs(given - truth), "distance", "probabilities")
         assert compared(holdout, chances, chances + 0.05, loss=own).charged == 2

@@ -191,7 +191,8 @@ def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
                 holdout.score(bad)
         for models, names, words in (
             (LogisticRegression(), None, "models of type LogisticRegression"),
-            ({"a": GUESS, "b": 1 - GUESS}, None, "models of type dict"),
+            ({"a": GUESS, "b": 1 - GUESS}, ["c", "d"], "keys of a dict of models are their names"),
+            ({1: GUESS, 2: 1 - GUESS}, None, "name == 1"),
             ([GUESS, 1 - GUESS], "ab", "names of type str"),
             ([GUESS, 1 - GUESS], 3, "names of type int"),
         ):
@@ -260,7 +261,7 @@ def test_numbers_and_classes(tmp_path: Path) -> None:
         assert coarse.charged_information < answer.charged_information
         assert coarse.interval.half_width <= 1.5
         assert holdout.classes is None
-        custom = Custom(lambda p, y: np.tanh(np.abs(p - y)), "tanh")
+        custom = Custom(lambda y, p: np.tanh(np.abs(p - y)), "tanh")
         assert np.tanh(np.abs(guess - target)).mean() in holdout.score(guess, loss=custom).interval
     with afresh.holdout(X, Y.astype(float), classes=[0, 1, 2], questions=4, simulation_seed=9, made_up=True) as holdout:
         assert holdout.classes == (0, 1, 2)
@@ -271,7 +272,7 @@ def test_numbers_and_classes(tmp_path: Path) -> None:
 def test_somebody_elses_loss_meets_one_thread() -> None:
     callers = set()
 
-    def loss(p: Any, y: Any) -> Any:
+    def loss(y: Any, p: Any) -> Any:
         callers.add(threading.get_ident())
         return np.abs(p - y)
 
@@ -321,7 +322,7 @@ def _mean_of_x(holdout: afresh.Holdout, n: int) -> Any:
 
 
 def test_a_loss_that_does_not_suit_the_labels_is_free() -> None:
-    off = Custom(lambda p, y: np.abs(p - y), "off")
+    off = Custom(lambda y, p: np.abs(p - y), "off")
     with afresh.holdout(X, np.where(Y, "yes", "no"), questions=5, ledger=":memory:") as holdout:
         for ask in (
             lambda: holdout.score(X[:, 0], loss=Squared(clip=4)),
@@ -419,3 +420,12 @@ def test_what_is_masked_is_missing() -> None:
             with pytest.raises(InvalidArgument, match="masked"):
                 holdout.score(labels, loss=loss)
             assert holdout.score(np.ma.masked_array(Y), loss=loss).charged == (loss != "zero-one")
+
+
+def test_a_dict_names_its_models() -> None:
+    with afresh.holdout(X, Y, questions=20, ledger=":memory:", allow_wide=True) as holdout:
+        ranked = holdout.best_of({"good": GUESS, "bad": 1 - GUESS})
+        again = holdout.best_of([GUESS, 1 - GUESS], names=["good", "bad"])
+        assert ranked.to_dict() | {"charged": 0} == again.to_dict()
+        assert "good" in str(ranked)
+        assert len(holdout.score_many({"good": GUESS, "bad": 1 - GUESS})) == 2

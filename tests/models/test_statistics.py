@@ -17,7 +17,7 @@ from afresh import statistics as s
 from afresh.errors import AfreshError, BudgetExhausted, InvalidArgument
 from afresh.ledger import Entry
 from afresh.mechanisms.registry import PLANNERS
-from afresh.planning.plan import plan
+from afresh.planning.choose import plan
 from afresh.receipts import verify
 from afresh.results.answer import Answer, Interval
 from afresh.results.reading import Number, Reading

@@ -19,6 +19,7 @@ from afresh.errors import InvalidArgument
 from afresh.guard import desk
 from afresh.mechanisms import calibrated, planned_checks, registry, settled, stabilized, symmetrized
 from afresh.mechanisms.base import grid_step
+from afresh.planning import choose
 from afresh.planning import plan as planning
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
@@ -137,7 +138,7 @@ def test_an_opening_derives_nothing(frame: pd.DataFrame, tmp_path: Path, method:
         for module, names in DERIVATIONS.items()
         for name in names.split()
     ]
-    patches += [mock.patch.object(planning, "plan", side_effect=AssertionError("planned again"))]
+    patches += [mock.patch.object(choose, "plan", side_effect=AssertionError("planned again"))]
     # What another plan would have told is advice, computed anew; nothing that was promised depends on it.
     patches += [mock.patch.object(desk, "would_tell_mean", return_value=())]
     for patch in patches:

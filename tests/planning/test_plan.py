@@ -12,7 +12,8 @@ from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
 from afresh.mechanisms.stabilized import Stabilized
-from afresh.planning.plan import WORTH_EXPECTING, Plan
+from afresh.planning.choose import WORTH_EXPECTING
+from afresh.planning.plan import Plan
 from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import stabilized as stabilized_oracle
@@ -293,7 +294,7 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
     plan = afresh.plan(10**5, 1000, promise=True)
     with pytest.raises(AttributeError):
         plan.mechanism = None  # type: ignore[assignment,misc]
-    text, page = str(plan), plan._repr_html_()
+    text, page = str(plan.details), plan._repr_html_()
     for part in ("1,000 questions to 100,000 rows", "settled *", "calibrated", "jung", "nats"):
         assert part in text
         assert part in page

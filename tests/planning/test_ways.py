@@ -16,6 +16,7 @@ import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.registry import PLANNERS, planner_for, planner_with_open
 from afresh.planning.ways import narrowest_share, would_tell
+from afresh.results.show import width
 
 RNG = np.random.default_rng(4)
 
@@ -26,11 +27,44 @@ def test_the_recommended_way_comes_first_and_is_the_narrowest() -> None:
     assert best.half_width == min(way.half_width for way in plan.ways)
     assert best.how in plan.recommendation
     said = str(plan).splitlines()
-    assert said[1].strip().startswith("Recommended")
+    widths = [float(found[1]) for line in said if (found := re.match(r" *±([\d.]+)  ", line))]
+    assert len(widths) == len(plan.ways) == 4
+    assert widths == sorted(widths)
     told = json.loads(json.dumps(plan.to_dict()))
     assert told["recommendation"] == plan.recommendation
     assert [way["how"] for way in told["ways"]] == [way.how for way in plan.ways]
-    assert "narrowest way" in afresh.plan(10_000, 1000, open=True).recommendation
+    opened = afresh.plan(10_000, 1000, open=True)
+    assert opened.recommendation.startswith(f"±{width(opened.half_width())} with ")
+    assert "promised in advance" in opened.recommendation
+
+
+@pytest.mark.parametrize(
+    ("rows", "wishes"), [(1_000, {}), (100_000, {"promise": True}), (10_000, {"rounds": 10}), (10_000, {"open": True})]
+)
+def test_a_plan_is_read_in_80_columns(rows: int, wishes: dict[str, Any]) -> None:
+    plan = afresh.plan(rows, 100, **wishes)
+    assert max(map(len, str(plan).splitlines())) <= 80
+    assert max(map(len, str(plan.details).splitlines())) <= 80
+    for way in plan.ways:  # each does what it says
+        promised = {"promise": True, "typical": 0.5} if "promise" in way.how else {}
+        how = dict([way.how.split("=")]) if way.how.startswith(("open", "rounds")) else {}
+        if way.how != "this plan":
+            given = {name: float(value) if name == "open" else int(value) for name, value in how.items()} | promised
+            assert afresh.plan(rows, 100, **given).half_width() == pytest.approx(way.half_width, rel=1e-3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wishes", [{"method": "stabilized"}, {"method": "checked"}, {"rounds": 10}])
+def test_twice_as_narrow_is_twice_as_narrow(wishes: dict[str, Any]) -> None:
+    plan = afresh.plan(10_000, 100, **wishes)
+    said = re.sub(r"\s+", " ", str(plan))
+    changes = said.partition("Twice as narrow, any of: ")[2].partition(". ")[0]
+    rows = int(re.findall(r"about ([\d,]+) rows", changes)[0].replace(",", ""))
+    # Rows follow a law, from which exact plans differ by a little.
+    assert afresh.plan(rows, 100, **wishes).half_width() <= plan.half_width() / 2 * 1.05
+    for rounds in re.findall(r"rounds=(\d+)", changes):
+        assert afresh.plan(10_000, 100, rounds=int(rounds)).half_width() <= plan.half_width() / 2
+    for fewer in re.findall(r"about ([\d,]+) questions", changes):
+        assert afresh.plan(10_000, int(fewer), **wishes).half_width() <= plan.half_width() / 2 * 1.2
 
 
 def test_the_part_to_open_is_found() -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import lab, parts, service, steward
+from afresh.cli import evaluate, lab, parts, service, steward
 from afresh.cli.failing import failed
 from afresh.cli.options import (
     EPILOG,
@@ -106,21 +106,22 @@ def plan(
     exam: Exam = None,
     deviation: Deviation = None,
     promise: Promise = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all methods and constants too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What can be promised, by every method, before any data are seen.
+    """How wide answers will be, before any data are seen, and what would make them narrower.
 
     Give two of --rows, --questions and --width. With all three you get the most --rounds that keep the width, or with
     --open best the largest part of the rows that can be open.
 
     Example: afresh plan --rows 100000 --questions 1000
     """
-    from afresh.planning.plan import plan as make_plan
+    from afresh.planning.choose import plan as make_plan
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
     wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam, "deviation": deviation}
     made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
-    show(made, as_json)
+    show(made.details if everything else made, as_json)
 
 
 @app.command(epilog=EPILOG)
@@ -348,5 +349,6 @@ for command in (
 ):
     app.command(epilog=EPILOG)(command)
 app.command("list", epilog=EPILOG)(steward.list_ledger)
+app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -68,7 +68,7 @@ class RemoteRows:
         return pa.ipc.open_file(content).read_all().to_pandas()
 
     def predict(
-        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Sent]:
         """What models say, made here; the service checks it."""
         self.desk.check_open()
@@ -129,13 +129,17 @@ class RemoteHoldout(Holdout):
         )
         return found
 
-    def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+    def best_of(
+        self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
+    ) -> Ranking:
         """As of any holdout."""
         used = self.settled(loss)
         found: Ranking = from_json(self._sent("best_of", self.predict(models, names, used), used))
         return found
 
-    def exam(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+    def exam(
+        self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
+    ) -> Ranking:
         """As of any holdout."""
         used = self.settled(loss)
         found: Ranking = from_json(self._sent("exam", self.predict(models, names, used), used))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from afresh.errors import InvalidArgument
+from afresh.errors import FewItems, InvalidArgument
 from afresh.evaluations.candidates import Candidate, Dealt, Part, gain_question, score_question
 from afresh.evaluations.reading import read
 from afresh.evaluations.results import two_names
@@ -212,7 +213,10 @@ class Evaluation(show.Shown):
         """
         from afresh.evaluations.gate import open_gate
 
-        return open_gate(self, incumbent, name, margin, self._kept)
+        found = open_gate(self, incumbent, name, margin, self._kept)
+        if found.too_few:
+            warnings.warn(found.advice, FewItems, stacklevel=2)
+        return found
 
     def candidate(self, results: Any, name: str | None, part: Part = "guarded") -> Candidate:
         """A candidate whose scores fit the items; what is wrong with them is told here, free.

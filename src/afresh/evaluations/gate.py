@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from afresh import checks
-from afresh.errors import BudgetExhausted, FewItems, InvalidArgument
+from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.evaluations.candidates import Candidate, gain_question
 from afresh.evaluations.keeping import keep, kept, let_go
 from afresh.evaluations.verdicts import Proposed
@@ -64,19 +63,20 @@ class Gate(show.Shown):
     @property
     def incumbent(self) -> str:
         """The name of the candidate to beat: the first one, or the one that was accepted last."""
-        last = _accepted(self.evaluation)
+        last = accepted_by(self.evaluation)
         return last[-1].name if last else self._incumbent.name
 
     @property
     def accepted(self) -> list[str]:
         """The names of all that were accepted, in order; with the guard's confidence all are real improvements."""
-        return [each.name for each in _accepted(self.evaluation)]
+        return [each.name for each in accepted_by(self.evaluation)]
 
     def propose(self, results: Any, name: str) -> Proposed:
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
-        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict.
-        Proposing every edit wastes answers: tune on the open part, and propose what survived at milestones.
+        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict. If
+        another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every
+        edit wastes answers: tune on the open part, and propose what survived at milestones.
 
         Args:
             results: As in `Evaluation.score`.
@@ -90,10 +90,17 @@ class Gate(show.Shown):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         checks.text("name", name, "what to call the candidate")
+        candidate = self.evaluation.candidate(results, name)
+        found = self._judged(candidate, 0)
+        while not isinstance(found, Proposed):  # another was accepted while this one was judged: beat that one
+            found = self._judged(candidate, found)
+        return found
+
+    def _judged(self, candidate: Candidate, charged: int) -> Proposed | int:
+        """The verdict against the incumbent; only what was charged if it passed after another one had replaced that."""
         evaluation, before = self.evaluation, self._current()
         desk, analyst = evaluation.guard.desk, evaluation.guard.analyst
-        candidate = evaluation.candidate(results, name)
-        past = _accepted(evaluation)
+        past = accepted_by(evaluation)
         if past and past[-1].digest == candidate.digest[:16]:  # asked again after it was accepted
             return self._told(candidate, past[-1].replaced, True, desk.left(analyst))
         tasked = self._tasked(before, candidate)
@@ -107,13 +114,33 @@ class Gate(show.Shown):
         outcome = reply.parts[0].entry.outcome
         assert outcome is not None
         released: Any = outcome.released
-        passed = bool(released["passed"])
+        passed, charged = bool(released["passed"]), charged + len(reply.charged)
         if passed:
+            mine = (candidate.digest[:16], before.digest[:16])
+            if mine not in [(each.digest, each.over) for each in accepted_by(evaluation)]:
+                return charged
             self._incumbent = candidate
         else:
             let_go(self._folder, candidate, [before.digest])
         gained = evaluation.open_difference(before, candidate)
-        return self._told(candidate, before.name, passed, reply.left, len(reply.charged), gained, detects)
+        return self._told(candidate, before.name, passed, reply.left, charged, gained, detects)
+
+    def judged(self, results: Any, name: str) -> bool:
+        """Whether this very proposal was decided before: proposing it again is free, and has the same verdict. Free.
+
+        Args:
+            results: As in `propose`; guarded items may be missing.
+            name: What the candidate is called.
+
+        Returns:
+            Whether the ledger has its verdict.
+        """
+        candidate = self.evaluation.candidate(results, name, "open")
+        past = accepted_by(self.evaluation)
+        if past and past[-1].digest == candidate.digest[:16]:
+            return True
+        text, desk = self._tasked(self._current(), candidate).text, self.evaluation.guard.desk
+        return any(each.text == text and each.outcome is not None for each in desk.ledger.entries(desk.terms))
 
     def detects(self, *, disagreement: float = DIFFER, proposals: int | None = None, acceptances: int = 0) -> float:
         """The smallest true improvement beyond the margin that is accepted nine times in ten, about. Free.
@@ -151,6 +178,11 @@ class Gate(show.Shown):
         return float(gain.mean()) - self.margin > self._needs(self._level(), spread) + room
 
     @property
+    def too_few(self) -> bool:
+        """Whether there are too few items to notice a useful improvement."""
+        return self.detects() > USEFUL
+
+    @property
     def advice(self) -> str:
         """What the gate can notice, and when to propose, in words."""
         now, most = self.detects(), self.evaluation.guard.plan.questions
@@ -158,7 +190,7 @@ class Gate(show.Shown):
             f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate notices improvements of "
             f"{now:.3g} or more, nine times in ten, if candidates differ on {DIFFER:.0%} of items."
         )
-        if now > USEFUL:
+        if self.too_few:
             items = _enough(self.evaluation, self.margin)
             return (
                 f"{fits} That is too few items to notice an improvement of {USEFUL:g}: about {items:,} items would be "
@@ -168,7 +200,7 @@ class Gate(show.Shown):
 
     def _current(self) -> Candidate:
         """The incumbent, which another process may have changed."""
-        past = _accepted(self.evaluation)
+        past = accepted_by(self.evaluation)
         if past and past[-1].digest != self._incumbent.digest[:16]:
             self._incumbent = _found(self.evaluation, past[-1], self._folder)
         return self._incumbent
@@ -258,7 +290,7 @@ class Gate(show.Shown):
 def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, folder: str | None) -> Gate:
     """The gate of an evaluation, with the incumbent that is in force."""
     by = checks.number("margin", margin, "an improvement of the mean score, from 0 to below 1", least=0, below=1)
-    past = _accepted(evaluation)
+    past = accepted_by(evaluation)
     given = None if incumbent is None else evaluation.candidate(incumbent, name)
     if not past:
         if given is None:
@@ -273,10 +305,7 @@ def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, 
         )
     else:  # a script that begins with its baseline goes on where it stopped
         found = _found(evaluation, past[-1], folder)
-    gate = Gate(evaluation, found, by, folder)
-    if gate.detects() > USEFUL:
-        warnings.warn(gate.advice, FewItems, stacklevel=3)
-    return gate
+    return Gate(evaluation, found, by, folder)
 
 
 def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0) -> float:
@@ -311,13 +340,23 @@ def _enough(evaluation: Evaluation, margin: float) -> int:
     return math.ceil(items / step) * step
 
 
-def _accepted(evaluation: Evaluation) -> list[Accepted]:
-    """All that the gate has accepted, as the ledger tells."""
+def accepted_by(evaluation: Evaluation) -> list[Accepted]:
+    """All that the gate has accepted, as the ledger tells.
+
+    Two proposals at once may both beat one incumbent. The one that was recorded first replaced it, and the other did
+    not beat that one: it counts as accepted only once it does.
+    """
     desk = evaluation.guard.desk
-    return [each for entry in desk.ledger.entries(desk.terms) if (each := _read(entry)) is not None]
+    passed = [one for entry in desk.ledger.entries(desk.terms) if (one := _read(entry)) is not None]
+    found: list[Accepted] = []
+    for _, each in sorted(passed, key=lambda one: one[0]):
+        if not found or each.over == found[-1].digest:
+            found.append(each)
+    return found
 
 
-def _read(entry: Entry) -> Accepted | None:
+def _read(entry: Entry) -> tuple[float, Accepted] | None:
+    """A claim of a gate that passed, and after how many symbols it was recorded."""
     if entry.outcome is None or (known := _KNOWN.fullmatch(entry.text)) is None:
         return None
     released: Any = entry.outcome.released
@@ -325,7 +364,7 @@ def _read(entry: Entry) -> Accepted | None:
         return None
     name, end = json.JSONDecoder().raw_decode(known[1])
     replaced, _ = json.JSONDecoder().raw_decode(known[1], end + len(_BEATS))
-    return Accepted(str(name), known[2], known[3], str(replaced))
+    return released["steps"], Accepted(str(name), known[2], known[3], str(replaced))
 
 
 def _found(evaluation: Evaluation, last: Accepted, folder: str | None) -> Candidate:

@@ -19,7 +19,8 @@ from afresh.guard.opened import kind_of
 from afresh.ledger.known import plain
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.mechanisms.registry import MECHANISMS
-from afresh.planning.plan import FEWEST_ROWS, Plan, plan
+from afresh.planning.choose import FEWEST_ROWS, plan
+from afresh.planning.plan import Plan
 from afresh.planning.request import Wishes, check_wishes
 from afresh.wire.addresses import is_address, refuse_plan
 

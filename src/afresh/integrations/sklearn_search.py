@@ -25,6 +25,7 @@ from afresh.integrations.rounds import advising, rounds_left
 from afresh.integrations.training import TrainingRows, balanced_order
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
+from afresh.results.answer import Interval
 
 if TYPE_CHECKING:
     from afresh.losses import Loss
@@ -61,8 +62,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     All candidates are scored together, in one round: exact scores on rows that no earlier question has seen. All
     intervals hold at once, and the winner's holds although it was chosen for its score: `best_interval_`, in the units
-    of the loss. With `factor` the search is successive halving, and each rung is a round: the candidates that go on are
-    chosen by one round's scores, and scored again on the fresh rows of the next.
+    of `best_score_`; `best_answer_` is the answer itself, in the units of the loss. With `factor` the search is
+    successive halving, and each rung is a round: the candidates that go on are chosen by one round's scores, and scored
+    again on the fresh rows of the next.
 
     The ledger remembers what was asked of these rows. Fitting again with the same data and candidates is free; other
     candidates take a further round, so plan for it with `rounds` before the first fit. (Another random_state, or None,
@@ -94,6 +96,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         ledger: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         random_state: int | None = 0,
+        verbose: int = 0,
     ) -> None:
         """Keep what was passed, as scikit-learn wants it; `fit` checks it.
 
@@ -114,10 +117,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             ledger: As in `afresh.open`.
             n_jobs: How many candidates are fitted at once.
             random_state: Draws the validation rows, random parameters, and the rows that rungs train on.
+            verbose: 1 says how many candidates are fitted on how many rows, 2 also how each of them scored.
         """
         self.estimator, self.param_grid, self.holdout, self.validation = estimator, param_grid, holdout, validation
         self.n_iter, self.factor, self.loss, self.rounds, self.questions = n_iter, factor, loss, rounds, questions
         self.confidence, self.ledger, self.n_jobs, self.random_state = confidence, ledger, n_jobs, random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit every candidate, score it, keep the best.
@@ -178,6 +183,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         order = balanced_order(train.y, is_classifier(self.estimator), self.random_state) if len(rungs) > 1 else None
         for place, rung in enumerate(rungs):
             rows = train if order is None or rung.rows == len(train.y) else train.at(order[: rung.rows])
+            if self.verbose > 0:
+                print(f"Fitting {len(candidates):,} candidates on {len(rows.y):,} rows", flush=True)
             models = Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
             )
@@ -225,7 +232,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         best = tried[self.best_index_]
         assert best.answer is not None
         self.best_params_, self.best_estimator_, self.best_answer_ = best.params, best.model, best.answer
-        self.best_score_, self.best_interval_ = float(scores[self.best_index_, 0]), best.answer.interval
+        value, low, high = map(float, scores[self.best_index_])
+        self.best_score_, self.best_interval_ = value, Interval(low, high)
+        if self.verbose > 1:
+            print(
+                *(_line(each, *each_score) for each, each_score in zip(tried, scores, strict=True)),
+                sep="\n",
+                flush=True,
+            )
         self.cv_results_ = _results([each.params for each in tried], scores)
         if self.factor is not None:
             self.cv_results_["iter"] = np.array([each.rung for each in tried])
@@ -422,6 +436,12 @@ def _score_of(tried: _Tried, loss: Loss) -> tuple[float, float, float]:
     top = 1.0 if isinstance(loss, ZeroOne) else 0.0
     _, low, high = (math.nan,) * 3 if tried.answer is None else as_score(tried.answer, loss)
     return top - tried.loss, low, high
+
+
+def _line(tried: _Tried, value: float, low: float, high: float) -> str:
+    """A candidate with its score, for people who watch."""
+    params = ", ".join(f"{name}={given}" for name, given in tried.params.items())
+    return f"{params}: score={value:.4f}" + ("" if math.isnan(low) else f" [{low:.4f}, {high:.4f}]")
 
 
 def _going_on(

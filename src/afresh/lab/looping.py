@@ -21,7 +21,7 @@ from afresh.errors import InvalidArgument
 from afresh.evaluations.open import OF_THE_REST, OPEN
 from afresh.mechanisms.fresh import interval_of
 from afresh.moments import Moments
-from afresh.planning.plan import plan
+from afresh.planning.choose import plan
 from afresh.theory.binomial import sign_test
 from afresh.theory.checked import node_level
 from afresh.theory.symbols import Trail

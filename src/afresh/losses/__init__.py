@@ -21,11 +21,37 @@ from afresh.models.labels import Labels
 __all__ = ["Absolute", "Brier", "Cost", "Custom", "Log", "Loss", "Pinball", "Squared", "ZeroOne"]
 
 _NAMED: dict[str, Callable[[], Loss]] = {"zero-one": ZeroOne, "log": Log, "brier": Brier}
+_SAME = {  # as scikit-learn calls them; a score there is a loss here
+    "accuracy": "zero-one",
+    "zero_one": "zero-one",
+    "zero_one_loss": "zero-one",
+    "log_loss": "log",
+    "neg_log_loss": "log",
+    "brier_score": "brier",
+    "brier_score_loss": "brier",
+    "neg_brier_score": "brier",
+}
+_INSTEAD = {
+    "afresh.losses.Squared(clip=100), where 100 is the largest loss that counts": "mse squared squared_error "
+    "mean_squared_error neg_mean_squared_error rmse root_mean_squared_error neg_root_mean_squared_error",
+    "afresh.losses.Absolute(clip=100), where 100 is the largest loss that counts": "mae absolute absolute_error "
+    "mean_absolute_error neg_mean_absolute_error",
+    "afresh.losses.Pinball(clip=100, quantile=0.9)": "pinball mean_pinball_loss quantile",
+    "holdout.measure(afresh.statistics.AUC(), model)": "auc roc_auc",
+    "holdout.measure(afresh.statistics.F1(), model)": "f1",
+    "holdout.measure(afresh.statistics.Precision(), model)": "precision",
+    "holdout.measure(afresh.statistics.Recall(), model)": "recall",
+    "holdout.compare(a, b, loss=afresh.losses.Squared(clip=100)), since R² is no mean over rows": "r2 r2_score",
+}
+_OTHERS = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
 
 
 def make_loss(loss: Any) -> Loss:
     """A loss by its name, or one of the objects above."""
     if isinstance(loss, str):
+        loss = _SAME.get(loss, loss)
+        if loss in _OTHERS:
+            raise checks.wrong("loss", loss, f"a loss of one row with bounds; write {_OTHERS[loss]}")
         if loss not in _NAMED:
             named = ", ".join(map(repr, _NAMED))
             objects = "an object such as afresh.losses.Squared(clip=100), Absolute, Pinball, Cost or Custom"

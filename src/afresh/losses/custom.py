@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Any function of predictions and labels, two arrays of equal length, that gives an array of losses in [0, 1].
+    """Any function (y_true, y_pred) of labels and predictions, two arrays, that gives an array of losses in [0, 1].
 
     It must treat each row by itself; nothing can check that. Where it gives NaN, or raises on a row, the loss is 1, and
     values are clipped to [0, 1], without a word. The function is handed labels, so whoever passes it is trusted with
@@ -32,7 +33,8 @@ class Custom:
     a change that shows on no made-up row, and keeps the version, gets the old answer.
 
     Args:
-        function: Called with predictions and labels of some rows; gives a loss for each.
+        function: Called with labels and predictions of some rows, in this order, as metrics of scikit-learn are; gives
+            a loss for each.
         name: What the loss is called in answers and receipts.
         kind: What predictions are: classes, probabilities or numbers.
         version: New for every change of what the function computes.
@@ -53,6 +55,11 @@ class Custom:
         """Check what can be checked without data."""
         if not callable(self.function):
             raise checks.wrong("function", self.function, "callable")
+        if (order := _swapped(self.function)) is not None:
+            raise InvalidArgument(
+                f"the loss {self.name!r} takes ({', '.join(order)}), but a loss is called with labels first: "
+                "(y_true, y_pred), as metrics of scikit-learn are."
+            )
         checks.text("name", self.name, "words that name the loss")
         checks.one_of("kind", self.kind, ("classes", "probabilities", "numbers"))
         if isinstance(self.version, str):
@@ -114,7 +121,7 @@ class Custom:
         try:
             with np.errstate(all="ignore"):
                 # Copies, as it may write into what it is handed.
-                losses = np.array(self.function(given.copy(), truth.copy()), dtype=np.float64)
+                losses = np.array(self.function(truth.copy(), given.copy()), dtype=np.float64)
         except Exception:  # whatever it says may quote a row
             return None
         return losses if losses.shape == (len(given),) else None
@@ -123,7 +130,21 @@ class Custom:
         """What it says of the first made-up row, which is public."""
         try:
             with np.errstate(all="ignore"):
-                self.function(given[:1].copy(), truth[:1].copy())
+                self.function(truth[:1].copy(), given[:1].copy())
         except Exception as error:
             return f" ({type(error).__name__}: {error})"
         return ""
+
+
+def _swapped(function: Callable[[Any, Any], Any]) -> tuple[str, str] | None:
+    """The names of the first two parameters, if they say that predictions come first."""
+    try:
+        names = [each.lower() for each in inspect.signature(function).parameters]
+    except (TypeError, ValueError):  # some functions do not tell
+        return None
+    predicted = names[:1] == ["p"] or any(name.startswith(_PREDICTED) for name in names[:1])
+    return (names[0], names[1]) if predicted and any(name.startswith(_TRUE) for name in names[1:2]) else None
+
+
+_PREDICTED = ("y_pred", "pred", "yhat", "y_hat", "given", "guess")
+_TRUE = ("y_true", "true", "truth", "label", "target", "actual", "y")

@@ -387,7 +387,8 @@ def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
     if half_width < best:
         raise InvalidArgument(
             f"precision == {half_width:.6g} of the range between the bounds is finer than this plan's answers, which "
-            f"are accurate to ±{best:.4g}; leave precision out for the best there is, or ask for {best:.4g} or more."
+            f"are accurate to ±{best:.4g} of that range; leave precision out for the best there is, or ask for "
+            f"{best:.4g} times the range or more."
         )
     if half_width >= 0.5:
         raise InvalidArgument(

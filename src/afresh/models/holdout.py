@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from afresh import checks
@@ -120,7 +120,7 @@ class Holdout(show.Shown):
 
     def score_many(
         self,
-        models: Sequence[Any],
+        models: Sequence[Any] | Mapping[str, Any],
         *,
         names: Sequence[str] | None = None,
         loss: Any = None,
@@ -145,7 +145,7 @@ class Holdout(show.Shown):
         return self.score_predicted(self.predict(models, names, used), used, precision)
 
     def predict(
-        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Predicted]:
         """What models predict, checked, for faces that score it in a second step. Free.
 
@@ -230,14 +230,16 @@ class Holdout(show.Shown):
         first, second = self.predict([a, b], names, used)
         return compare(self.labelled, first, second, used, self.guard.analyst, precision)
 
-    def best_of(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+    def best_of(
+        self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
+    ) -> Ranking:
         """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
 
         One answer a model is its score; two more, or one with some methods, compare it with the one that scores best.
         In rounds all scores and all pairs are one round, m (m + 1)/2 answers, if as many are left.
 
         Args:
-            models: As in `score`, at least two.
+            models: As in `score`, at least two; the keys of a dict are their names.
             names: What to call them in the record.
             loss: What to average instead of the holdout's own loss.
 
@@ -291,7 +293,9 @@ class Holdout(show.Shown):
         used = self.settled(loss)
         return [self.labelled.open_loss(model, used) for model in models]
 
-    def exam(self, models: Sequence[Any], *, names: Sequence[str] | None = None, loss: Any = None) -> Ranking:
+    def exam(
+        self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
+    ) -> Ranking:
         """Take the exam: the final models, scored and compared on rows that nothing else has touched. Once.
 
         All scores and all pairs are one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ class LabelledRows:
         return np.arange(self._offset) if span is None else rows_of_span(self.desk.engine, span)
 
     def predict(
-        self, models: Sequence[Any], names: Sequence[str] | None, loss: Loss, features: Any = None
+        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Predicted]:
         """The predictions of models. What is wrong with them is told before anything is charged."""
         self.desk.check_open()

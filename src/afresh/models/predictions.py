@@ -55,7 +55,11 @@ class Predicted:
 
 
 def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
-    """Models and their names, one for each, if they have any."""
+    """Models and their names, one for each, if they have any; those of a mapping are its keys."""
+    if isinstance(models, Mapping):
+        if names is not None:
+            raise InvalidArgument("the keys of a dict of models are their names; leave out names=.")
+        models, names = list(models.values()), list(models)
     for what, given in {"models": models, "names": () if names is None else names}.items():
         if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
             raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")

@@ -76,13 +76,12 @@ def compare(chosen: Mechanism) -> dict[str, Method]:
 def table(methods: Mapping[str, Method], chosen: str) -> show.Table:
     """The comparison as a table; a star marks the chosen method."""
     return show.Table(
-        ["method", *(f"±, mean {mean:g}" for mean in TYPICAL_MEANS), "certificate", "what it is"],
+        ["method", *(f"±, mean {mean:g}" for mean in TYPICAL_MEANS), "certificate"],
         [
             [
                 name + (" *" if name == chosen else ""),
                 *(show.width(m.half_width[mean]) if m.half_width else "-" for mean in TYPICAL_MEANS),
                 m.certificate,
-                m.about,
             ]
             for name, m in methods.items()
         ],

@@ -7,17 +7,18 @@ follow from public constants: rows, questions, confidence, a mean or a disagreem
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from afresh.errors import ImpossibleWidth
-from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.registry import IN_ROUNDS, planner_for, planner_with_open
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism
+from afresh.mechanisms.registry import IN_ROUNDS, PLANNERS, TUNED, Planner, planner_for, planner_with_open
 from afresh.results import show
 
 Width = Callable[[Mechanism], float]
 """What a mechanism's half-width is for the question at hand."""
+THIS = "this plan"
 _SHARES = tuple(share / 20 for share in range(1, 20))
 _FINE = 100
 _ROUNDS = 10  # what "a few rounds" means where nobody says how many
@@ -30,6 +31,7 @@ class Way:
     """One way to ask, and the half-width that it has."""
 
     name: str
+    """What it asks of you."""
     how: str
     """What to say when the data are opened."""
     half_width: float
@@ -37,9 +39,8 @@ class Way:
 
     @property
     def words(self) -> str:
-        """In a line."""
-        expected = "" if self.promised else " while checks pass"
-        return f"{self.name} ({self.how}): ±{show.width(self.half_width)}{expected}"
+        """What it takes, and what the width depends on."""
+        return f"{self.name} ({self.how})" + ("" if self.promised else ", as long as checks pass")
 
 
 @lru_cache(maxsize=256)
@@ -73,28 +74,47 @@ def largest_share(rows: int, questions: int, failure: float, width: float, mean:
 def ways(mechanism: Mechanism, width: Width) -> list[Way]:
     """The ways to ask as many questions of as many rows, the narrowest first, with the mechanism's own among them."""
     rows, questions, failure = mechanism.rows, mechanism.questions, mechanism.failure
-    found = [Way(f"{mechanism.method}, as planned", "this plan", width(mechanism), mechanism.promised)]
+    found = [Way(_own(mechanism), THIS, width(mechanism), mechanism.promised)]
     share = narrowest_share(rows, questions, failure)
     opened = None if share is None else planner_with_open(share)(rows, questions, failure, None)
     if opened is not None and mechanism.open_rows is None and not mechanism.own:
-        found.append(Way("open rows", f"open={share:g}", width(opened), False))
+        name = f"if you can look at {show.percent(share or 0)} of rows"
+        found.append(Way(name, f"open={share:g}", width(opened), False))
     rounds = min(_ROUNDS, questions)
     in_rounds = planner_for(rounds)(rows, questions, failure, None)
     if in_rounds is not None and mechanism.method != IN_ROUNDS:
         few = "one round" if rounds == 1 else f"{rounds} rounds"
-        found.append(Way(few, f"rounds={rounds}", width(in_rounds), True))
+        found.append(Way(f"if you can ask in {few}", f"rounds={rounds}", width(in_rounds), True))
+    if not mechanism.promised:
+        tuned_planners = tuned({name: PLANNERS[name] for name in TUNED}, (0.5,)).values()
+        promises = [m for planner in tuned_planners if (m := planner(rows, questions, failure, None)) is not None]
+        if promises:
+            promise = min(map(width, promises))
+            found.append(Way("for any questions, promised in advance", "promise=True, typical=0.5", promise, True))
     return sorted(found, key=lambda way: way.half_width)
 
 
+def tuned(planners: Mapping[str, Planner], typical: tuple[float, ...]) -> Mapping[str, Planner]:
+    """The same planners, with constants for these means where a method can be tuned."""
+    if typical == TYPICAL_MEANS:
+        return planners
+    return {name: partial(p, typical=typical) if name in TUNED else p for name, p in planners.items()}  # type: ignore[call-arg] # those in TUNED take it
+
+
+def _own(mechanism: Mechanism) -> str:
+    """What a plan asks of whoever opens data with it."""
+    if mechanism.batch is not None:
+        count = mechanism.rows // mechanism.batch
+        return "in one round" if count == 1 else f"in {count:,} rounds"
+    if (span := mechanism.open_rows) is not None:
+        return f"with {show.percent(round(span.rows / mechanism.rows, 3))} of rows open"
+    return "for any questions"
+
+
 def recommended(mechanism: Mechanism) -> str:
-    """Which way is the narrowest, in words, before anything else that a plan says."""
-    best, *others = ways(mechanism, lambda m: m.half_width(0.5))
-    if best.how == "this plan":
-        rest = f" ({'; '.join(way.words for way in others)})" if others else ""
-        return f"This is the narrowest way at a mean of 0.5: ±{show.width(best.half_width)}{rest}."
-    need = "if you can hold a part of the rows" if best.name == "open rows" else "if questions come in batches"
-    rest = "; ".join(way.words for way in others)
-    return f"Recommended, {need}: {best.words}. Otherwise {rest}."
+    """The ways to ask with their widths at a mean of one half, in a sentence, the narrowest first."""
+    found = ways(mechanism, lambda m: m.half_width(0.5))
+    return "; ".join(f"±{show.width(way.half_width)} {way.words}" for way in found) + "."
 
 
 @lru_cache(maxsize=1024)  # every wide answer asks, and plans take milliseconds

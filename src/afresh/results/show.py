@@ -97,9 +97,9 @@ class Told(Shown):
         return json.dumps(self.to_dict())
 
 
-def as_text(blocks: Sequence[Block]) -> str:
+def as_text(blocks: Sequence[Block], columns: int = 98) -> str:
     """For a terminal or a log."""
-    return "\n".join(map(_text, blocks))
+    return "\n".join(_text(block, columns) for block in blocks)
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
@@ -129,19 +129,19 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.10g}%"
 
 
-def _text(block: Block) -> str:
+def _text(block: Block, columns: int) -> str:
     match block:
         case Title(text) | Alert(text):
             return visible(text)
         case Heading(text):
             return f"\n{visible(text)}"
         case Line(text):
-            return textwrap.fill(visible(text), 98, initial_indent="  ", subsequent_indent="  ")
+            return textwrap.fill(visible(text), columns, initial_indent="  ", subsequent_indent="  ")
         case Facts(items):
             items = {visible(name): visible(value) for name, value in items.items()}
             size = max(map(len, items))
             return "\n".join(
-                textwrap.fill(value, 98, initial_indent=f"  {name:<{size}}  ", subsequent_indent=" " * (size + 4))
+                textwrap.fill(value, columns, initial_indent=f"  {name:<{size}}  ", subsequent_indent=" " * (size + 4))
                 for name, value in items.items()
             )
         case Table():
@@ -153,7 +153,7 @@ def _text(block: Block) -> str:
         case Drawn(_, table):
             return _text_table(table)
         case Fold(summary, inner):
-            return f"{_text(Line(summary))}\n{as_text(inner)}"
+            return f"{_text(Line(summary), columns)}\n{as_text(inner, columns)}"
 
 
 def _text_table(table: Table) -> str:

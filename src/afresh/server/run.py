@@ -7,7 +7,8 @@ from pathlib import Path
 
 from afresh import checks
 from afresh.errors import DataError, MissingExtra
-from afresh.server.config import NAME, Config, Dataset
+from afresh.server.config import Config, Dataset
+from afresh.settings.reader import NAME
 
 
 def serve(config: Config, path: str | None) -> None:

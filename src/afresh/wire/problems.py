@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from afresh.errors import KINDS, AfreshError, BudgetExhausted, ServiceError
+from afresh.errors import KINDS, AfreshError, BudgetExhausted, EvaluatorFailed, ServiceError
 
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {kind: (kind.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") for kind in KINDS.values()}
@@ -36,6 +36,8 @@ def from_problem(document: Any, status: int) -> AfreshError:
     if kind is BudgetExhausted:
         numbers = {name: document[name] for name in ("asked", "spent", "questions", "analyst")}
         return BudgetExhausted(**numbers, message=said)
+    if kind is EvaluatorFailed:
+        return EvaluatorFailed(said, str(document.get("output", "")))
     found = kind.__new__(kind, said)
     found.args = (said,)
     return found

@@ -1,0 +1,220 @@
+"""A candidate as files: a file, a folder or an archive, read without trust and written where nothing else is.
+
+Links, devices, absolute names, names that leave the folder, and more than the limits allow are refused; how much an
+archive unpacks to is counted while it is unpacked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from afresh import checks
+from afresh.errors import InvalidArgument, TooLarge
+
+ARCHIVES = {".zip": "application/zip", ".tar": "application/x-tar", ".tar.gz": "application/gzip"}
+"""Media types of archives, by the ending of a file's name; all else is a file as it is."""
+FILE = "application/octet-stream"
+MOST_FILES = 10_000
+_DEEPEST = 32
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a candidate, by their names, each with whether it may be executed."""
+
+    name: str
+    """What its maker calls it."""
+    files: Mapping[str, tuple[bytes, bool]]
+    folder: bool
+    """Whether it is a folder, and not one file."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all files: however they were packed, the same files are the same candidate."""
+        found = hashlib.sha256(b"folder" if self.folder else b"file")
+        for name, (content, runs) in sorted(self.files.items()):
+            for part in (name.encode(errors="surrogateescape"), b"x" if runs else b"-", content):
+                found.update(len(part).to_bytes(8, "big") + part)
+        return found.hexdigest()
+
+    @property
+    def label(self) -> str:
+        """Its name in the record: a changed candidate has another one, whatever it is called."""
+        return f"{self.name} {self.digest[:8]}"
+
+    def write(self, folder: Path) -> str:
+        """Put the files below a new folder `candidate`; returns what a command calls them, which begins with it."""
+        top = folder / "candidate"
+        top.mkdir(mode=0o700)
+        for name, (content, runs) in self.files.items():
+            place = top / (name if self.folder else _plain(name))
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700 if runs else 0o600)
+            with open(made, "wb") as file:
+                file.write(content)
+        return "candidate" if self.folder else f"candidate/{_plain(next(iter(self.files)))}"
+
+    def packed(self) -> tuple[bytes, str]:
+        """To be uploaded: the content, and its media type."""
+        if not self.folder:
+            return next(iter(self.files.values()))[0], FILE
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as made:
+            for name, (content, runs) in sorted(self.files.items()):
+                member = tarfile.TarInfo(name)
+                member.size, member.mode = len(content), 0o700 if runs else 0o600
+                made.addfile(member, io.BytesIO(content))
+        return out.getvalue(), ARCHIVES[".tar"]
+
+
+def _plain(name: str) -> str:
+    """A file's own name, or one that no program takes for an option."""
+    ending = "".join(Path(name).suffixes[-1:])
+    return name if _PLAIN.fullmatch(name) else f"candidate{ending if _PLAIN.fullmatch(ending[1:] or '-') else ''}"
+
+
+def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = None) -> Files:
+    """The candidate at a path: a file, a folder, or an archive by its ending; at most so many bytes."""
+    place, shown = Path(path), checks.shown(os.fspath(path))
+    called = place.name or place.resolve().name if name is None else name
+    checks.text("name", called, "what to call the candidate")
+    try:
+        kind = os.stat(place).st_mode
+        if stat.S_ISDIR(kind):
+            return _checked(Files(called, dict(_walked(place, most)), True))
+        if not stat.S_ISREG(kind):
+            raise InvalidArgument(f"the candidate {shown} is neither a file nor a folder.")
+        with place.open("rb") as file:
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        why = getattr(error, "strerror", None) or "it is no name of a file"
+        raise InvalidArgument(f"the candidate {shown} cannot be read: {why}.") from None
+    media = next((media for end, media in ARCHIVES.items() if place.name.lower().endswith(end)), FILE)
+    return unpacked(content, media, place.name, most, called)
+
+
+def _walked(top: Path, most: int) -> Iterator[tuple[str, tuple[bytes, bool]]]:
+    left = most
+    for folder, folders, names in os.walk(top):
+        for name in sorted([*names, *folders]):
+            place = Path(folder, name)
+            inside, kind = place.relative_to(top).as_posix(), os.lstat(place).st_mode
+            if stat.S_ISDIR(kind):
+                continue
+            if not stat.S_ISREG(kind):
+                raise InvalidArgument(
+                    f"the candidate has {checks.shown(inside)}, which is a link or a device; use files and folders."
+                )
+            with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                content = file.read(left + 1)
+            left -= len(content)
+            if left < 0:
+                raise _too_large(most)
+            yield inside, (content, bool(kind & 0o100))
+
+
+def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Files:
+    """What was uploaded: an archive by its media type, or one file that is called `file`."""
+    if len(content) > most:
+        raise _too_large(most)
+    if media not in ARCHIVES.values():
+        checks.text("file", file, "the name of a file")
+        return Files(name, {os.path.basename(file) or "candidate": (content, False)}, False)
+    try:
+        found = _unzipped(content, most) if media == ARCHIVES[".zip"] else _untarred(content, media, most)
+        if len({each for each, _ in found}) < len(found):
+            raise InvalidArgument("the archive has two files of one name.")
+        return _checked(Files(name, dict(found), True))
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError):
+        raise InvalidArgument("the archive cannot be read; make it with tar or zip, without a password.") from None
+
+
+def _unzipped(content: bytes, most: int) -> list[tuple[str, tuple[bytes, bool]]]:
+    found, left = [], most
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if len(members) > MOST_FILES:
+            raise _too_many(len(members))
+        for member in members:
+            mode = member.external_attr >> 16
+            if member.is_dir():
+                continue
+            _check_name(member.filename, link=bool(mode) and not stat.S_ISREG(mode) and stat.S_IFMT(mode) != 0)
+            with archive.open(member) as file:
+                data = file.read(left + 1)
+            left -= len(data)
+            if left < 0:
+                raise _too_large(most)
+            found.append((member.filename, (data, bool(mode & 0o100))))
+    return found
+
+
+def _untarred(content: bytes, media: str, most: int) -> list[tuple[str, tuple[bytes, bool]]]:
+    if media == ARCHIVES[".tar.gz"]:
+        whole = most + 2 * MOST_FILES * tarfile.BLOCKSIZE
+        unzip = zlib.decompressobj(wbits=31)
+        content = unzip.decompress(content, whole + 1)
+        if len(content) > whole:
+            raise _too_large(most)
+    found, left = [], most
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        for count, member in enumerate(archive, 1):
+            if count > MOST_FILES:
+                raise _too_many(count)
+            if member.isdir():
+                continue
+            _check_name(member.name, link=not member.isreg() or member.issparse())
+            file = archive.extractfile(member)
+            data = b"" if file is None else file.read(left + 1)
+            left -= len(data)
+            if left < 0:
+                raise _too_large(most)
+            found.append((member.name, (data, bool(member.mode & 0o100))))
+    return found
+
+
+def _check_name(name: str, *, link: bool) -> None:
+    if link:
+        raise InvalidArgument(
+            f"the archive has {checks.shown(name)}, which is a link or a device; use files and folders."
+        )
+    parts = name.removeprefix("./").split("/")
+    bad = "\\" in name or ":" in name or any(ord(each) < 32 for each in name) or len(parts) > _DEEPEST
+    if bad or not all(parts) or {".", ".."} & {*parts} or max(map(len, parts)) > 200:
+        raise InvalidArgument(f"the archive has a file named {checks.shown(name)}; use plain names inside of it.")
+
+
+def _checked(found: Files) -> Files:
+    """The same, if it can be written: no name twice, none that is a file and a folder."""
+    names = [name.removeprefix("./") for name in found.files]
+    if not names:
+        raise InvalidArgument("the candidate is empty; it needs at least one file.")
+    if len(names) > MOST_FILES:
+        raise _too_many(len(names))
+    folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
+    if len({*names}) < len(names) or folders & {*names}:
+        raise InvalidArgument("the candidate has two files of one name, or one that is a file and a folder.")
+    return Files(found.name, dict(zip(names, found.files.values(), strict=True)), found.folder)
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"a candidate may have {most:,} bytes, also unpacked. Nothing was charged.")
+
+
+def _too_many(count: int) -> TooLarge:
+    return TooLarge(f"a candidate may have {MOST_FILES:,} files, and this has {count:,}. Nothing was charged.")

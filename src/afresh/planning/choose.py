@@ -1,0 +1,267 @@
+"""Choosing a plan: the narrowest method for the rows, questions or width somebody has, before any data are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import EllipsisType
+
+from afresh import checks
+from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
+from afresh.mechanisms.registry import (
+    DEVIATING,
+    ENDLESS,
+    FOLLOWING,
+    IN_ROUNDS,
+    MECHANISMS,
+    PLANNERS,
+    PROMISING,
+    WITH_OPEN_ROWS,
+    Planner,
+    planner_for,
+    planner_for_deviation,
+    planner_with_open,
+    planner_without_end,
+)
+from afresh.planning.plan import Plan
+from afresh.planning.request import check_deviation, check_parts, complement
+from afresh.planning.solve import fewest_rows, most_questions, most_rounds
+from afresh.planning.ways import largest_share, narrowest_share, tuned
+
+FEWEST_ROWS = 20
+
+
+def plan(
+    rows: int | None = None,
+    questions: int | EllipsisType | None = ...,
+    confidence: float = 0.95,
+    *,
+    answers: int | None = None,
+    width: float | None = None,
+    mean: float = 0.5,
+    method: str | None = None,
+    rounds: int | None = None,
+    typical: float | Sequence[float] | None = None,
+    disagreement: float | None = None,
+    open: float | None = None,
+    exam: float | None = None,
+    development: int | None = None,
+    promise: bool = False,
+    deviation: float | None = None,
+) -> Plan:
+    """Plan from any two of rows, questions and width, before any data are seen.
+
+    Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
+    at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
+    allows the most questions. With rows, questions and a width it is a plan for as many rounds of questions as keep it.
+
+    Args:
+        rows: How many rows the data have, at least 20.
+        questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
+            little wider, and grow wider slowly.
+        confidence: The probability with which all intervals hold at once.
+        answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
+        width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
+        mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
+        method: The name of a method, to force it.
+        rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
+            one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
+        typical: The means that answers will have, one or several, as shares of the range between the bounds. All
+            intervals hold whatever the means are; they are narrowest near these. With a width, it is `mean`; with a
+            disagreement, 0.5.
+        disagreement: On what share of rows models will disagree that are compared where features are public. A
+            comparison then costs one answer, and its noise follows how often the two do disagree.
+        open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
+            True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
+            with the narrowest answers.
+        exam: What part of the rows is kept for a few final questions (`Guard.exam`).
+        development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
+            open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
+        promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
+        deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
+            then follows the standard deviation that each of them has, and answers are narrowest about this one.
+
+    Returns:
+        The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
+
+    Raises:
+        InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
+        ImpossibleWidth: No method reaches the width under these limits.
+    """
+    failure = complement(checks.confidence(confidence))
+    if open is True and isinstance(rows, int) and isinstance(questions, int):
+        open, width = _solved_share(rows, questions, failure, width, mean, exam), None
+    if questions is None:
+        clash: dict[str, object] = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement}
+        clash |= {"open": open, "exam": exam, "development": development, "deviation": deviation}
+        return _endless(rows, failure, None if method == ENDLESS else method, typical, clash)
+    if questions is ...:
+        questions = None
+    if deviation is not None:
+        clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
+        clash |= {"typical": typical, "exam": exam, "development": development}
+        clash["method"] = None if method == DEVIATING else method
+        return _deviating(rows, questions, failure, check_deviation(deviation), clash)
+    planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
+    if disagreement is not None and typical is None:
+        typical = 0.5
+    means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
+    promise = checks.flag("promise", promise)
+    if promise and not all(MECHANISMS[name].promised for name in planners):
+        raise InvalidArgument(
+            f"promise == True, but {' and '.join(planners)} promises no width; leave one of them out."
+        )
+    if rows is not None:
+        rows = checks.whole("rows", rows, FEWEST_ROWS)
+    if questions is not None:
+        questions = checks.whole("questions", questions, 1)
+        if rounds is not None and rounds > questions:
+            raise InvalidArgument(f"rounds == {rounds}, but there are {questions} questions; a round has at least one.")
+    if answers is not None:
+        if questions is None:
+            raise InvalidArgument("answers needs questions, of which it is at least as many.")
+        answers = checks.whole("answers", answers, questions)
+    if width is None:
+        if rows is None or questions is None:
+            raise InvalidArgument("a plan needs two of rows, questions and width.")
+        narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
+        return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
+    must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
+    width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
+    if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
+        return Plan(most_rounds(rows, questions, width, mean, failure))
+    planners = tuned(planners, (mean,) if typical is None else means)
+    if (rows is None) == (questions is None):
+        raise InvalidArgument("with a width, give exactly one of rows and questions.")
+    if rows is not None:
+        return Plan(most_questions(planners, rows, width, mean, failure))
+    assert questions is not None
+    return Plan(fewest_rows(planners, questions, width, mean, failure, FEWEST_ROWS, answers))
+
+
+def _endless(
+    rows: int | None, failure: float, method: str | None, typical: object, clash: Mapping[str, object]
+) -> Plan:
+    """The plan without an end, which needs rows and nothing else."""
+    if rows is None:
+        raise InvalidArgument("questions == None is a budget that never ends; a plan for it needs rows.")
+    for name, value in {"method": method, **clash}.items():
+        if value is not None:
+            raise InvalidArgument(
+                f"questions == None is a budget that never ends, which has no {name} to choose; leave out {name}= or "
+                "give a number of questions."
+            )
+    means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
+    rows = checks.whole("rows", rows, FEWEST_ROWS)
+    made = planner_without_end(rows, failure, means)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+        )
+    return Plan(made)
+
+
+def _deviating(
+    rows: int | None, questions: int | None, failure: float, deviation: float, clash: Mapping[str, object]
+) -> Plan:
+    """The plan for numbers with about this standard deviation."""
+    for name, value in clash.items():
+        if value is not None:
+            raise InvalidArgument(f"deviation == {deviation:g} leaves no {name} to choose; leave one of them out.")
+    if rows is None or questions is None:
+        raise InvalidArgument("a plan for a deviation needs rows and questions.")
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    made = planner_for_deviation(rows, questions, failure, deviation)
+    if made is None:
+        raise InvalidArgument(
+            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
+        )
+    return Plan(made)
+
+
+def _solved_share(
+    rows: int, questions: int, failure: float, width: float | None, mean: float, exam: float | None
+) -> float | None:
+    """The part of the rows to open, where the planner is to find it."""
+    rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
+    if width is not None:
+        return largest_share(rows, questions, failure, width, mean, exam)
+    return narrowest_share(rows, questions, failure, mean, exam)
+
+
+WORTH_EXPECTING = 1.4
+
+
+def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS) -> Mechanism:
+    """The narrowest promise, or a method whose *expected* widths are at least 1.4 times narrower.
+
+    By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
+    promise=True.
+    """
+    found, promised = narrowest, geometric_mean(narrowest.half_width, typical)
+    for name, planner in PLANNERS.items():
+        if not MECHANISMS[name].promised:
+            expected = planner(narrowest.rows, narrowest.questions, narrowest.failure, answers)
+            if expected is not None and geometric_mean(expected.half_width, typical) * WORTH_EXPECTING <= promised:
+                found = expected
+    return found
+
+
+def _planners(
+    method: str | None, rounds: int | None, open: float | None, exam: float | None, development: int | None
+) -> Mapping[str, Planner]:
+    """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
+    share, kept = check_parts(open, exam)
+    if development is not None:
+        development = checks.whole("development", development, 1)
+    if open is not None or exam is not None or development is not None:
+        if open is not None and development is not None:
+            raise InvalidArgument("open rows are a part of these rows, or development rows of your own: not both.")
+        if rounds is not None or method not in (None, WITH_OPEN_ROWS):
+            name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
+            other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
+            instead = "" if rounds is None or open is not None else ": keep rows for a last round, which is the same"
+            raise InvalidArgument(f"{name} == {value}, but {other} has no {what}; leave one of them out{instead}.")
+        return {WITH_OPEN_ROWS: planner_with_open(share, kept, development)}
+    if rounds is None:
+        return PROMISING if method is None else {method: PLANNERS[checks.one_of("method", method, PLANNERS)]}
+    rounds = checks.whole("rounds", rounds, 1)
+    if method not in (None, IN_ROUNDS):
+        raise InvalidArgument(f"rounds == {rounds}, but method={method!r} has no rounds; leave one of them out.")
+    return {IN_ROUNDS: planner_for(rounds)}
+
+
+def _following(
+    planners: Mapping[str, Planner], method: str | None, disagreement: float | None
+) -> Mapping[str, Planner]:
+    """Those of them whose comparisons follow a public disagreement, if there is one."""
+    if disagreement is None:
+        return planners
+    share = checks.number("disagreement", disagreement, "a share of rows, above 0 and at most 1", above=0, most=1)
+    found = {name: partial(p, disagreement=share) for name, p in planners.items() if name in FOLLOWING}  # type: ignore[call-arg] # those in FOLLOWING take it
+    if not found:
+        those = " or ".join(f"method={name!r}" for name in FOLLOWING)
+        raise InvalidArgument(
+            f"disagreement == {share:g} can be followed with {those} only; leave it or {method!r} out."
+        )
+    return found
+
+
+def _narrowest(
+    planners: Mapping[str, Planner],
+    rows: int,
+    questions: int,
+    failure: float,
+    answers: int | None,
+    typical: tuple[float, ...],
+) -> Mechanism:
+    found = [m for p in planners.values() if (m := p(rows, questions, failure, answers)) is not None]
+    if not found:
+        why = " and ".join(MECHANISMS[name].unavailable for name in planners)
+        able = [f"method={name!r}" for name, p in PROMISING.items() if p(rows, questions, failure, answers) is not None]
+        raise InvalidArgument(
+            f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows ({why}); use "
+            f"{', '.join([*able, 'more rows'])} or fewer questions."
+        )
+    return min(found, key=lambda m: geometric_mean(m.half_width, typical))
