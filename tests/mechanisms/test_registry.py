@@ -63,7 +63,7 @@ def test_it_says_in_words_what_it_promises(name: str) -> None:
     assert bool(mechanism.proviso) is not mechanism.promised
     assert mechanism.advice.startswith(name)
     assert ("nats" in mechanism.accounted) is (mechanism.information is not None)
-    shown = str(Plan(mechanism))
+    shown = str(Plan(mechanism).details)
     assert mechanism.accounted in " ".join(shown.split())
     assert mechanism.proviso in shown
 
