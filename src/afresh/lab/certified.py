@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -10,13 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
-from afresh.mechanisms.base import DrawsSeveral
+from afresh.mechanisms.base import AnswersNumbers, DrawsSeveral, at_levels
 from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.settled import Settled
 from afresh.mechanisms.twofold import Twofold
+from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
 
 _NODES_PER_WIDTH = 400
@@ -92,7 +94,12 @@ class _Noisy:
         self._constants, self._rng = constants, rng
 
     def answer(self, values: Values) -> Answers:
-        release, of_each = self._constants.mechanism.release, moments(values)
+        mechanism, of_each = self._constants.mechanism, moments(values)
+        if values.dtype != np.uint8 and isinstance(mechanism, AnswersNumbers):
+            number = at_levels(mechanism, None)
+            if isinstance(number, DrawsSeveral):
+                return _several(number, of_each, self._rng)
+        release = mechanism.release
         noise = self._rng.standard_normal(len(of_each))
         released = np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)])
         return _table(self._constants.mechanism)(released)
@@ -116,6 +123,15 @@ class _OneByOne:
 
     def _noise(self, draws: int | None) -> Any:
         return float(self._rng.standard_normal()) if draws is None else self._rng.standard_normal(draws).tolist()
+
+
+def _several(mechanism: Any, of_each: Sequence[Moments], rng: np.random.Generator) -> Answers:
+    """Answers of several draws each."""
+    found = []
+    for each in of_each:
+        released = mechanism.release(each, rng.standard_normal(mechanism.draws).tolist())
+        found.append((mechanism.value(released), *mechanism.interval(released)))
+    return Answers(*np.array(found).T)
 
 
 class _InRounds:

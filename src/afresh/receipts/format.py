@@ -252,6 +252,10 @@ _VECTOR_3 = ("kind", "size", "answers", "place")
 
 
 def _write_3(facts: Facts) -> dict[str, Any]:
+    if facts.plan.parameters.get("numbers"):
+        raise InvalidArgument(
+            "version 3 of the format has no numbers of several draws by this method; a later one has."
+        )
     return _with_vectors(facts, _with_rows(facts, _written(facts, 3, _CONSTANTS_3)))
 
 
@@ -262,8 +266,13 @@ def _with_vectors(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 4 has one more method.
-_CONSTANTS_4 = {**_CONSTANTS_3, "settled": ("failure", "s", "D", "bend", "lower", "height", "steps")}
+# Version 4 has one more constant: which part of the failure probability is kept for numbers, whose noise then follows
+# their standard deviation; and one more method.
+_CONSTANTS_4 = {
+    **_CONSTANTS_3,
+    **{method: (*_CONSTANTS_3[method], "numbers") for method in ("stabilized", "calibrated")},
+    "settled": ("failure", "s", "D", "bend", "lower", "height", "steps"),
+}
 
 
 def _write_4(facts: Facts) -> dict[str, Any]:
