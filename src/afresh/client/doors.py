@@ -143,7 +143,7 @@ class RemoteDoors:
             for name in ("expression", "where"):
                 if given.get(name) is not None and not isinstance(given[name], str):
                     given[name] = self._in_sql(given[name])
-        if unknown := given.keys() - {"expression", "bounds", "where", "missing", "precision", "guess"}:
+        if unknown := given.keys() - {"expression", "bounds", "where", "missing", "precision", "guess", "about"}:
             make_asked(dict.fromkeys((*given, *unknown)), self._desk.schema)  # which says what is wrong
         return {name: _plain(value) for name, value in given.items() if value is not None}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
 from afresh.guard.doors import LocalDoors
+from afresh.guard.opened import KINDS
 from afresh.guard.round import Round
 from afresh.results import show
 from afresh.results.closing import Closing
@@ -75,6 +76,7 @@ class Guard(show.Shown, Closing):
         missing: float | None = None,
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
+        about: float | None = None,
     ) -> Answer:
         """The mean of a row expression, with an interval that holds. A question asked before is free.
 
@@ -93,6 +95,8 @@ class Guard(show.Shown, Closing):
                 over some of the rows it is meant for the two charged answers, as parts of all rows.
             guess: A value and a half-width of your own, from training data for example, with a method that checks
                 guesses: if the rows that check agree, they are the answer, and if not you get a coarser one.
+            about: What the answer will read, about, with method="settled": noise then follows this in place of a coarse
+                first draw. A wrong hint makes later answers a little wider; all intervals hold, whatever it is.
 
         Returns:
             The value, its interval, what it covers, and what it cost.
@@ -105,6 +109,7 @@ class Guard(show.Shown, Closing):
             EngineError: The engine failed. It is paid for, and completed when it is asked again.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        arguments["about"] = about
         return self.ask_many([{"expression": expression, **arguments}])[0]
 
     def price(
@@ -115,6 +120,7 @@ class Guard(show.Shown, Closing):
         missing: float | None = None,
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
+        about: float | None = None,
         *,
         mean: float | None = None,
         share: float = 1.0,
@@ -130,6 +136,7 @@ class Guard(show.Shown, Closing):
             missing: As in `ask`.
             precision: As in `ask`.
             guess: As in `ask`.
+            about: As in `ask`.
             mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
             share: Of a mean over some of the rows, what part of all rows these are expected to be.
             exam: Asked in the exam, as one of so many questions: what to expect there.
@@ -147,6 +154,7 @@ class Guard(show.Shown, Closing):
         if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
             return self._doors.price_of(expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        arguments["about"] = about
         expected = {"mean": mean, "share": share, "exam": exam, "deviation": deviation}
         return self._doors.price({"expression": expression, **arguments}, expected)
 
@@ -333,8 +341,6 @@ class Guard(show.Shown, Closing):
         Raises:
             InvalidArgument: The data were opened without `open`.
         """
-        from afresh.guard.opened import KINDS
-
         self.desk.check_open()
         return self._doors.open_rows(None if kind is None else checks.one_of("kind", kind, KINDS))
 
@@ -388,10 +394,6 @@ class Guard(show.Shown, Closing):
 
         Returns:
             Weights, and a certificate of how good they are.
-
-        Raises:
-            InvalidArgument: There is no such column, or it is no number.
-            BudgetExhausted: It costs more than is left; nothing was charged.
         """
         self.desk.check_open()
         return self._doors.fit(task)
@@ -496,5 +498,5 @@ class Guard(show.Shown, Closing):
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
-        facts = {"rows": f"{self.rows:,}", "columns": columns}
-        return [show.Title("Guard"), show.Facts(facts), *self.budget.blocks()]
+        facts = show.Facts({"rows": f"{self.rows:,}", "columns": columns})
+        return [show.Title("Guard"), facts, *self.budget.blocks()]

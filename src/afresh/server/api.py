@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,12 +11,12 @@ from fastapi.responses import JSONResponse
 
 from afresh.errors import Forbidden, InvalidArgument, TooLarge
 from afresh.guard.opened import hand_out, places_of
-from afresh.receipts import make_receipt
 from afresh.results.fitted import Task
+from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
 from afresh.server.schemas import gives, shows, tells
-from afresh.server.tags import known, not_modified, tagged
+from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
 from afresh.wire.arguments import OF_ROWS, to_statistic
 from afresh.wire.results import to_json
@@ -252,11 +251,12 @@ async def transcript(
     desk, served, _ = await enter(request, name, "viewer")
 
     def look() -> bytes:
-        whole = served.guard.transcript
-        page = to_json(replace(whole, records=whole.records[after : after + limit]))
+        records, total = served.history.part(after, limit)
+        plan, terms = served.guard.plan, served.guard.desk.terms
+        page = to_json(Transcript(tuple(records), plan.confidence, terms.simulated))
         page.pop("questions")
-        more = after + limit if after + limit < len(whole) else None
-        return json.dumps({**page, "total": len(whole), "next": more}).encode()
+        more = after + limit if after + limit < total else None
+        return json.dumps({**page, "total": total, "next": more}).encode()
 
     return tagged(request, await desk.asking.read(look), "application/json")
 
@@ -267,11 +267,8 @@ async def receipt(request: Request, name: str) -> Response:
     desk, served, _ = await enter(request, name, "viewer")
 
     def make() -> Response:
-        records = served.guard.desk.ledger.chain(served.guard.desk.terms)
-        tag = records[-1].hash
-        if known(request, tag):
-            return not_modified(tag)
-        return tagged(request, json.dumps(make_receipt(records)).encode(), "application/json", tag)
+        head, document = served.history.receipt()
+        return tagged(request, json.dumps(document).encode(), "application/json", head)
 
     return await desk.asking.read(make)
 
