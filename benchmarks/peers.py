@@ -1,7 +1,8 @@
-"""Peers, in an environment of their own: a mean of a million numbers by each, and a whole ask here, to numpy's.
+"""Peers, in environments of their own: a mean of a million numbers by each, and a whole ask here, to numpy's.
 
-Each peer is installed by name into an environment below `.venv-peers`, once, since what one needs another may not bear.
-What cannot be installed is said, and left out. They promise other things (privacy, a fixed experiment), so this is what they cost, not what they are worth.
+Each peer is installed by name into an environment below `.venv-peers`, once, since what one needs another may not
+bear. What cannot be installed is said, and left out. They promise other things (privacy, a fixed experiment), so this
+is what they cost, not what they are worth.
 """
 
 from __future__ import annotations

@@ -153,4 +153,5 @@ def log_sum_exp(values: ArrayLike, weights: ArrayLike) -> float:
 
 def distinct(ordered: Floats) -> Floats:
     """Numbers in their order, each once; numpy.unique would import masked arrays."""
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    found: Floats = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found
