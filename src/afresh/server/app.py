@@ -67,7 +67,7 @@ class Desk:
 
 def make_app(config: Config) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts."""
-    from afresh.server import api, models, steward
+    from afresh.server import api, boards, models, steward
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -86,7 +86,7 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (api.router, models.router, steward.router):
+    for router in (api.router, models.router, boards.router, steward.router):
         app.include_router(router, prefix="/v1")
     _answer_for_itself(app)
     _refuse(app)
@@ -180,7 +180,11 @@ class Gate:
             return
         began, got = time.monotonic(), 0
         status: int | None = None
-        most = self._limits.predictions if scope["path"].startswith("/v1/holdouts/") else self._limits.body
+        most = (
+            self._limits.predictions
+            if scope["path"].startswith(("/v1/holdouts/", "/v1/boards/"))
+            else self._limits.body
+        )
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
 
