@@ -17,6 +17,7 @@ from afresh.wire.addresses import split_address
 
 if TYPE_CHECKING:
     from afresh.boards.board import Board
+    from afresh.client.evaluation import RemoteJudge
 
 
 class Service(show.Shown):
@@ -95,6 +96,28 @@ class Service(show.Shown):
         told = self._connection.get(f"/v1/boards/{quote(name, safe='')}")
         return RemoteBoard(RemoteHoldout(RemoteDesk(self._connection, told["holdout"]), self.analyst), told)
 
+    @property
+    def evaluations(self) -> dict[str, dict[str, Any]]:
+        """What evaluations there are, by name: description, items."""
+        found = self._connection.get("/v1/evaluations")["evaluations"]
+        return {each["name"]: each for each in found}
+
+    def evaluation(self, name: str) -> RemoteJudge:
+        """An evaluation, to try and propose candidates: they are sent, and run at the service.
+
+        Args:
+            name: One of `evaluations`.
+
+        Returns:
+            What runs candidates, with the methods and results of a local one.
+
+        Raises:
+            NotFound: There is no such evaluation for this token.
+        """
+        from afresh.client.evaluation import RemoteJudge
+
+        return RemoteJudge(self._connection, name)
+
     def close(self) -> None:
         """Let go of the service; nothing is lost."""
         self._connection.close()
@@ -114,7 +137,7 @@ class Service(show.Shown):
         return f"Service({self._connection.url!r}, {self.analyst!r})"
 
     def _blocks(self) -> list[show.Block]:
-        found = self.datasets.values()
+        found = [*self.datasets.values(), *self.evaluations.values()]
         rows = [[each["name"], each["kind"], f"{each['rows']:,}", each["description"]] for each in found]
         title = f"{self._connection.url}, as {self.analyst} ({self._caller['role']})"
         return [show.Title(title), show.Table(["name", "kind", "rows", "description"], rows)]
@@ -128,13 +151,19 @@ def connect(url: str, token: str | None = None) -> Service:
         token: Who asks; from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE unless it is given.
 
     Returns:
-        A service, with `datasets`, `open(name)` and `holdout(name)`.
+        A service, with `datasets`, `open(name)`, `holdout(name)`, `evaluations` and `evaluation(name)`.
 
     Raises:
         NotAllowed: The token is missing, unknown, expired or revoked.
         Unreachable: No answer came.
     """
     return Service(Connection(url, token))
+
+
+def judge_address(address: str) -> RemoteJudge:
+    """The evaluation at an address such as https://host/qa."""
+    url, name = split_address(address)
+    return connect(url).evaluation(name)
 
 
 def open_address(address: str) -> Guard:

@@ -67,12 +67,13 @@ class Desk:
 
 def make_app(config: Config) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts."""
-    from afresh.server import api, boards, models, steward
+    from afresh.server import agents, api, boards, evaluations, models, steward
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.desk = Desk(config)
-        yield
+        async with tools():
+            yield
         app.state.desk.close()
 
     app = FastAPI(
@@ -86,8 +87,9 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (api.router, models.router, boards.router, steward.router):
+    for router in (api.router, models.router, boards.router, evaluations.router, steward.router):
         app.include_router(router, prefix="/v1")
+    tools = agents.mount(app)
     _answer_for_itself(app)
     _refuse(app)
     app.add_middleware(Gate, config=config)
@@ -180,11 +182,8 @@ class Gate:
             return
         began, got = time.monotonic(), 0
         status: int | None = None
-        most = (
-            self._limits.predictions
-            if scope["path"].startswith(("/v1/holdouts/", "/v1/boards/"))
-            else self._limits.body
-        )
+        uploads = scope["path"].startswith(("/v1/holdouts/", "/v1/boards/", "/v1/evaluations/", "/mcp"))
+        most = self._limits.predictions if uploads else self._limits.body
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
 

@@ -11,6 +11,7 @@ from afresh import checks
 from afresh.boards.rules import RULES, Rules, check_rules
 from afresh.errors import AfreshError
 from afresh.guard.open import check_opening
+from afresh.judging.settings import Settings, evaluation_of
 from afresh.losses import Loss, make_loss
 from afresh.settings.reader import Reader, as_given, shares, texts, words
 from afresh.wire.arguments import to_loss
@@ -110,6 +111,8 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     jwt: Jwt | None = None
     boards: Mapping[str, BoardSettings] = field(default_factory=dict)
+    evaluations: Mapping[str, Settings] = field(default_factory=dict)
+    """Items and an evaluator that the service runs."""
     origins: tuple[str, ...] = ()
     """Web pages that may call the service from a browser; none by default."""
 
@@ -126,7 +129,8 @@ class _Reader(Reader):
     """Reads what a service serves."""
 
     def config(self, document: Mapping[str, Any]) -> Config:
-        sections = {key: document.get(key, {}) for key in ("datasets", "holdouts", "boards", "limits", "jwt")}
+        names = ("datasets", "holdouts", "boards", "evaluations", "limits", "jwt")
+        sections = {key: document.get(key, {}) for key in names}
         rest = {key: value for key, value in document.items() if key not in sections}
         top = self.take(
             (),
@@ -148,7 +152,15 @@ class _Reader(Reader):
                 if name in datasets:
                     self.wrong((kind, name), "the name is taken; datasets and holdouts need different ones.")
                 datasets[name] = self.dataset((kind, name), table, holdout=kind == "holdouts")
-        if not datasets and not self.mistakes:
+        state = top.get("state", str(self.place.parent / "afresh-state"))
+        ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
+        evaluations = {}
+        for name, table in self.tables(("evaluations",), sections["evaluations"]).items():
+            if name in datasets:
+                self.wrong(("evaluations", name), "the name is taken; evaluations and datasets need different ones.")
+            own = os.path.join(state, "evaluations", name)
+            evaluations[name] = evaluation_of(self, ("evaluations", name), table, own, ledger)
+        if not datasets and not evaluations and not self.mistakes:
             self.wrong((), 'nothing is served; add a table [datasets.NAME] with data = "rows.parquet".')
         limits = Limits(**self.take(("limits",), sections["limits"], _LIMITS))
         jwt = None
@@ -159,15 +171,13 @@ class _Reader(Reader):
             else:
                 keys = given["keys"]
                 jwt = Jwt(**{**given, "keys": keys if keys.startswith("https://") else self.path("keys", keys)})
-        state = top.get("state", str(self.place.parent / "afresh-state"))
-        ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
         boards = {
             name: found
             for name, table in self.tables(("boards",), sections["boards"]).items()
             if (found := self.board(("boards", name), table, datasets)) is not None
         }
         made = {**top, "state": state, "ledger": ledger, "limits": limits, "jwt": jwt, "boards": boards}
-        return Config(datasets, **made)
+        return Config(datasets, **made, evaluations=evaluations)
 
     def board(
         self, path: tuple[str, ...], table: Mapping[str, Any], datasets: Mapping[str, Dataset]

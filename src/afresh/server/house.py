@@ -11,6 +11,8 @@ import numpy as np
 from afresh.errors import AfreshError, DataError, Forbidden, InvalidArgument, NotFound
 from afresh.guard.guard import Guard
 from afresh.guard.open import check_opening, open_desk, opened_engine
+from afresh.judging.judge import Judge, open_judge
+from afresh.judging.settings import Settings
 from afresh.server.config import BoardSettings, Config, Dataset
 from afresh.server.dictionary import Dictionary
 from afresh.server.store import store_of
@@ -114,6 +116,7 @@ class House:
     def __init__(self, config: Config) -> None:
         """Open everything, or nothing."""
         self.config, self.served, self.boards = config, dict[str, Served](), dict[str, Posted]()
+        self.judges = dict[str, Judge]()
         store = store_of(config.state, config.ledger)
         self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
         try:
@@ -121,6 +124,8 @@ class House:
                 self.served[settings.name] = _open(settings, config.ledger)
             for board in config.boards.values():
                 self.boards[board.name] = self._post(board)
+            for each in config.evaluations.values():
+                self.judges[each.name] = _judge(each)
         except BaseException:
             self.close()
             raise
@@ -141,6 +146,13 @@ class House:
         shelf = Stored(self.store, settings.name)
         return Posted(settings, Board(holdout, settings.name, settings.rules, loss, shelf))
 
+    def judge(self, name: str, caller: Caller) -> Judge:
+        """An evaluation in the caller's name, if it exists for whoever asks."""
+        if name not in self.judges or not caller.sees(name):
+            there = ", ".join(each for each in self.judges if caller.sees(each)) or "none"
+            raise NotFound(f"there is no evaluation {name!r} for this token; there are: {there}.")
+        return self.judges[name].for_analyst(caller.name)
+
     def find(self, name: str, caller: Caller) -> Served:
         """A dataset, if it exists for whoever asks."""
         if name not in self.served or not caller.sees(name):
@@ -152,7 +164,21 @@ class House:
         """Close everything; what was released is kept."""
         for served in self.served.values():
             served.guard.close()
+        for judge in self.judges.values():
+            judge.close()
         self.store.close()
+
+
+def _judge(settings: Settings) -> Judge:
+    try:
+        judge = open_judge(settings, STEWARD)
+        guard = judge.evaluation.guard
+        if settings.shares and guard.desk.ledger.shares(guard.desk.terms) != dict(settings.shares):
+            guard.divide(settings.shares)
+        return judge
+    except AfreshError as error:
+        error.add_note(f"while opening {settings.name} (an evaluation)")
+        raise
 
 
 def require(caller: Caller, role: str) -> None:
