@@ -52,7 +52,15 @@ class World:
 
 
 def world(rng: np.random.Generator, rows: int = ROWS) -> World:
-    """Draw one."""
+    """Draw one.
+
+    Args:
+        rng: Of everything random.
+        rows: How many.
+
+    Returns:
+        Rows, three in ten of which are coins.
+    """
     coin, positive = rng.random(rows) < COINS, rng.random(rows) < 0.5
     chances = np.where(coin, 0.5, np.where(positive, CLEAR, 1 - CLEAR))
     return World(chances, rng.random(rows) < chances, np.flatnonzero(coin))
@@ -109,7 +117,19 @@ class Splits:
 
 @lru_cache
 def mechanism(rows: int, answers: int, failure: float) -> Symmetrized:
-    """What guards our board."""
+    """What guards our board.
+
+    Args:
+        rows: Of the holdout.
+        answers: For entries and comparisons.
+        failure: The probability with which anything at all may miss.
+
+    Returns:
+        The mechanism of `method="symmetrized"`.
+
+    Raises:
+        InvalidArgument: There are too few rows.
+    """
     found = plan_symmetrized(rows, answers, failure, disagreement=DISAGREEMENT)
     if found is None:
         raise InvalidArgument(f"there is no plan for {answers:,} answers and {rows:,} rows.")
@@ -186,18 +206,46 @@ def _reach(m: Symmetrized) -> float:
 
 
 def finer_reach(m: Symmetrized, times: float) -> float:
-    """The half-width of (1 + d)/2 with so many times the plan's noise, up to the grid."""
+    """The half-width of (1 + d)/2 with so many times the plan's noise, up to the grid.
+
+    Args:
+        m: The plan's mechanism.
+        times: Below 1, as noise that follows a public disagreement has it.
+
+    Returns:
+        A half-width on [0, 1].
+    """
     return _reach(m) * times
 
 
 def finer_interval(m: Symmetrized, times: float, noisy: float) -> tuple[float, float]:
-    """What a comparison with so many times the plan's noise says about (1 + d)/2."""
+    """What a comparison with so many times the plan's noise says about (1 + d)/2.
+
+    Args:
+        m: The plan's mechanism.
+        times: Below 1, as noise that follows a public disagreement has it.
+        noisy: The mean with its noise.
+
+    Returns:
+        Both ends, on [0, 1].
+    """
     y = min(max(round(noisy / m.grid) * m.grid, 0.0), 1.0)
     return constant_interval(y, finer_reach(m, times), m.grid / 2)
 
 
 def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRIES, climbers: int = CLIMBERS) -> Any:
-    """Let honest entrants and climbers enter in a random order, the climbers' vote last; the truths of all entries."""
+    """Let honest entrants and climbers enter in a random order, the climbers' vote last.
+
+    Args:
+        board: Where they enter.
+        of: The rows.
+        rng: Of everything random.
+        entries: In all.
+        climbers: How many of them climb.
+
+    Returns:
+        The truths of all entries, as an array.
+    """
     kinds = rng.permutation(np.arange(entries - 1) < climbers - 1)
     truths, guesses, said = [], [], []
     base = of.best.copy()

@@ -133,7 +133,7 @@ class House:
     def _post(self, settings: BoardSettings) -> Posted:
         from afresh.boards.asking import check_board
         from afresh.boards.board import Board
-        from afresh.server.boards import Stored
+        from afresh.server.shelf import Stored
 
         holdout = self.served[settings.holdout].holdout
         assert holdout is not None  # the configuration says so
