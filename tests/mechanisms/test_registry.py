@@ -16,7 +16,7 @@ import afresh
 from afresh.errors import InvalidArgument
 from afresh.guard.outside import KINDS
 from afresh.mechanisms import names, registry
-from afresh.mechanisms.base import Heard, Mechanism
+from afresh.mechanisms.base import DrawsSeveral, Heard, Mechanism, at_levels
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
@@ -59,7 +59,7 @@ def test_it_says_in_words_what_it_promises(name: str) -> None:
     assert bool(mechanism.proviso) is not mechanism.promised
     assert mechanism.advice.startswith(name)
     assert ("nats" in mechanism.accounted) is (mechanism.information is not None)
-    shown = str(Plan(mechanism))
+    shown = str(Plan(mechanism).details)
     assert mechanism.accounted in " ".join(shown.split())
     assert mechanism.proviso in shown
 
@@ -111,8 +111,9 @@ def test_what_is_revealed_elsewhere_is_charged_or_refused(name: str, kind: str) 
 
 def hear_shifted(mechanism: Any, differ: float) -> Heard:
     """What is heard of psi = (d + 1)/2, of d = 1 and -1 on as many rows."""
-    n = mechanism.batch
-    released = mechanism.release(Moments(n, n / 2, n * (1 + differ) / 4), 0.0)
+    n, mechanism = mechanism.batch or mechanism.rows, at_levels(mechanism, 3)
+    noise: Any = [0.0] * mechanism.draws if isinstance(mechanism, DrawsSeveral) else 0.0
+    released = mechanism.release(Moments(n, n / 2, n * (1 + differ) / 4), noise)
     return Heard(mechanism, 1, released, mechanism.value(released), *mechanism.interval(released, levels=3))
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
+from afresh.mechanisms.base import AnswersNumbers, DrawsSeveral, at_levels
 from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.twofold import Twofold
+from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
 
 _NODES_PER_WIDTH = 400
@@ -92,7 +95,12 @@ class _Noisy:
         self._constants, self._rng = constants, rng
 
     def answer(self, values: Values) -> Answers:
-        release, of_each = self._constants.mechanism.release, moments(values)
+        mechanism, of_each = self._constants.mechanism, moments(values)
+        if values.dtype != np.uint8 and isinstance(mechanism, AnswersNumbers):
+            number = at_levels(mechanism, None)
+            if isinstance(number, DrawsSeveral):
+                return _several(number, of_each, self._rng)
+        release = mechanism.release
         noise = self._rng.standard_normal(len(of_each))
         released = np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)])
         return _table(self._constants.mechanism)(released)
@@ -120,11 +128,16 @@ class _DrawingTwice:
         self._mechanism, self._rng = mechanism, rng
 
     def answer(self, values: Values) -> Answers:
-        found = []
-        for each in moments(values):
-            released = self._mechanism.release(each, self._rng.standard_normal(self._mechanism.draws).tolist())
-            found.append((self._mechanism.value(released), *self._mechanism.interval(released)))
-        return Answers(*np.array(found).T)
+        return _several(self._mechanism, moments(values), self._rng)
+
+
+def _several(mechanism: Any, of_each: Sequence[Moments], rng: np.random.Generator) -> Answers:
+    """Answers of several draws each."""
+    found = []
+    for each in of_each:
+        released = mechanism.release(each, rng.standard_normal(mechanism.draws).tolist())
+        found.append((mechanism.value(released), *mechanism.interval(released)))
+    return Answers(*np.array(found).T)
 
 
 class _InRounds:

@@ -12,6 +12,7 @@ from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, FromAllRows, Promised
 from afresh.moments import Moments, Span
+from afresh.theory.numbers import mean_square
 from afresh.theory.symmetrized.common import Common, highest
 from afresh.theory.symmetrized.constants import BAD_SHARE
 from afresh.theory.symmetrized.twofold import (
@@ -19,7 +20,6 @@ from afresh.theory.symmetrized.twofold import (
     DRAWS,
     Followed,
     followed_plan,
-    largest_square,
     world,
 )
 
@@ -90,8 +90,7 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
         """The three draws, each on the public grid and within [0, 1], given as many standard normal numbers."""
         mean, (one, two, three) = moments.mean, noise
         first = self._rounded(mean + COARSE * self.s * one)
-        about = max(moments.squares / moments.n - 2 * first * mean + first * first, 0.0) / largest_square(first)
-        square = self._rounded(about + COARSE * self.s * two)
+        square = self._rounded(mean_square(mean, moments.squares / moments.n, first) + COARSE * self.s * two)
         f = self.followed.noise(first, square, self.grid / 2)
         return {"first": first, "square": square, "last": self._rounded(mean + f * self.s * three)}
 

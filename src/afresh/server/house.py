@@ -15,6 +15,7 @@ from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import Settings
 from afresh.server.config import BoardSettings, Config, Dataset
 from afresh.server.dictionary import Dictionary
+from afresh.server.history import History
 from afresh.server.store import store_of
 from afresh.server.tokens import Caller, Freezer, Tokens
 from afresh.wire.arguments import to_argument
@@ -36,6 +37,7 @@ class Served:
     settings: Dataset
     guard: Guard
     dictionary: Dictionary
+    history: History
     holdout: Holdout | None = None
 
     @property
@@ -121,7 +123,7 @@ class House:
         self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
         try:
             for settings in config.datasets.values():
-                self.served[settings.name] = _open(settings, config.ledger)
+                self.served[settings.name] = _open(settings, config)
             for board in config.boards.values():
                 self.boards[board.name] = self._post(board)
             for each in config.evaluations.values():
@@ -187,16 +189,16 @@ def require(caller: Caller, role: str) -> None:
         raise Forbidden(f"this takes a token with the role {role}, and yours is a {caller.role}'s.")
 
 
-def _open(settings: Dataset, ledger: str) -> Served:
+def _open(settings: Dataset, config: Config) -> Served:
     try:
-        return _opened(settings, ledger)
+        return _opened(settings, config)
     except AfreshError as error:
         error.add_note(f"while opening {settings.name} ({'a holdout' if settings.label else 'a dataset'})")
         raise
 
 
-def _opened(settings: Dataset, ledger: str) -> Served:
-    opening = check_opening(settings.data, ledger=ledger, analyst=STEWARD, **settings.wishes)
+def _opened(settings: Dataset, config: Config) -> Served:
+    opening = check_opening(settings.data, ledger=config.ledger, analyst=STEWARD, **settings.wishes)
     with opened_engine(settings.data, settings.table) as engine:
         dictionary = Dictionary(settings.columns, engine.schema)
         if settings.label is not None:
@@ -212,7 +214,8 @@ def _opened(settings: Dataset, ledger: str) -> Served:
             from afresh.models.open import holdout as hold
 
             holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
-        found = Served(settings, guard, dictionary, holdout)
+        history = History(desk, config.tick, config.limits.seconds)
+        found = Served(settings, guard, dictionary, history, holdout)
         _ = found.places, found.plan  # what is wrong with ids is told now
         return found
     except BaseException:
