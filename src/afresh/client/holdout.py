@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from afresh import checks
+from afresh.boards.board import Board
+from afresh.boards.rules import Rules
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
 from afresh.client.doors import guard_at
+from afresh.client.sending import Sent, send
 from afresh.errors import Forbidden, InvalidArgument
 from afresh.losses import Brier, Custom, Loss, ZeroOne, make_loss, settle
 from afresh.models.holdout import Holdout, Recipe
@@ -30,15 +31,6 @@ if TYPE_CHECKING:
     from afresh.statistics.scores import ModelStatistic
 
 _OF_CHANCES = ("AUC", "CalibrationError")  # statistics of probabilities, not of classes
-
-
-class Sent(Predicted):
-    """Predictions that were made here."""
-
-    def __init__(self, name: str | None, kind: str, values: Any) -> None:
-        """`kind` is what the model is called if it has no name."""
-        super().__init__(name or kind, "", lambda: (values, None))
-        self.given, self.kind = name, kind
 
 
 class RemoteRows:
@@ -170,23 +162,9 @@ class RemoteJudge:
         return self._rows.opened()
 
     def _sent(self, what: str, predicted: Sequence[Any], loss: Loss | None, **options: Any) -> Any:
-        """What a door answers to predictions; as one array where they are one, else as JSON."""
-        self._desk.check_open()
-        names = [each.given for each in predicted]
-        if any(name is None for name in names) and not all(name is None for name in names):
-            names = [each.given or each.kind for each in predicted]
-        told = {**options, "kinds": [each.kind for each in predicted]}
-        told["loss"] = None if loss is None else to_argument(loss)
-        told["names"] = names if names and names[0] is not None else None
-        told = {name: value for name, value in told.items() if value is not None}
-        path, arrays = f"/v1/holdouts/{self._desk.name}/{what}", [_as_array(each.values) for each in predicted]
-        plain = all(each.dtype.kind in "biuf" and each.ndim in (1, 2) for each in arrays)
-        if plain and len({(each.dtype.str, each.shape) for each in arrays}) == 1:
-            out = io.BytesIO()
-            np.save(out, np.stack(arrays), allow_pickle=False)
-            return self._desk.connection.send(path, out.getvalue(), "application/x-npy", **told)
-        body = {"predictions": [_listed(each.values) for each in predicted], **told}
-        return self._desk.connection.post(path, body)
+        """What a door of this holdout answers to predictions."""
+        options["loss"] = None if loss is None else to_argument(loss)
+        return send(self._desk, f"/v1/holdouts/{self._desk.name}/{what}", predicted, **options)
 
 
 class RemoteHoldout(Holdout):
@@ -200,6 +178,7 @@ class RemoteHoldout(Holdout):
         if desk.connection.own_token:
             recipe = Recipe(reopen, {"url": desk.connection.url, "name": desk.name})
         super().__init__(guard_at(desk, analyst), rows, loss, recipe, RemoteJudge(rows))
+        self.desk = desk
 
     def for_analyst(self, analyst: str) -> Holdout:
         """Refused: on a service the token says who asks."""
@@ -209,33 +188,23 @@ class RemoteHoldout(Holdout):
     @property
     def has_open_rows(self) -> bool:
         """Whether the service hands out some."""
-        return self.guard.plan.open is not None and bool(self.labelled.desk.told["download"])  # type: ignore[attr-defined]
+        return self.guard.plan.open is not None and bool(self.desk.told["download"])
+
+    def board_elsewhere(self, name: str, rules: Rules) -> Board:
+        """Of the service, which has the board and its rules."""
+        from afresh.client.board import open_board
+
+        if rules != Rules():
+            raise InvalidArgument(
+                "a service's board has its own rules; leave out reveal, against, limit, per and every."
+            )
+        return open_board(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its address: another process connects with the token that it finds, and shares the budget."""
         if self._recipe is None:
             raise TypeError("a token is not pickled; set AFRESH_TOKEN for all processes, and connect without token=.")
         return self._recipe.reopen, (self._recipe.arguments,)
-
-
-def _as_array(values: Any) -> Any:
-    try:
-        if np.ma.is_masked(values):
-            raise InvalidArgument("some predictions are masked; there must be one for each row.")
-        return np.asarray(values)
-    except (ValueError, TypeError):
-        return np.asarray(None)
-
-
-def _listed(values: Any) -> Any:
-    if hasattr(values, "tolist"):
-        return values.tolist()
-    if isinstance(values, str) or checks.iterated(values) is None:
-        kind = type(values).__name__
-        raise InvalidArgument(
-            f"predictions of type {kind} are no array; pass an array or a list with one for each row."
-        )
-    return json.loads(json.dumps(list(values), default=lambda each: each.item()))
 
 
 def reopen(arguments: dict[str, Any]) -> Holdout:
