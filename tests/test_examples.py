@@ -9,10 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from afresh.demo import CUSTOMERS, CUSTOMERS_SEED, LEDGER, _customers, _own
+from afresh.demo.files import LEDGER, flights_file
 from afresh.results.show import width
 
 ROOT = Path(__file__).parent.parent
@@ -31,8 +30,7 @@ README, *OTHERS = [page for page in PAGES if examples(page)]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a newcomer is after `make demo`, with the demo's ledger and the environment activated."""
-    (tmp_path / "demo").mkdir()
-    _own(tmp_path / "demo" / "customers.parquet", _customers(CUSTOMERS, np.random.default_rng(CUSTOMERS_SEED)))
+    flights_file(tmp_path / "demo")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AFRESH_LEDGER", str(tmp_path / "demo" / LEDGER))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh import datasets, errors, evaluations, integrations, lab, losses, receipts, statistics
     from afresh.client.connect import connect
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "connect",
     "correct_pvalue",
+    "datasets",
     "errors",
     "evaluation",
     "evaluations",
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 
-_ROOMS = ("errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
+_ROOMS = ("datasets", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
 _HOMES = {
     "connect": "client.connect",
     "Answer": "results.answer",
