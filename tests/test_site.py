@@ -54,6 +54,6 @@ def test_the_reference_has_every_command_and_name(site: Path) -> None:
         name = command.name or command.callback.__name__.replace("_", "-")
         assert f"afresh {name}<" in commands, name
     names = (site / "reference" / "python.html").read_text()
-    rooms = {"evaluations", "integrations", "lab", "losses", "receipts", "statistics", "errors"}
+    rooms = {"boards", "evaluations", "integrations", "lab", "losses", "receipts", "statistics", "errors"}
     for name in {*afresh.__all__} - {"__version__"} - rooms:
         assert f'id="afresh.{name}"' in names, name

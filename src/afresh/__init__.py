@@ -2,7 +2,7 @@
 
 The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
 before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by;
-`evaluation` guards items, for loops that edit, evaluate and keep what is better.
+`evaluation` guards items, for loops that edit, evaluate and keep what is better; `board` is a leaderboard with ties.
 """
 
 from importlib import import_module
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import datasets, errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh import boards, datasets, errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh.boards.board import Board
+    from afresh.boards.open import board
     from afresh.client.connect import connect
     from afresh.evaluations.evaluation import Evaluation
     from afresh.evaluations.gate import Gate
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Board",
     "Budget",
     "Evaluation",
     "Gate",
@@ -38,6 +41,8 @@ __all__ = [
     "Plan",
     "Transcript",
     "__version__",
+    "board",
+    "boards",
     "connect",
     "correct_pvalue",
     "datasets",
@@ -55,8 +60,13 @@ __all__ = [
 ]
 
 
-_ROOMS = ("datasets", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
+_ROOMS = (
+    *("boards", "datasets", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts"),
+    "statistics",
+)
 _HOMES = {
+    "board": "boards.open",
+    "Board": "boards.board",
     "connect": "client.connect",
     "Answer": "results.answer",
     "Budget": "results.budget",

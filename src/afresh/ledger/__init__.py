@@ -77,4 +77,4 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
     from afresh.ledger.sqlite import SqliteJournal
 
     path = Path(place).expanduser().absolute()
-    return Ledger(SqliteJournal(path), memory=Memory(path))
+    return Ledger(SqliteJournal(path), memory=Memory(path), path=str(path))

@@ -58,10 +58,13 @@ class Ledger:
         journal: Journal,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         memory: Memory | None = None,
+        path: str | None = None,
     ) -> None:
         """A ledger over a journal, with what it remembers of data; see `open_ledger`."""
         self._journal, self._books, self._clock = journal, Books(journal), clock
         self.memory = memory
+        self.path = path
+        """The file it is in; None in memory or on a server. What belongs to its data may be kept beside it."""
 
     def find(self, identity: Identity) -> Terms | None:
         """The terms of the guard of these rows, if they ever had one. The whole chain is verified.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,11 +40,11 @@ def compare(
 ) -> Comparison | Identical:
     """The difference of the mean losses of two models."""
     desk, plan, simulated = rows.desk, rows.desk.plan, rows.desk.terms.simulated
-    _check_scale(loss)
+    check_scale(loss)
     scale = loss.bounds[1] - loss.bounds[0]
     enough = None if precision is None else _precision(loss, precision)
     desk.coarseness(enough)  # refused where all answers are alike, also if nothing will be asked
-    if _identical(rows, a, b):
+    if identical(rows, a, b):
         return Identical(
             a.name, b.name, loss.words, rows=desk.engine.rows, left=desk.left(analyst), simulated=simulated
         )
@@ -73,12 +73,12 @@ def compare(
     )
 
 
-def _identical(rows: LabelledRows, a: Predicted, b: Predicted) -> bool:
+def identical(rows: LabelledRows, a: Predicted, b: Predicted) -> bool:
     """Whether both make the same predictions, which anybody can see where features are public, and nobody where not."""
     return rows.visibility == "public" and a.digest == b.digest
 
 
-def _check_scale(loss: Loss) -> None:
+def check_scale(loss: Loss) -> None:
     """Refuse a loss whose differences have no scale that is a number."""
     low, high = loss.bounds
     if not math.isfinite(2 * (high - low)):
@@ -98,7 +98,7 @@ def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
 
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
     """Scores of all, and the differences of all to the one that scores best."""
-    _check_scale(loss)
+    check_scale(loss)
     _check_names(predicted)
     if len(predicted) < 2:
         raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
@@ -107,7 +107,7 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
             return _best_in_one_round(rows, predicted, loss, analyst)
     scores = score(rows, predicted, loss, analyst)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
-    same = [_identical(rows, each, predicted[leader]) for each in predicted]
+    same = [identical(rows, each, predicted[leader]) for each in predicted]
     others = [place for place in range(len(predicted)) if place != leader and not same[place]]
     to_leader: list[Interval | None] = [None] * len(predicted)
     charged, left = sum(each.charged for each in scores), scores[-1].left
@@ -127,7 +127,7 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
 
 def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
     """Scores and all pairs of one or more models, from the rows of the exam."""
-    _check_scale(loss)
+    check_scale(loss)
     _check_names(predicted)
     if not predicted:
         raise InvalidArgument("there are no models; an exam needs one.")
@@ -146,9 +146,9 @@ def _best_in_one_round(
     pairs = [
         (i, j)
         for i, j in itertools.combinations(range(len(predicted)), 2)
-        if not _identical(rows, predicted[i], predicted[j])
+        if not identical(rows, predicted[i], predicted[j])
     ]
-    asked = [_asked(rows, predicted[i], predicted[j], loss, None) for i, j in pairs]
+    asked = [asked_difference(rows, predicted[i], predicted[j], loss) for i, j in pairs]
     replies = rows.desk.answer([*asked_scores(rows, predicted, loss), *asked], analyst, exam=exam)
     scores = [rows.desk.tell(reply) for reply in replies[: len(predicted)]]
     ends = {pair: reply.number for pair, reply in zip(pairs, replies[len(predicted) :], strict=True)}
@@ -162,7 +162,7 @@ def _best_in_one_round(
         elif leader == i:
             to_leader[j] = Interval(-high, -low)
             behind.append((-value, reply))
-    same = [_identical(rows, each, predicted[leader]) for each in predicted]
+    same = [identical(rows, each, predicted[leader]) for each in predicted]
     ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
     charged, left = 0 if exam else sum(len(reply.charged) for reply in replies), replies[-1].left
     told: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ def _differences(
 ) -> list[_Difference]:
     """Of every pair, the first minus the second; one or two answers each."""
     plan, scale = rows.desk.plan, loss.bounds[1] - loss.bounds[0]
-    replies = rows.desk.answer([_asked(rows, a, b, loss, precision) for a, b in pairs], analyst)
+    replies = rows.desk.answer([asked_difference(rows, a, b, loss, precision) for a, b in pairs], analyst)
     return [
         _Difference(
             reply.number.value,
@@ -223,8 +223,15 @@ def _would_tell(plan: Plan, reply: Reply, scale: float) -> tuple[str, ...]:
     return would_tell(plan.mechanism, reach / scale, abs(value) / scale, lambda m: m.difference_width(differ))
 
 
-def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision: float | None) -> Asked:
-    """The question of a pair; which row functions answer it, the mechanism says."""
+def asked_difference(
+    rows: LabelledRows,
+    a: Predicted,
+    b: Predicted,
+    loss: Loss,
+    precision: float | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Asked:
+    """The question of a pair; which row functions answer it, the mechanism says. `about` is recorded with it."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
     pairs, noise = rows.desk.plan.mechanism.pairs, following(rows, a, b, loss) if precision is None else None
@@ -247,7 +254,7 @@ def _asked(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss, precision
         about_value="the difference of two models' mean losses",
         about_missing="A row whose label is missing has the largest loss with both.",
         rule="difference",
-        parameters={"scale": scale, "sign": sign},
+        parameters={"scale": scale, "sign": sign, **(about or {})},
         precision=precision,
         noise=noise,
     )

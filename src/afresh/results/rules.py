@@ -46,7 +46,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
     """
     step = 2 if parameters.get("grouped") else 1
     match rule:
-        case "within":
+        case "within" | "entry" | "improvement":
             return parts[0].entry.bounds
         case "difference":
             scale = parts[-1].entry.bounds[1]
@@ -131,6 +131,11 @@ def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) ->
     for _ in range(2):  # a difference and a product: two roundings
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return Number(sign * value * scale, low, high)
+
+
+def _as_it_is(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """One answer under a name of its own: the score of an entry to a board, or whether it beat another one."""
+    return parts[0].own
 
 
 def _bin(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
@@ -323,7 +328,7 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
     mechanisms = [(plan.of(part.entry), part.entry.outcome) for part in parts]
     noises = [m.noise_in(found.released) for m, found in mechanisms if found is not None]
     match rule, noises:
-        case None, [own]:
+        case None | "entry", [own]:
             found = own
         case "within", [a, b]:
             whole = (parts[0].value + parts[1].value) ** 2
@@ -349,4 +354,6 @@ RULES: Mapping[str, Rule] = {
     "ratio": _ratio,
     "calibration error": _calibration,
     "area": _area,
+    "entry": _as_it_is,
+    "improvement": _as_it_is,
 }

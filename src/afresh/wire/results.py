@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from afresh.boards.table import BoardTable, Standing, Submitted
 from afresh.errors import ServiceError
 from afresh.models.verdicts import Comparison, Identical, Ranked, Ranking
 from afresh.results.answer import Answer, Interval
@@ -24,6 +25,7 @@ RESULTS: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
         Answer,
+        BoardTable,
         Budget,
         Claimed,
         Comparison,
@@ -33,10 +35,11 @@ RESULTS: Mapping[str, type] = {
         Price,
         Ranking,
         Record,
+        Submitted,
         Transcript,
     )
 }
-_NESTED = (Interval, Coarser, Ranked)
+_NESTED = (Interval, Coarser, Ranked, Standing)
 
 
 def to_json(result: Any) -> dict[str, Any]:

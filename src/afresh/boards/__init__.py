@@ -1,0 +1,8 @@
+"""Boards: entries to a holdout in an order that is certain where it says so, and ties where it cannot be."""
+
+from afresh.boards.board import Board
+from afresh.boards.order import Constraints, Order
+from afresh.boards.receipt import table_from
+from afresh.boards.table import BoardTable, Standing, Submitted
+
+__all__ = ["Board", "BoardTable", "Constraints", "Order", "Standing", "Submitted", "table_from"]

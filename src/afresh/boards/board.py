@@ -1,0 +1,458 @@
+"""A board: entrants submit predictions to a holdout, and a public table says what is certain about their order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from afresh import checks
+from afresh.boards.asking import Asking
+from afresh.boards.record import Recorded, Scored, constraints_of, read_record
+from afresh.boards.rules import Rules
+from afresh.boards.shelf import Kept, Shelf
+from afresh.boards.table import BoardTable, Standing, Submitted
+from afresh.boards.tabulate import table_of
+from afresh.errors import BudgetExhausted, InvalidArgument, NotFound
+from afresh.models.compare import identical
+from afresh.models.predictions import Predicted
+from afresh.models.score import asked_scores
+from afresh.results import show
+
+if TYPE_CHECKING:
+    from afresh.guard.path import Reply
+    from afresh.losses import Loss
+    from afresh.models.holdout import Holdout
+
+CARRIED = 50
+"""How many entries of earlier rounds that may be the best compete again in the next one, at most."""
+FINALISTS = 50
+
+
+class Board(show.Shown):
+    """Entries to a holdout, with places that are sets. Make one with `afresh.board`."""
+
+    def __init__(self, holdout: Holdout, name: str, rules: Rules, loss: Loss, shelf: Shelf) -> None:
+        """Not for users: `afresh.board` puts the parts together."""
+        self.holdout, self.name, self.rules, self.loss = holdout, name, rules, loss
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self._shelf, self._asking = shelf, Asking(holdout.labelled, name, loss)
+        self._models: dict[str, Predicted] = {}  # of this process; with hidden features there are no others
+        self._read: tuple[int, Recorded] | None = None
+        self._tables: dict[tuple[int, int | None], BoardTable] = {}
+
+    def submit(self, name: str, predictions: Any, *, entrant: str | None = None) -> Submitted:
+        """Enter predictions under a name: a score, and comparisons with the leader and whoever is near. 1 to 1 + 2 m.
+
+        Everything is charged and recorded by the guard like any other answer. The same predictions under the same name
+        are free, and so stands the entry. In rounds an entry is only sealed, which costs nothing until it is revealed.
+        Where only improvements are revealed it is one claim.
+
+        Args:
+            name: What to call the entry; one name, one entry.
+            predictions: As in `Holdout.score`: one for each row, or a model.
+            entrant: Who enters; in whose name it is charged. The holdout's analyst unless it is given.
+
+        Returns:
+            Where the entry stands.
+
+        Raises:
+            InvalidArgument: The name is taken, or the predictions do not suit the loss; nothing was charged.
+            BudgetExhausted: Nothing is left for its score, or the entrant has entered often enough; nothing was
+                charged.
+        """
+        checks.text("name", name, "what to call the entry")
+        who = self.holdout.guard.analyst if entrant is None else checks.text("entrant", entrant, "who enters")
+        self._reveal_if_due()
+        (predicted,) = self.holdout.predict([predictions], [name], self.loss)
+        recorded = self._recorded()
+        if name in recorded.submissions or self._waiting(name) is not None:
+            return self._again(recorded, predicted, who)
+        if recorded.final is not None:
+            raise InvalidArgument(f"the final of {self.name} was held; no entry can join it.")
+        self._check_often(recorded, who)
+        self._keep(predicted, who, sealed=self.rules.reveal == "rounds")
+        match self.rules.reveal:
+            case "rounds":
+                return self._sealed(predicted.name, who)
+            case "improvements" if recorded.submissions:
+                return self._challenge(recorded, predicted, who)
+        return self._enter(recorded, predicted, who)
+
+    def table(self, round: int | None = None) -> BoardTable:
+        """The table as it is now. Free, and the same whoever looks: it follows from the ledger alone.
+
+        Args:
+            round: That of an earlier round, from 1; the last one unless it is given.
+
+        Returns:
+            The entries in order, each with the best and the worst place it may have.
+
+        Raises:
+            NotFound: There was no such round.
+            InvalidArgument: With hidden features all rounds share one table.
+        """
+        self._reveal_if_due()
+        recorded = self._recorded()
+        if round is not None:
+            checks.whole("round", round, 1)
+            if round > len(recorded.rounds):
+                raise NotFound(f"{self.name} has had {len(recorded.rounds)} rounds; there is no round {round}.")
+            if not self._public:
+                raise InvalidArgument("with hidden features all rounds speak of one population, and share one table.")
+        key = (self._count(), round)
+        if key not in self._tables:
+            self._tables = {each: table for each, table in self._tables.items() if each[0] == key[0]}
+            target = None if round is None else recorded.rounds[round - 1]
+            self._tables[key] = table_of(
+                recorded,
+                self.rules.reveal,
+                self.loss,
+                self.holdout.guard.plan.confidence,
+                covers=self._covers(),
+                target=target,
+                simulated=self.holdout.guard.desk.terms.simulated,
+            )
+        opens = self._opens()
+        return replace(
+            self._tables[key],
+            sealed=len(self._shelf.sealed()),
+            opens=None if opens is None else opens.isoformat(),
+            left=self.holdout.guard.desk.left(self.holdout.guard.analyst),
+        )
+
+    def reveal(self) -> BoardTable:
+        """End the round: everything that is sealed is scored and compared on fresh rows, in one batch.
+
+        Entries of earlier rounds that may be the best compete again, on the same rows.
+
+        Returns:
+            The table of the round.
+
+        Raises:
+            InvalidArgument: The board has no rounds, or nothing is sealed; nothing was charged.
+            BudgetExhausted: The scores cost more than is left; nothing was charged.
+        """
+        if self.rules.reveal != "rounds":
+            raise InvalidArgument(f"the board {self.name} reveals entries {self.rules.reveal!r}; it has no rounds.")
+        if not self._reveal():
+            raise InvalidArgument("nothing is sealed: submit an entry first.")
+        return self.table()
+
+    def final(self, names: Sequence[str] | None = None) -> BoardTable:
+        """Hold the final: entries are scored and compared once more, on rows that nothing else has touched. Once.
+
+        It is the holdout's exam: exact means, at no answer of the budget, and places narrower than any before.
+
+        Args:
+            names: Who takes part; all that may be the best unless they are given, the first 50.
+
+        Returns:
+            The table of the final.
+
+        Raises:
+            InvalidArgument: The holdout was opened without `exam`, or the predictions of one are not at hand.
+            BudgetExhausted: The exam was taken before.
+        """
+        from afresh.guard.exam import check_exam
+
+        check_exam(self.holdout.guard.plan)
+        recorded = self._recorded()
+        if recorded.final is not None:
+            return self.table()
+        chosen = list(self.table().best[:FINALISTS]) if names is None else list(dict.fromkeys(names))
+        found = []
+        for name in chosen:
+            predicted = self._predicted(name)
+            if predicted is None:
+                there = ", ".join(map(repr, recorded.submissions))
+                raise InvalidArgument(
+                    f"the predictions of {name!r} are not at hand; submit them again, which is free. There are {there}."
+                    if name in recorded.submissions
+                    else f"there is no entry {name!r}; there are {there}."
+                )
+            found.append(predicted)
+        if not found:
+            raise InvalidArgument("there is no entry yet; a final needs one.")
+        entrants = {name: recorded.submissions[name].entrant for name in chosen}
+        asked = self._asking.batch(found, entrants, [(i, j) for i in range(len(found)) for j in range(i)])
+        self._desk.answer(asked, self.holdout.guard.analyst, exam=True)
+        return self.table()
+
+    @property
+    def _desk(self) -> Any:
+        return self.holdout.guard.desk
+
+    @property
+    def _public(self) -> bool:
+        return self.holdout.visibility == "public"
+
+    # What is known
+
+    def _count(self) -> int:
+        return len(self._desk.ledger.stated(self._desk.terms))
+
+    def _recorded(self) -> Recorded:
+        count = self._count()
+        if self._read is None or self._read[0] != count:
+            ledger, terms = self._desk.ledger, self._desk.terms
+            found = read_record(self.name, ledger.stated(terms), ledger.entries(terms), self._desk.plan)
+            if found.loss not in (None, self.loss.words):
+                raise InvalidArgument(
+                    f"the board {self.name!r} is about the {found.loss}, not the {self.loss.words}; give this one "
+                    "another name."
+                )
+            self._read = count, found
+        return self._read[1]
+
+    def _waiting(self, name: str) -> Kept | None:
+        return next((each for each in self._shelf.sealed() if each.name == name), None)
+
+    def _predicted(self, name: str) -> Predicted | None:
+        """The predictions of an entry, if they are at hand."""
+        if name in self._models:
+            return self._models[name]
+        kept = self._shelf.get(name) if self._public else None
+        if kept is None:
+            return None
+        values = kept.values
+        self._models[name] = Predicted(name, kept.digest, lambda: (values, None))
+        return self._models[name]
+
+    def _keep(self, predicted: Predicted, entrant: str, *, sealed: bool) -> None:
+        self._models[predicted.name] = predicted
+        # With hidden features a model is run when it was paid for, and its predictions are nobody's to keep.
+        values = predicted.values if self._public else np.empty(0)
+        kept = Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
+        self._shelf.put(kept, sealed=sealed)
+
+    def _forget(self, name: str) -> None:
+        self._models.pop(name, None)
+        self._shelf.remove(name)
+
+    def _check_often(self, recorded: Recorded, who: str) -> None:
+        """Refuse whoever has entered as often as the rules allow."""
+        limit = self.rules.limit
+        if limit is None:
+            return
+        times = [each.at for each in recorded.submissions.values() if each.entrant == who]
+        times += [datetime.fromisoformat(each.at) for each in self._shelf.sealed() if each.entrant == who]
+        if self.rules.per is not None:
+            times = [each for each in times if each > self.clock() - self.rules.per]
+        if len(times) >= limit:
+            again = self.rules.next_time(times)
+            when = "" if again is None else f"; the next is taken from {again.isoformat(timespec='seconds')} on"
+            raise BudgetExhausted(
+                asked=1,
+                spent=len(times),
+                questions=limit,
+                analyst=who,
+                message=f"{who} has entered {len(times)} times, which is all that {self.name} allows{when}. Nothing "
+                "was charged.",
+            )
+
+    # Entering
+
+    def _again(self, recorded: Recorded, predicted: Predicted, who: str) -> Submitted:
+        """The same entry once more: as it stands, for nothing."""
+        waiting = self._waiting(predicted.name)
+        if waiting is not None:
+            if waiting.digest != predicted.digest:
+                raise self._taken(predicted.name)
+            return self._sealed(predicted.name, waiting.entrant)
+        kept = self._predicted(predicted.name)
+        first = next((each for each in recorded.scores if each.name == predicted.name), None)
+        same = kept is not None and kept.digest == predicted.digest
+        if kept is None and first is not None and self.rules.reveal != "rounds":
+            same = self._digest_of(first) == self._question_of(predicted)
+        if not same:
+            raise self._taken(predicted.name)
+        if kept is None:
+            self._keep(predicted, recorded.submissions[predicted.name].entrant, sealed=False)
+        return self._submitted(predicted.name, recorded.submissions[predicted.name].entrant, [], [])
+
+    def _taken(self, name: str) -> InvalidArgument:
+        return InvalidArgument(f"the name {name!r} is taken by other predictions; give this entry another one.")
+
+    def _digest_of(self, scored: Scored) -> str:
+        found: str = self._desk.ledger.entries(self._desk.terms)[scored.part - 1].digest
+        return found
+
+    def _question_of(self, predicted: Predicted) -> str:
+        found: str = self._desk.questions(asked_scores(self.holdout.labelled, [predicted], self.loss))[0].digest
+        return found
+
+    def _sealed(self, name: str, who: str) -> Submitted:
+        opens = self._opens()
+        return Submitted(
+            board=self.name,
+            name=name,
+            entrant=who,
+            standing=None,
+            confidence=self._desk.plan.confidence,
+            charged=0,
+            left=self._desk.left(who),
+            opens=None if opens is None else opens.isoformat(),
+            simulated=self._desk.terms.simulated,
+        )
+
+    def _enter(self, recorded: Recorded, predicted: Predicted, who: str) -> Submitted:
+        """Score an entry, and compare it with the leader and with whoever is nearest and not yet told apart."""
+        try:
+            replies: list[Reply] = self._desk.answer([self._asking.score(predicted, who)], who)
+        except BudgetExhausted:
+            self._forget(predicted.name)
+            raise
+        compared: list[str] = []
+        while len(compared) < self.rules.against:
+            other = self._opponent(predicted.name, compared)
+            if other is None:
+                break
+            try:
+                replies += self._desk.answer([self._asking.difference(predicted, other)], who)
+            except BudgetExhausted:
+                break  # the score, which is paid for, gives a place of its own
+            compared.append(other.name)
+        return self._submitted(predicted.name, who, replies, compared)
+
+    def _opponent(self, name: str, compared: Sequence[str]) -> Predicted | None:
+        """Whom to compare an entry with next, from what is released: the leader, then the nearest, if undecided."""
+        recorded = self._recorded()
+        target = next(each.target for each in recorded.scores if each.name == name)
+        names, graph = constraints_of(recorded, target)
+        if name not in names:
+            return None
+        place = names.index(name)
+        open_ = graph.undecided(place)
+        values = {each.name: each.number.value for each in recorded.scores if each.target == target}
+        own = values[name]
+        near = sorted(
+            (each for i, each in enumerate(names) if open_[i] and each not in compared and each in values),
+            key=lambda each: abs(values[each] - own),
+        )
+        leader = min((each for each in values if each != name), key=values.__getitem__, default=None)
+        if leader in near:
+            near = [leader, *(each for each in near if each != leader)]
+        mine = self._models[name]
+        for each in near:
+            other = self._predicted(each)
+            if other is not None and not identical(self.holdout.labelled, mine, other):
+                return other
+        return None
+
+    def _challenge(self, recorded: Recorded, predicted: Predicted, who: str) -> Submitted:
+        """Whether an entry certainly beats the leader."""
+        leader = recorded.leader
+        assert leader is not None
+        incumbent = self._predicted(leader)
+        if incumbent is None:
+            self._forget(predicted.name)
+            raise InvalidArgument(
+                f"the predictions of the leader {leader!r} are not at hand; submit them again, which is free."
+            )
+        asked = self._asking.challenge(predicted, incumbent, who)
+        try:
+            replies = self._desk.answer([asked], who)
+        except BudgetExhausted:
+            self._forget(predicted.name)
+            raise
+        outcome = replies[0].parts[0].entry.outcome
+        assert outcome is not None
+        passed = bool(outcome.released["passed"])
+        return replace(self._submitted(predicted.name, who, replies, [leader]), accepted=passed)
+
+    def _submitted(self, name: str, who: str, replies: Sequence[Reply], compared: Sequence[str]) -> Submitted:
+        table = self.table()
+        try:
+            standing: Standing | None = table[name]
+        except KeyError:
+            standing = None
+        return Submitted(
+            board=self.name,
+            name=name,
+            entrant=who,
+            standing=standing,
+            compared=tuple(compared),
+            entries=len(table),
+            confidence=table.confidence,
+            charged=sum(len(each.charged) for each in replies),
+            left=self._desk.left(who),
+            simulated=table.simulated,
+        )
+
+    # Rounds
+
+    def _opens(self) -> datetime | None:
+        """When the round is revealed, if there is a clock and something waits."""
+        if self.rules.every is None:
+            return None
+        waiting = [datetime.fromisoformat(each.at) for each in self._shelf.sealed()]
+        return min(waiting) + self.rules.every if waiting else None
+
+    def _reveal_if_due(self) -> None:
+        opens = self._opens()
+        if opens is not None and opens <= self.clock():
+            with suppress(BudgetExhausted):  # then it stays sealed, and the table says so
+                self._reveal()
+
+    def _reveal(self) -> bool:
+        recorded = self._recorded()
+        waiting = self._shelf.sealed()
+        new = [each for each in waiting if each.name not in recorded.submissions]
+        if new:
+            self._ask_round(recorded, new)
+        for each in waiting:
+            self._shelf.put(each, sealed=False)
+        return bool(waiting)
+
+    def _ask_round(self, recorded: Recorded, new: Sequence[Kept]) -> None:
+        number = len(recorded.rounds) + 1
+        entrants = {each.name: each.entrant for each in new}
+        again = []
+        if recorded.rounds:
+            best = [each.name for each in self._ordered(recorded) if each.best][:CARRIED]
+            again = [name for name in best if self._predicted(name) is not None]
+            entrants |= {name: recorded.submissions[name].entrant for name in again}
+        found = [self._in_round(self._predicted(name), number) for name in [*(each.name for each in new), *again]]
+        pairs = [(i, j) for i in range(len(found)) for j in range(i)]
+        if len(found) + len(pairs) > self._allowance():
+            first = len(new) if again else 0
+            hubs = range(first, min(first + self.rules.against, len(found)))
+            pairs = [(i, j) for j in hubs for i in range(len(found)) if i != j and not (i in hubs and i < j)]
+            if len(found) + len(pairs) > self._desk.left(self.holdout.guard.analyst):
+                pairs = []  # scores give places of their own
+        pairs = [(i, j) for i, j in pairs if not identical(self.holdout.labelled, found[i], found[j])]
+        self._desk.answer(self._asking.batch(found, entrants, pairs), self.holdout.guard.analyst)
+
+    def _ordered(self, recorded: Recorded) -> Sequence[Standing]:
+        return table_of(recorded, self.rules.reveal, self.loss, self._desk.plan.confidence).entries
+
+    def _allowance(self) -> int:
+        """How many answers a round may take, so that as many are left for each of the others that have rows."""
+        analyst = self.holdout.guard.analyst
+        batch = self._desk.plan.mechanism.batch or 1
+        rounds = max(self._desk.ledger.rows_left(self._desk.terms, analyst) // batch, 1)
+        return int(self._desk.left(analyst) // rounds)
+
+    def _in_round(self, predicted: Predicted | None, number: int) -> Predicted:
+        """The same predictions as a question of this round: fresh rows are another question."""
+        assert predicted is not None
+        digest = hashlib.sha256(f"{predicted.digest} {self.name} round {number}".encode()).hexdigest()
+        return Predicted(predicted.name, digest, predicted.made)
+
+    def _covers(self) -> str:
+        desk = self._desk
+        said = f"All places of this table, and of every earlier one, hold at once {desk.odds}, {desk.target}"
+        return str(desk.covers(f"{said}, however entries were chosen after seeing tables."))
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Board({self.name!r}, {self.loss.words}, {self.rules.reveal})"
+
+    def _blocks(self) -> list[show.Block]:
+        return [*self.table().blocks(), show.Line(self.rules.words)]

@@ -1,0 +1,150 @@
+"""Where the predictions of entries are kept: whoever enters later is compared with them, also after a restart.
+
+They are what entrants passed, so nothing of the guarded rows is in them. The ledger holds everything that was revealed;
+a shelf that is lost costs comparisons with older entries, and the entries that were still sealed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """The predictions of an entry."""
+
+    name: str
+    entrant: str
+    at: str
+    digest: str
+    """By which questions about them are known."""
+    values: NDArray[Any]
+
+
+class Shelf(Protocol):
+    """Entries by name. Those that are sealed wait for a round."""
+
+    def put(self, entry: Kept, *, sealed: bool) -> None:
+        """Keep an entry, in place of one of the same name."""
+        ...
+
+    def get(self, name: str) -> Kept | None:
+        """An entry, if it was kept."""
+        ...
+
+    def sealed(self) -> list[Kept]:
+        """Those that wait, in the order in which they came."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        ...
+
+
+class Memory:
+    """For as long as the process lives."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._kept: dict[str, tuple[Kept, bool]] = {}
+
+    def put(self, entry: Kept, *, sealed: bool) -> None:
+        """Keep an entry."""
+        self._kept.pop(entry.name, None)
+        self._kept[entry.name] = entry, sealed
+
+    def get(self, name: str) -> Kept | None:
+        """An entry, if it was kept."""
+        found = self._kept.get(name)
+        return None if found is None else found[0]
+
+    def sealed(self) -> list[Kept]:
+        """Those that wait."""
+        return in_order(entry for entry, waits in self._kept.values() if waits)
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        self._kept.pop(name, None)
+
+
+class Folder:
+    """Files beside the ledger's, for their owner alone: one an entry, written whole or not at all."""
+
+    def __init__(self, place: str) -> None:
+        """The folder is made when something is put into it."""
+        self._place = place
+
+    def put(self, entry: Kept, *, sealed: bool) -> None:
+        """Keep an entry."""
+        os.makedirs(self._place, mode=0o700, exist_ok=True)
+        path = self._path(entry.name, sealed)
+        part = f"{path}.{os.getpid()}.part"
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            write(file, entry)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        self._drop(self._path(entry.name, not sealed))
+
+    def get(self, name: str) -> Kept | None:
+        """An entry, if it was kept."""
+        for sealed in (False, True):
+            if (found := self._read(self._path(name, sealed))) is not None:
+                return found
+        return None
+
+    def sealed(self) -> list[Kept]:
+        """Those that wait."""
+        try:
+            names = os.listdir(self._place)
+        except FileNotFoundError:
+            return []
+        found = (self._read(os.path.join(self._place, name)) for name in names if name.endswith(".sealed.npz"))
+        return in_order(each for each in found if each is not None)
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        for sealed in (False, True):
+            self._drop(self._path(name, sealed))
+
+    def _path(self, name: str, sealed: bool) -> str:
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+        return os.path.join(self._place, f"{digest}{'.sealed' if sealed else ''}.npz")
+
+    def _read(self, path: str) -> Kept | None:
+        try:
+            with open(path, "rb") as file:
+                return read(file)
+        except FileNotFoundError:  # it was revealed meanwhile
+            return None
+
+    @staticmethod
+    def _drop(path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.remove(path)
+
+
+def in_order(entries: Iterable[Kept]) -> list[Kept]:
+    """By time, then by name."""
+    return sorted(entries, key=lambda each: (each.at, each.name))
+
+
+def write(file: Any, entry: Kept) -> None:
+    """An entry as a file of arrays, of which none is a Python object."""
+    words = np.array([entry.name, entry.entrant, entry.at, entry.digest])
+    np.savez(file, words=words, values=entry.values)
+
+
+def read(file: Any) -> Kept:
+    """What `write` wrote."""
+    with np.load(file, allow_pickle=False) as found:
+        name, entrant, at, digest = map(str, found["words"])
+        return Kept(name, entrant, at, digest, found["values"])

@@ -1,0 +1,380 @@
+"""The table of a board: places that are sets, tiers, and what the order means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from afresh.errors import InvalidArgument
+from afresh.escaping import visible
+from afresh.results import show
+from afresh.results.answer import simulation_mark
+from afresh.results.frames import Tabular
+
+_MOST_SHOWN = 60  # lines of a table in a terminal or notebook; frames and pages have them all
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one entry stands."""
+
+    name: str
+    entrant: str
+    tier: int | None
+    """1 for those that may be the best. None: it has no place in this table."""
+    places: tuple[int, int] | None
+    """The best and the worst place it may have."""
+    value: float | None
+    """Its mean loss as it was released; None where nothing but a verdict was."""
+    low: float | None
+    high: float | None
+    submitted: str
+    """When it was first recorded."""
+    round: int = 1
+    """In which round."""
+
+    @property
+    def best(self) -> bool:
+        """Whether it may be the best."""
+        return self.tier == 1
+
+    @property
+    def place(self) -> str:
+        """In words: 2, or 2 to 4."""
+        if self.places is None:
+            return "-"
+        first, last = self.places
+        return f"{first}" if first == last else f"{first} to {last}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        return {**told, "places": None if self.places is None else list(self.places), "may_be_best": self.best}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardTable(show.Told, Tabular):
+    """A board in order: by tier, then by value. Smaller is better. All places hold at once."""
+
+    board: str
+    loss: str
+    bounds: tuple[float, float]
+    confidence: float
+    entries: tuple[Standing, ...]
+    """Those that are in order."""
+    others: tuple[Standing, ...] = ()
+    """Those without a place: of earlier rounds, whose rows had other features, or not accepted where only improvements
+    are revealed."""
+    separated: int = 0
+    """Of how many pairs the order is certain."""
+    reveal: str = "at once"
+    """What is revealed: "at once", "rounds" or "improvements"."""
+    final: bool = False
+    """Whether it is that of the final, on rows that nothing else has touched."""
+    sealed: int = 0
+    """How many entries wait for the next round."""
+    opens: str | None = None
+    """When that is revealed, if there is a clock."""
+    consistent: bool = True
+    """Whether all released intervals can hold at once; if not, one has missed."""
+    covers: str = ""
+    left: int = 0
+    """How many answers the budget has left for whoever looks."""
+    simulated: bool = False
+    hidden: int = 0
+    """How many of the entries were left out by `page`, before and after."""
+
+    def __len__(self) -> int:
+        """How many entries have a place."""
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Standing]:
+        """Those with a place, in order."""
+        return iter(self.entries)
+
+    def __getitem__(self, name: str) -> Standing:
+        """The standing of an entry."""
+        for each in (*self.entries, *self.others):
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of all entries that may be the best."""
+        return tuple(each.name for each in self.entries if each.best)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        count = len(self.entries) + self.hidden
+        return count * (count - 1) // 2
+
+    @property
+    def verdict(self) -> str:
+        """The conclusion, in words."""
+        count, best = len(self.entries) + self.hidden, self.best
+        if not count:
+            return "no entries yet"
+        if count == 1:
+            return f"{visible(best[0])} is the only entry"
+        return f"{visible(best[0])} is the best" if len(best) == 1 else f"{len(best):,} of {count:,} may be the best"
+
+    @property
+    def meaning(self) -> tuple[str, ...]:
+        """What the order means and what it does not, in sentences."""
+        if self.reveal == "improvements" and not self.final:
+            return (
+                "Only improvements are revealed. Every entry listed was certified to be better than the one below it. "
+                "Of the others nothing is known but that they were not certified; their order is not known.",
+                self.covers,
+            )
+        return (
+            "Entries in one tier cannot be told apart: their order within it means nothing. Every entry of a lower "
+            "tier is certainly worse than some entry of the tier above it, not necessarily than all.",
+            "Place 2 to 5 of 9 means: at least one entry is certainly better, at least four are certainly worse.",
+            self.covers,
+        )
+
+    def page(self, first: int, count: int) -> BoardTable:
+        """Some of the entries, in order; whole tables can be long.
+
+        Args:
+            first: The first of them, from 0.
+            count: How many at most.
+
+        Returns:
+            The same table with these alone.
+        """
+        if first < 0 or count < 1:
+            raise InvalidArgument(
+                f"a page from {first} of {count} entries; it begins at 0 or later and has at least 1."
+            )
+        kept = self.entries[first : first + count]
+        return replace(self, entries=kept, hidden=self.hidden + len(self.entries) - len(kept))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row an entry, those without a place last.
+
+        Returns:
+            Mappings with the same keys.
+        """
+        return [
+            {
+                "tier": each.tier,
+                "place_from": None if each.places is None else each.places[0],
+                "place_to": None if each.places is None else each.places[1],
+                "name": each.name,
+                "entrant": each.entrant,
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+                "may_be_best": each.best,
+                "round": each.round,
+                "submitted": each.submitted,
+            }
+            for each in (*self.entries, *self.others)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "board": self.board,
+            "verdict": self.verdict,
+            "best": list(self.best),
+            "loss": self.loss,
+            "bounds": list(self.bounds),
+            "confidence": self.confidence,
+            "entries": [each.to_dict() for each in self.entries],
+            "others": [each.to_dict() for each in self.others],
+            "pairs": self.pairs,
+            "separated": self.separated,
+            "reveal": self.reveal,
+            "final": self.final,
+            "sealed": self.sealed,
+            "opens": self.opens,
+            "consistent": self.consistent,
+            "meaning": list(self.meaning),
+            "covers": self.covers,
+            "left": self.left,
+            "simulated": self.simulated,
+            "hidden": self.hidden,
+        }
+
+    def badge(self) -> str:
+        """A small SVG for a page elsewhere: how many may be the best.
+
+        Returns:
+            A whole SVG document without scripts, links or fonts of its own.
+        """
+        from afresh.boards.badge import badge
+
+        return badge(f"{self.board}: {self.verdict}", show.percent(self.confidence), decided=len(self.best) == 1)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw it: one line an entry, its interval on a common scale, those that may be the best in colour.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        return draw(self.forest(), ax)
+
+    def forest(self) -> show.Forest:
+        """What `plot` draws, for pages that draw it themselves.
+
+        Returns:
+            One mark an entry that has a value.
+        """
+        marks = [
+            show.Mark(
+                each.place,
+                each.name,
+                each.value,
+                each.low,
+                each.high,
+                _numbers(each),
+                f"{each.name} by {each.entrant}: place {each.place}",
+                strong=each.best,
+            )
+            for each in self.entries[:_MOST_SHOWN]
+            if each.low is not None and each.high is not None
+        ]
+        return show.Forest(marks, self.scale, f"{self.loss}, smaller is better")
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The part of the loss's range that all intervals of the table lie in."""
+        ends = [end for each in self.entries for end in (each.low, each.high) if end is not None]
+        return show.zoomed(ends, self.bounds) if ends else self.bounds
+
+    def __repr__(self) -> str:
+        """One line."""
+        mark = ", simulated" if self.simulated else ""
+        return f"BoardTable({visible(self.board)}: {self.verdict} at {show.percent(self.confidence)}{mark})"
+
+    def _blocks(self) -> list[show.Block]:
+        title = f"{'final: ' if self.final else ''}{self.verdict}: {self.loss}, {show.percent(self.confidence)}"
+        blocks: list[show.Block] = [*simulation_mark(self.simulated), show.Title(f"{self.board}: {title}")]
+        if not self.consistent:
+            blocks.append(
+                show.Alert(
+                    "Some released intervals contradict each other, so one of them has missed its truth, as may happen "
+                    f"with probability {1 - self.confidence:.3g}. Nothing is concluded from what contradicts itself."
+                )
+            )
+        if self.entries:
+            blocks.append(self._table(self.entries[:_MOST_SHOWN]))
+            if (more := len(self.entries) - _MOST_SHOWN) > 0:
+                blocks.append(show.Line(f"And {more:,} more: to_pandas(), to_csv() or page(first, count)."))
+        if self.others:
+            blocks.append(self._without_place())
+        if self.sealed:
+            when = "" if self.opens is None else f", on {self.opens[:16].replace('T', ' ')} UTC"
+            blocks.append(show.Line(f"{self.sealed:,} more wait for the next round{when}."))
+        if len(self.entries) + self.hidden > 1:
+            blocks.append(show.Line(f"The order of {self.separated:,} of {self.pairs:,} pairs is certain."))
+            blocks += [show.Line(each) for each in self.meaning if each]
+        return blocks
+
+    def _table(self, entries: Sequence[Standing]) -> show.Table:
+        low, high = self.scale
+        header = ["tier", "place", "entry", "by", "value", "interval", f"{low:g} to {high:g}", "group"]
+        best = "the best" if len(self.best) == 1 else "may be the best"
+        rows = [[*_cells(each, self.scale), best if each.best else ""] for each in entries]
+        if all(each.value is None for each in entries):
+            header, rows = [*header[:4], "group"], [[*row[:4], row[-1]] for row in rows]
+        return show.Table(header, rows)
+
+    def _without_place(self) -> show.Fold:
+        why = "not certified as improvements" if self.reveal == "improvements" else "of earlier rounds, on other rows"
+        rows = [[each.name, each.entrant, _numbers(each) or "-"] for each in self.others[:_MOST_SHOWN]]
+        more = f", the first {_MOST_SHOWN}" if len(self.others) > _MOST_SHOWN else ""
+        return show.Fold(f"{len(self.others):,} without a place: {why}{more}", [show.Table(["entry", "by", ""], rows)])
+
+
+def _cells(each: Standing, scale: tuple[float, float]) -> list[show.Cell]:
+    cells: list[show.Cell] = [f"{each.tier}", each.place, each.name, each.entrant]
+    if each.value is None or each.low is None or each.high is None:
+        return [*cells, "", "", ""]
+    value, low, high = show.with_interval(each.value, each.low, each.high)
+    return [*cells, value, f"[{low}, {high}]", show.Bar(each.value, each.low, each.high, scale, strong=each.best)]
+
+
+def _numbers(each: Standing) -> str:
+    if each.value is None or each.low is None or each.high is None:
+        return ""
+    value, low, high = show.with_interval(each.value, each.low, each.high)
+    return f"{value} [{low}, {high}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted(show.Told):
+    """What came of an entry."""
+
+    board: str
+    name: str
+    entrant: str
+    standing: Standing | None
+    """Where it stands now; None until its round is revealed."""
+    compared: tuple[str, ...] = ()
+    """With whom it was compared now."""
+    accepted: bool | None = None
+    """Where only improvements are revealed, whether it is one."""
+    entries: int = 0
+    confidence: float
+    charged: int
+    left: int
+    opens: str | None = None
+    """When it is revealed, if it is sealed and there is a clock."""
+    simulated: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.accepted is not None:
+            return "certified as an improvement" if self.accepted else "not certified as an improvement"
+        if self.standing is None:
+            return "sealed until the round is revealed"
+        if self.entries == 1:
+            return "the only entry"
+        if self.standing.tier is None:
+            return "without a place in this round"
+        best = ", may be the best" if self.standing.best and self.standing.places != (1, 1) else ""
+        return f"place {self.standing.place} of {self.entries:,}{best}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        names = ("board", "name", "entrant", "verdict", "accepted", "entries", "confidence", "charged", "left", "opens")
+        told = {name: getattr(self, name) for name in names}
+        standing = None if self.standing is None else self.standing.to_dict()
+        return {**told, "standing": standing, "compared": list(self.compared), "simulated": self.simulated}
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Submitted({visible(self.name)}: {self.verdict})"
+
+    def _blocks(self) -> list[show.Block]:
+        from afresh.results.answer import cost_line
+
+        said = []
+        if self.standing is not None and (numbers := _numbers(self.standing)):
+            said.append(f"Its mean loss is {numbers}.")
+        if self.compared:
+            said.append(f"Compared row by row with {', '.join(self.compared)}.")
+        if self.standing is None and self.accepted is None:
+            said.append("Nothing was asked yet, and nothing about it is revealed before.")
+        return [
+            *simulation_mark(self.simulated),
+            show.Title(f"{self.name}: {self.verdict}"),
+            *map(show.Line, said),
+            cost_line(self.charged, self.left),
+        ]

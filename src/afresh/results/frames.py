@@ -1,0 +1,74 @@
+"""Rows of results as data frames: pandas, Polars, Arrow or CSV, each imported when it is asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from afresh.errors import MissingExtra
+
+
+class Tabular(ABC):
+    """A mixin: say what the rows are in `rows`, and it is a table in every kind of frame."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """One mapping a row, all with the same keys and plain values."""
+
+    def to_arrow(self) -> Any:
+        """As an Arrow table.
+
+        Returns:
+            A `pyarrow.Table` with one row for each.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(list(self.rows()))
+
+    def to_pandas(self) -> Any:
+        """As a pandas data frame.
+
+        Returns:
+            A `pandas.DataFrame` with one row for each.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("pandas", "frames") from None
+        return pd.DataFrame(list(self.rows()))
+
+    def to_polars(self) -> Any:
+        """As a Polars data frame.
+
+        Returns:
+            A `polars.DataFrame` with one row for each.
+        """
+        import polars as pl
+
+        return pl.DataFrame(list(self.rows()), infer_schema_length=None)
+
+    def to_csv(self) -> str:
+        """As text with commas; what a spreadsheet would take for a formula is quoted as text.
+
+        Returns:
+            A header and one line for each row.
+        """
+        rows, out = list(self.rows()), io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(rows[0] if rows else ())
+        for row in rows:
+            writer.writerow([_safe(value) for value in row.values()])
+        return out.getvalue()
+
+
+def _safe(value: Any) -> Any:
+    """Names come from whoever entered them: a spreadsheet runs a cell that begins like a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,0 +1,155 @@
+"""What follows from released intervals, against brute force: every point of a small grid that all intervals allow."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.boards import Constraints, Order, order
+
+SIDE = 5  # means are whole numbers from 0 to SIDE: with whole ends nothing between them matters
+Interval = tuple[int, int]
+
+
+@st.composite
+def boards(draw: st.DrawFn) -> tuple[int, list[tuple[int, Interval]], list[tuple[int, int, Interval]]]:
+    """Intervals about up to four entries; some boards contradict themselves."""
+    count = draw(st.integers(1, 4))
+    ends = st.tuples(st.integers(0, SIDE), st.integers(0, SIDE)).map(lambda pair: (min(pair), max(pair)))
+    scores = [(i, draw(ends)) for i in range(count)]
+    places = st.integers(0, count - 1)
+    around = st.tuples(st.integers(-SIDE, SIDE), st.integers(0, 3)).map(lambda each: (each[0], each[0] + each[1]))
+    pairs = draw(st.lists(st.tuples(places, places, around), max_size=6))
+    return count, scores, [each for each in pairs if each[0] != each[1]]
+
+
+def graph_of(count: int, scores: list[tuple[int, Interval]], pairs: list[tuple[int, int, Interval]]) -> Constraints:
+    graph = Constraints(count, float(SIDE))
+    for i, (low, high) in scores:
+        graph.score(i, low, high)
+    for a, b, (low, high) in pairs:
+        graph.difference(a, b, low, high)
+    return graph
+
+
+def allowed(
+    count: int, scores: list[tuple[int, Interval]], pairs: list[tuple[int, int, Interval]]
+) -> list[tuple[int, ...]]:
+    return [
+        x
+        for x in itertools.product(range(SIDE + 1), repeat=count)
+        if all(low <= x[i] <= high for i, (low, high) in scores)
+        and all(low <= x[a] - x[b] <= high for a, b, (low, high) in pairs)
+    ]
+
+
+@given(boards())
+def test_it_concludes_exactly_what_every_allowed_point_has_in_common(
+    board: tuple[int, list[tuple[int, Interval]], list[tuple[int, int, Interval]]],
+) -> None:
+    count = board[0]
+    found, points = graph_of(*board).solve(), allowed(*board)
+    assert found.consistent == bool(points)
+    if not points:
+        return
+    for i in range(count):
+        better = sum(all(x[j] < x[i] for x in points) for j in range(count))
+        worse = sum(all(x[j] > x[i] for x in points) for j in range(count))
+        assert found.places[i] == (1 + better, count - worse)
+        assert (found.low[i], found.high[i]) == (min(x[i] for x in points), max(x[i] for x in points))
+        for x in points:  # whichever is the truth, with ties either way
+            first, last = 1 + sum(other < x[i] for other in x), sum(other <= x[i] for other in x)
+            assert found.places[i][0] <= first
+            assert last <= found.places[i][1]
+    certain = {(i, j) for i, j in itertools.permutations(range(count), 2) if all(x[i] < x[j] for x in points)}
+    assert found.separated == len(certain)
+    check_tiers(found, certain)
+
+
+def check_tiers(found: Order, certain: set[tuple[int, int]]) -> None:
+    for i, j in certain:
+        assert found.tiers[i] < found.tiers[j]
+    for j, tier in enumerate(found.tiers):  # and no lower than it must be
+        above = [found.tiers[i] for i, worse in certain if worse == j]
+        assert tier == 1 + max(above, default=0)
+
+
+@given(boards(), st.integers(0, 3))
+def test_what_is_open_about_one_entry_is_what_the_whole_says(
+    board: tuple[int, list[tuple[int, Interval]], list[tuple[int, int, Interval]]], which: int
+) -> None:
+    points = allowed(*board)
+    if not points:
+        return
+    which %= board[0]
+    open_ = graph_of(*board).undecided(which)
+    for j in range(board[0]):
+        decided = all(x[j] < x[which] for x in points) or all(x[j] > x[which] for x in points)
+        assert open_[j] == (j != which and not decided)
+
+
+def test_a_chain_of_comparisons_orders_entries_that_were_never_compared() -> None:
+    graph = Constraints(3)
+    for i in range(3):
+        graph.score(i, 0.2, 0.6)
+    graph.difference(0, 1, -0.2, -0.1)
+    graph.difference(1, 2, -0.2, -0.05)
+    found = graph.solve()
+    assert found.places == [(1, 1), (2, 2), (3, 3)]
+    assert found.tiers.tolist() == [1, 2, 3]
+    assert found.high[0] == pytest.approx(0.45)
+
+
+def test_certified_improvements_are_a_chain() -> None:
+    graph = Constraints(4)
+    graph.ahead(1, 0)
+    graph.ahead(2, 1)
+    found = graph.solve()
+    assert found.places == [(3, 4), (2, 3), (1, 2), (1, 4)]
+    assert found.consistent
+
+
+def test_circles_conclude_nothing_and_say_so() -> None:
+    graph = Constraints(3)
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        graph.difference(a, b, -0.3, -0.1)
+    found = graph.solve()
+    assert not found.consistent
+    assert found.separated == 0
+    graph = Constraints(2)
+    graph.ahead(0, 1)
+    graph.difference(1, 0, -0.3, -0.1)
+    assert not graph.solve().consistent
+    assert graph.solve().separated == 0
+
+
+def test_rounding_is_no_reason_to_put_one_ahead() -> None:
+    graph = Constraints(2)
+    graph.difference(0, 1, -1e-13, -1e-13)
+    assert graph.solve().separated == 0
+
+
+def test_an_empty_board() -> None:
+    assert Constraints(0).solve().places == []
+
+
+def test_a_large_board_claims_no_more_than_a_small_one_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond some size chains pass through few entries: less may follow, never more, and stars lose nothing."""
+    rng = np.random.default_rng(3)
+    count = 60
+    truth = np.sort(rng.random(count))
+    graph = Constraints(count)
+    for i, x in enumerate(truth):
+        graph.score(i, x - 0.2, x + 0.2)
+        for j in {0, max(i - 1, 0)} - {i}:
+            graph.difference(i, j, x - truth[j] - 0.02, x - truth[j] + 0.02)
+    whole = graph.solve()
+    monkeypatch.setattr(order, "_ALL", 10)
+    part = graph.solve()
+    assert part.consistent
+    assert 0.8 * whole.separated < part.separated <= whole.separated
+    for (first, last), (least, most) in zip(part.places, whole.places, strict=True):
+        assert first <= least
+        assert most <= last
