@@ -38,6 +38,7 @@ def arrow(axes: Axes, start: float, end: float, words: str) -> None:
 
 
 def main() -> None:
+    """Draw it."""
     figure = Figure(figsize=(10, 5.6), dpi=140, layout="constrained")
     first, second, third = figure.subplots(3, 1)
     rows(first, [(0.4, GREEN, "open: look, plot, fit"), (0.6, BLUES[1], "guarded: confirms")])
