@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-lowest quick lint types docs dist try-dist benchmarks pins clean
+.PHONY: help install demo browser test test-lowest quick lint types docs dist try-dist benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on real flights"
+	@echo "make browser     the system's Chromium, for the tests of pages, unless there is a browser"
 	@echo "make test        lint, types, tests, examples of README and docs"
 	@echo "make test-lowest the tests against the lowest versions that pyproject.toml allows"
 	@echo "make quick       lint, types and the fast tests; make quick AREA=ledger for one area"
@@ -29,6 +30,16 @@ install: .venv/installed
 
 demo: install
 	@$(BIN)/afresh demo
+
+# The tests of pages look for these names, and fail if there is none.
+browser:
+	@test -n "$$AFRESH_BROWSER" || for name in chromium chromium-browser google-chrome-stable google-chrome; do \
+	  command -v $$name > /dev/null && exit 0; done || { \
+	  echo "Installing chromium from the system's packages ..."; \
+	  SUDO=$$(test "$$(id -u)" = 0 || echo sudo); \
+	  $$SUDO apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get install -y -qq --no-install-recommends chromium > /dev/null && \
+	  command -v chromium > /dev/null; } || { \
+	  echo "No browser could be installed: install Chromium or Chrome, or set AFRESH_BROWSER to its path."; exit 1; }
 
 lint: install
 	$(BIN)/ruff check .

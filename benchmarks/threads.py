@@ -26,7 +26,7 @@ RATE, SLOWEST = 3.0, 0.25
 class Apart:
     """In place of a desk's line: everybody is served alone, as if nobody else were there."""
 
-    mine = False
+    mine = busy = False
 
     def __init__(self, serve: Any) -> None:
         """Of a path."""

@@ -18,8 +18,10 @@ import pytest
 import afresh
 from afresh.engines.base import Engine
 from afresh.engines.open import open_engine
+from afresh.engines.remote import postgres
 from afresh.engines.remote.postgres import PostgresEngine
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument, MissingExtra
+from afresh.queries.asked import ask
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
 from engines import oracle, patterns
@@ -227,6 +229,36 @@ def test_a_quiet_table_is_not_counted_again(postgres_url: str, people: Any, monk
     people.execute("CREATE TABLE mine.unrelated ()")
     with pytest.raises(BaseException, match="counted"):
         engine.check_unchanged()
+
+
+def test_a_group_is_read_alone_while_nothing_is_written(
+    postgres_url: str, people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other rows are counted only after somebody has written, and a change is noticed all the same."""
+    engine = PostgresEngine(postgres_url, "mine.people")
+    said: list[str] = []
+    one = postgres._one
+
+    def counted() -> bool:
+        said.clear()
+        assert engine.moments(queries) == first
+        return any("(SELECT count(*) FROM" in sql for sql in said)
+
+    def heard(cursor: Any, sql: str) -> Any:
+        said.append(sql)
+        return one(cursor, sql)
+
+    monkeypatch.setattr(postgres, "_one", heard)
+    queries: Any = ask("amount", engine.schema, (0, 500), "country = 'CH'", 0).queries
+    first = engine.moments(queries)
+    assert first[0].total == pytest.approx(sum(i * 0.5 for i in range(1, 601) if i % 7) / 500)
+    assert not all(counted() for _ in range(5))  # the server itself writes at times
+    people.execute("CREATE TABLE mine.unrelated ()")
+    assert counted()
+    people.execute("DELETE FROM mine.people WHERE country <> 'CH'")  # the group is the same
+    with pytest.raises(DataChanged, match="number of rows"):
+        engine.moments(queries)
+    engine.close()
 
 
 def test_no_error_quotes_a_row(postgres_url: str, people: Any) -> None:

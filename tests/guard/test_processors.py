@@ -25,22 +25,14 @@ from afresh.mechanisms.base import at_coarseness, coarseness_for
 from afresh.planning.plan import Plan
 from afresh.receipts import verify
 from afresh.statistics import Quantile, Variance
+from afresh.theory import beta, special
 
 ULPS = 2
 ELEMENTARY = ("log", "log1p", "log2", "exp", "expm1", "asin", "lgamma", "erf", "erfc")
 OF_NUMPY = ("log", "log1p", "exp", "expm1", "arcsin", "sin", "cos", "arctan")
-SPECIAL = (
-    "ndtr",
-    "ndtri",
-    "log_ndtr",
-    "betaincinv",
-    "betainccinv",
-    "gammaln",
-    "xlogy",
-    "logsumexp",
-    "ndtri_exp",
-    "erfcx",
-)
+OF_SCIPY = ("betaincinv", "betainccinv", "betaincc", "ndtri_exp", "wrightomega")
+SPECIAL = ("ndtr", "ndtri", "log_ndtr", "erfc", "erfcx", "gammaln", "stirling_rest", "log_sum_exp")
+QUANTILES = ("lower_quantile", "upper_quantile")
 WAYS = ("up", "down", "any")
 METHODS = ("stabilized", "symmetrized", "calibrated", "rounds", "checked")
 
@@ -70,7 +62,7 @@ def another_processor(way: str) -> Iterator[None]:
     replaced: dict[Any, Any] = {}
     elementary: dict[str, Any] = {name: perturbed(getattr(math, name), way) for name in ELEMENTARY}
     with mock.patch.multiple(math, **elementary):
-        for module, names in ((np, OF_NUMPY), (scipy.special, SPECIAL)):
+        for module, names in ((np, OF_NUMPY), (scipy.special, OF_SCIPY), (special, SPECIAL), (beta, QUANTILES)):
             for name in names:
                 if hasattr(module, name):
                     replaced[getattr(module, name)] = perturbed(getattr(module, name), way)

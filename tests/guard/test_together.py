@@ -128,6 +128,24 @@ def test_equal_questions_are_charged_to_the_first(guard: afresh.Guard, monkeypat
     assert guard.budget.spent == 4
 
 
+def test_a_repeat_does_not_wait_for_a_running_scan(guard: afresh.Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a question nor what follows from several; another's in the same process is a repeat as well."""
+    before = guard.ask("x < 0.5"), guard.ask("x", (0, 1), where="label = 1")
+    busy = Together(guard, monkeypatch)
+    with ThreadPoolExecutor(1) as pool:
+        new = pool.submit(guard.ask, "x < 0.75")
+        assert busy.inside.wait(30)
+        other = guard.for_analyst("bob")
+        again = other.ask("x < 0.5"), guard.ask("x", (0, 1), where="label = 1")
+        assert len(busy.scans) == 1
+        assert not new.done()
+        busy.go_on.set()
+        assert new.result(30).charged == 1
+    for first, second in zip(before, again, strict=True):
+        assert (second.charged, second.value, second.interval) == (0, first.value, first.interval)
+    assert guard.budget.spent == 4
+
+
 def test_every_caller_is_refused_alone(guard: afresh.Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     guard.divide({"ann": 1, "bob": 2})
     busy = Together(guard, monkeypatch)

@@ -82,8 +82,8 @@ def test_without_pictures_the_table_stands_open() -> None:
 
 
 def test_no_other_module_writes_markup() -> None:
-    """The texts of all modules but the renderer's, the escaper's `<code>` aside."""
-    own = {ROOT / "results" / "html.py", ROOT / "results" / "charts.py"}
+    """The texts of all modules but those that draw, the escaper's `<code>` aside."""
+    own = {ROOT / "results" / "html.py", ROOT / "results" / "charts.py", ROOT / "boards" / "badge.py"}
     for path in sorted({*ROOT.rglob("*.py")} - own):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

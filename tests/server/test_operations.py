@@ -15,6 +15,7 @@ import pytest
 import afresh
 from server.running import Service, running, stop
 from server.test_cli import run
+from server.visiting import session
 
 CONFIG = """
 state = "state"
@@ -47,9 +48,13 @@ def test_a_shutdown_finishes_what_was_begun(slow: Service) -> None:
     found: list[httpx.Response] = []
     body = {"expression": "churned"}
     asking = threading.Thread(target=lambda: found.append(slow.post("/v1/datasets/customers/ask", body)))
-    asking.start()
-    time.sleep(0.7)  # it is answered by now or soon, and leaves later
-    stop(slow.process)
+    with session(slow, slow.token()).stream("GET", "/datasets/customers/events") as events:
+        told = events.iter_lines()
+        assert next(told) == "retry: 2000"
+        asking.start()
+        time.sleep(0.7)  # it is answered by now or soon, and leaves later
+        stop(slow.process)
+        assert set(told) <= {"", "event: changed", "data: 1"}  # an open page is let go, and not cut off in the end
     asking.join()
     assert found[0].status_code == 200
     with afresh.open(slow.folder / "customers.parquet", ledger=slow.folder / "state" / "ledger.sqlite") as guard:

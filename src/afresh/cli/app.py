@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from afresh import errors
-from afresh.cli import evaluate, lab, parts, service, steward
+from afresh.cli import agents, evaluate, lab, parts, service, steward
 from afresh.cli.failing import failed
 from afresh.cli.options import (
     EPILOG,
@@ -337,5 +337,6 @@ for command in (
     app.command(epilog=EPILOG)(command)
 app.command("list", epilog=EPILOG)(steward.list_ledger)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command(epilog=EPILOG)(agents.mcp)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")

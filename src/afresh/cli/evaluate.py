@@ -11,6 +11,7 @@ from afresh.cli.options import Json, show
 from afresh.wire.addresses import is_address
 
 if TYPE_CHECKING:
+    from afresh.client.evaluation import RemoteJudge
     from afresh.judging.judge import Judge
 
 NOT_ACCEPTED = 10
@@ -90,9 +91,11 @@ def evaluate(
             raise typer.Exit(NOT_ACCEPTED)
 
 
-def _judge(address: str | None, config: str | None) -> Judge:
+def _judge(address: str | None, config: str | None) -> Judge | RemoteJudge:
     if address is not None:
-        raise errors.InvalidArgument("an evaluation of a service is not known yet.")
+        from afresh.client.connect import judge_address
+
+        return judge_address(address)
     from afresh.judging.judge import open_judge
     from afresh.judging.settings import read_settings
 
@@ -100,4 +103,4 @@ def _judge(address: str | None, config: str | None) -> Judge:
 
 
 def _checked(judge: Any, as_json: bool) -> None:
-    show(judge.check(), as_json)
+    show(judge.check(again=True), as_json)

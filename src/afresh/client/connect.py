@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
@@ -13,6 +13,9 @@ from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout
 from afresh.results import show
 from afresh.wire.addresses import split_address
+
+if TYPE_CHECKING:
+    from afresh.client.evaluation import RemoteJudge
 
 
 class Service(show.Shown):
@@ -68,6 +71,28 @@ class Service(show.Shown):
             raise InvalidArgument(f"{name!r} is a dataset without labels to score models by; use open({name!r}).")
         return RemoteHoldout(desk, self.analyst)
 
+    @property
+    def evaluations(self) -> dict[str, dict[str, Any]]:
+        """What evaluations there are, by name: description, items."""
+        found = self._connection.get("/v1/evaluations")["evaluations"]
+        return {each["name"]: each for each in found}
+
+    def evaluation(self, name: str) -> RemoteJudge:
+        """An evaluation, to try and propose candidates: they are sent, and run at the service.
+
+        Args:
+            name: One of `evaluations`.
+
+        Returns:
+            What runs candidates, with the methods and results of a local one.
+
+        Raises:
+            NotFound: There is no such evaluation for this token.
+        """
+        from afresh.client.evaluation import RemoteJudge
+
+        return RemoteJudge(self._connection, name)
+
     def close(self) -> None:
         """Let go of the service; nothing is lost."""
         self._connection.close()
@@ -87,7 +112,7 @@ class Service(show.Shown):
         return f"Service({self._connection.url!r}, {self.analyst!r})"
 
     def _blocks(self) -> list[show.Block]:
-        found = self.datasets.values()
+        found = [*self.datasets.values(), *self.evaluations.values()]
         rows = [[each["name"], each["kind"], f"{each['rows']:,}", each["description"]] for each in found]
         title = f"{self._connection.url}, as {self.analyst} ({self._caller['role']})"
         return [show.Title(title), show.Table(["name", "kind", "rows", "description"], rows)]
@@ -101,13 +126,19 @@ def connect(url: str, token: str | None = None) -> Service:
         token: Who asks; from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE unless it is given.
 
     Returns:
-        A service, with `datasets`, `open(name)` and `holdout(name)`.
+        A service, with `datasets`, `open(name)`, `holdout(name)`, `evaluations` and `evaluation(name)`.
 
     Raises:
         NotAllowed: The token is missing, unknown, expired or revoked.
         Unreachable: No answer came.
     """
     return Service(Connection(url, token))
+
+
+def judge_address(address: str) -> RemoteJudge:
+    """The evaluation at an address such as https://host/qa."""
+    url, name = split_address(address)
+    return connect(url).evaluation(name)
 
 
 def open_address(address: str) -> Guard:

@@ -59,6 +59,10 @@ class Connection:
         told = {name: json.dumps(value) for name, value in query.items() if value is not None}
         return self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told).json()
 
+    def upload(self, path: str, content: bytes, media: str, named: dict[str, str]) -> Any:
+        """What a door answers to a file, of which the address says the names."""
+        return self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named).json()
+
     def download(self, path: str) -> bytes:
         """A file."""
         return bytes(self._sent("GET", path).content)

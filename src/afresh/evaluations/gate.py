@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from afresh import checks
 from afresh.errors import BudgetExhausted, InvalidArgument
@@ -27,6 +26,7 @@ from afresh.mechanisms.tasks import Claim
 from afresh.results import show
 from afresh.theory.binomial import fewest_wins
 from afresh.theory.checked import node_level
+from afresh.theory.special import ndtri
 from afresh.theory.symbols import Trail, detectable
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0
     """
     if not math.isfinite(level):
         return 1.0
-    scatter = float(ndtri(_POWER)) * math.sqrt(spread / guarded)
+    scatter = ndtri(_POWER) * math.sqrt(spread / guarded)
     if margin:
         differ = min(max(spread, margin + margin**2), 1.0)
         deviation = math.sqrt(max(differ - margin**2, 0.0))

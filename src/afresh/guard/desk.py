@@ -169,7 +169,8 @@ class Desk:
         apart = request.wish.batch is not None or request.wish.exam
         if apart or any(query.alone for query in request.queries):
             self._path.serve([request])
-        else:
+        # While others are served, whose rows were looked at just now, what was answered before need not wait for them.
+        elif not (self._line.busy and self._path.repeat(request)):
             self._line.stand(request)
 
     def _remember(self, asked: Sequence[Asked]) -> None:

@@ -78,12 +78,22 @@ class Line(Generic[Request]):
         self._baton: dict[str, Any] = {}
 
     @property
+    def busy(self) -> bool:
+        """Whether somebody is serving."""
+        return self._holder() is not None
+
+    @property
     def mine(self) -> bool:
         """Whether this thread is serving."""
+        holder = self._holder()
+        return holder is not None and holder.thread == get_ident()
+
+    def _holder(self) -> _Place[Request] | None:
+        """Who has the baton now."""
         baton = self._baton
         while (holder := baton.get("holder")) is not None and holder.over:
             baton = baton.get("next") or {}
-        return holder is not None and holder.thread == get_ident()
+        return holder
 
     def stand(self, request: Request) -> None:
         """Have a request served, and return when it is."""
@@ -116,11 +126,12 @@ class Line(Generic[Request]):
 
     def _serve_all(self, first: _Place[Request]) -> None:
         """Serve all who wait, whoever has the baton among them; and give it up."""
-        group = [first]
+        group: list[_Place[Request]] = []
         try:
             while len(group) < _MOST and (taken := self._next()) is not None:
-                if taken is not first:
-                    group.append(taken)
+                group.append(taken)
+            if first not in group:  # it looked before it was called, or stands further back
+                group.append(first)
             try:
                 self._serve([place.request for place in group])
             except Exception:
@@ -130,10 +141,11 @@ class Line(Generic[Request]):
                 place.alone = not place.request.finished
         finally:
             first.over = True
-            for place in group[1:]:
-                if place.waits:  # this server was interrupted
-                    self._waiting.append(place)
-                place.bell.put(None)
+            for place in group:
+                if place is not first:
+                    if place.waits:  # this server was interrupted
+                        self._waiting.append(place)
+                    place.bell.put(None)
             self._call_next()
 
     def _next(self) -> _Place[Request] | None:

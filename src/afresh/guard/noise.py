@@ -35,8 +35,8 @@ def from_seed(seed: int) -> Noise:
 
 def _normal(bits: int) -> float:
     """64 uniform bits to N(0, 1): a sign and 63 bits of |xi|'s tail probability, so no tail is cut short."""
-    from scipy.special import ndtri
+    from afresh.theory.special import ndtri
 
     tail = ((bits >> 1) + 0.5) / 2**64  # in (0, 1/2)
-    size = -float(ndtri(tail))
+    size = -ndtri(tail)
     return size if bits & 1 else -size

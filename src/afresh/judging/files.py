@@ -144,6 +144,17 @@ def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Fil
         raise InvalidArgument("the archive cannot be read; make it with tar or zip, without a password.") from None
 
 
+def files_of(name: str, contents: Mapping[str, bytes], *, folder: bool, most: int) -> Files:
+    """A candidate from contents by name: the files of a folder, or one file."""
+    for each in contents:
+        _check_name(checks.text("files", each, "names of files"), link=False)
+    if sum(map(len, contents.values())) > most:
+        raise _too_large(most)
+    if not folder and len(contents) != 1:
+        raise InvalidArgument(f"a file has one name and one content, and there are {len(contents)}.")
+    return _checked(Files(name, {each: (content, False) for each, content in contents.items()}, folder))
+
+
 def _unzipped(content: bytes, most: int) -> list[tuple[str, tuple[bytes, bool]]]:
     found, left = [], most
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

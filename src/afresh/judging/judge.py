@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from afresh.errors import EvaluatorFailed, InvalidArgument
 from afresh.evaluations.candidates import Part
@@ -35,6 +35,14 @@ from afresh.server.clock import leaving
 
 _Found = TypeVar("_Found")
 _BASELINE = "baseline"
+
+
+class _Opened(NamedTuple):
+    """What a candidate did on the open items."""
+
+    results: Results
+    output: str
+    alone: bool
 
 
 class Judge(show.Shown):
@@ -63,21 +71,21 @@ class Judge(show.Shown):
 
     def try_open(self, files: Files) -> Tried:
         """Run a candidate on the open items: scores, and what the evaluator wrote. Free."""
-        opened, output = self._open(files)
-        scores = self.evaluation.open_scores(opened)
+        opened = self._open(files)
+        scores = self.evaluation.open_scores(opened.results)
         with self._locked():
             gate = self._gate()
         return Tried(
             candidate=files.label,
             open_score=math.fsum(scores.values()) / len(scores),
             scores=scores,
-            likely=gate.likely(opened),
-            output=output,
+            likely=gate.likely(opened.results),
+            output=opened.output,
         )
 
     def propose(self, files: Files) -> Proposed:
         """Propose a candidate to the gate: accepted, or not. 1 answer; the same candidate again is free."""
-        opened, _ = self._open(files)
+        opened = self._open(files).results
         with self._locked():
             gate = self._gate()
             if gate.judged(opened, files.label):
@@ -88,14 +96,14 @@ class Judge(show.Shown):
 
     def score(self, files: Files) -> Scored:
         """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
-        opened, _ = self._open(files)
+        opened = self._open(files).results
         return self._on_the_clock(
             lambda: self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
         )
 
     def compare(self, a: Files, b: Files) -> Compared:
         """Whether B is better than A, item by item: 1 answer."""
-        opened = [self._open(each)[0] for each in (a, b)]
+        opened = [self._open(each).results for each in (a, b)]
 
         def ask() -> Compared:
             runs = [self._guarded(each, "guarded") for each in (a, b)]
@@ -107,7 +115,7 @@ class Judge(show.Shown):
     def exam(self, files: Files) -> Examined:
         """Take the exam with the final candidate: its score, and its gain over the baseline. Once."""
         baseline = self._baseline()
-        opened = [self._open(each)[0] for each in (files, baseline)]
+        opened = [self._open(each).results for each in (files, baseline)]
         first = self._of_baseline(baseline, "exam")
 
         def ask() -> Examined:
@@ -116,13 +124,11 @@ class Judge(show.Shown):
 
         return self._on_the_clock(ask)
 
-    def check(self) -> Checked:
+    def check(self, again: bool = False) -> Checked:
         """Run the baseline on the open items, and say what the gate can notice, before the first proposal. Free."""
         files = self._baseline()
-        ran = self._run(files, "open")
-        if ran.results is None:
-            raise EvaluatorFailed(_failed(ran.wrong), self._output(ran))
-        scores = self.evaluation.open_scores(ran.results)
+        opened = self._open(files, again)
+        scores = self.evaluation.open_scores(opened.results)
         with self._locked():
             gate = self._gate()
         return Checked(
@@ -133,27 +139,29 @@ class Judge(show.Shown):
             incumbent=gate.incumbent,
             too_few=gate.too_few,
             advice=gate.advice,
-            alone=ran.alone,
+            alone=opened.alone,
             network=self.settings.evaluator.network,
             left=self.evaluation.guard.desk.left(self.evaluation.guard.analyst),
         )
 
-    def _open(self, files: Files) -> tuple[Results, str]:
+    def _open(self, files: Files, again: bool = False) -> _Opened:
         """Scores of the open items, kept so that a candidate is run once: a repeat then is one, whatever is random."""
-        kept = self._path("open", f"{self._key(files)}.json")
-        if os.path.exists(kept):
-            found = _read(kept)
-            return from_mapping(found["scores"]), found["output"]
-        ran = self._run(files, "open")
-        output = self._output(ran)
-        if ran.results is None:
-            raise EvaluatorFailed(_failed(ran.wrong), output)
-        try:
-            scores = self.evaluation.open_scores(ran.results)
-        except InvalidArgument as error:
-            raise EvaluatorFailed(_failed(str(error)), output) from None
-        _write(kept, {"scores": scores, "output": output})
-        return from_mapping(scores), output
+        key = self._key(files)
+        kept = self._path("open", f"{key}.json")
+        with self._locked(key):
+            if again or not os.path.exists(kept):
+                ran = self._run(files, "open")
+                output = self._output(ran)
+                if ran.results is None:
+                    raise EvaluatorFailed(_failed(ran.wrong), output)
+                try:
+                    scores = self.evaluation.open_scores(ran.results)
+                except InvalidArgument as error:
+                    raise EvaluatorFailed(_failed(str(error)), output) from None
+                if not os.path.exists(kept):
+                    _write(kept, {"scores": scores, "output": output, "alone": ran.alone})
+        found = _read(kept)
+        return _Opened(from_mapping(found["scores"]), found["output"], found["alone"])
 
     @staticmethod
     def _output(ran: Ran) -> str:
@@ -190,7 +198,7 @@ class Judge(show.Shown):
         incumbent, name = None, _BASELINE
         if not accepted_by(self.evaluation):
             files = self._baseline()
-            incumbent, name = self._whole(self._open(files)[0], self._of_baseline(files, "guarded")), files.label
+            incumbent, name = self._whole(self._open(files).results, self._of_baseline(files, "guarded")), files.label
         folder = os.path.join(self.settings.state, "gates")
         return open_gate(self.evaluation, incumbent, name, self.settings.margin, folder)
 
@@ -230,11 +238,11 @@ class Judge(show.Shown):
         return os.path.join(folder, name)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, what: str = "gate") -> Iterator[None]:
         """One at a time, over all processes: a second proposal is run when the first is decided."""
         import fcntl
 
-        with open(os.open(self._path("runs", "lock"), os.O_RDWR | os.O_CREAT, 0o600), "w") as file:
+        with open(os.open(self._path("open", f"{what}.lock"), os.O_RDWR | os.O_CREAT, 0o600), "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import Entry, Limits, Outcome, Outside, Question, Spent, Statement, Terms, outcome
-from afresh.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from afresh.ledger.ledger import Ledger
 
 __all__ = [
     "Entry",
@@ -23,6 +26,15 @@ __all__ = [
     "open_ledger",
     "outcome",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Ledger` is imported when it is used: a plan needs the vocabulary alone."""
+    if name != "Ledger":
+        raise AttributeError(f"module 'afresh.ledger' has no attribute {name!r}")
+    from afresh.ledger.ledger import Ledger
+
+    return Ledger
 
 
 def default_place() -> str:
@@ -55,6 +67,8 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
         InvalidArgument: `where` is neither of these.
         LedgerError: It cannot be read or written.
     """
+    from afresh.ledger.ledger import Ledger
+
     if isinstance(where, Ledger):
         return where
     if where is None:

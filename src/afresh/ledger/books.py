@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from afresh.errors import BrokenChain, LedgerError
@@ -24,6 +24,11 @@ class Books:
         self._journal = journal
         self._accounts: dict[int, Account] = {}  # used within transactions only, so by one thread
         self._noted: dict[int, int] = {}
+
+    def seen(self, terms: Terms, digests: Iterable[str]) -> bool:
+        """Whether all were paid for, as far as was read: a hint without a transaction, as nothing is ever unpaid."""
+        account = self._accounts.get(terms.guard)
+        return account is not None and all(digest in account.finest for digest in digests)
 
     @contextmanager
     def reading(self, terms: Terms) -> Iterator[Account]:

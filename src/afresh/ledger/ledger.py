@@ -347,6 +347,19 @@ class Ledger:
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
+    def answered(self, terms: Terms, questions: Sequence[Question], analyst: str) -> Entries | None:
+        """What `reserve` would give, if all of them were answered before; None if one was not, or seems not to be.
+
+        Nothing is read for one that this process has never seen.
+        """
+        if not self._books.seen(terms, [each.digest for each in questions]):
+            return None
+        with self._books.reading(terms) as account:
+            found = [account.stored(each.digest, each.coarseness) for each in questions]
+            kept = [each for each in found if each is not None and each.outcome is not None]
+            same = account.limits == terms.limits and len(kept) == len(found)
+            return Entries(kept, account.spent(analyst)) if same else None
+
     def entries(self, terms: Terms) -> list[Entry]:
         """Everything paid for, by number."""
         with self._books.reading(terms) as account:

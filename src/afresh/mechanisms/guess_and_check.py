@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from scipy.special import ndtri
-
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import grid_problems, grid_step
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoInformation, NoSymbols
@@ -25,6 +23,7 @@ from afresh.theory.guess_and_check import (
     released_value,
     replay,
 )
+from afresh.theory.special import ndtri
 from afresh.theory.transform import Transform
 
 
@@ -267,7 +266,7 @@ def plan_guess_and_check(rows: int, questions: int, failure: float, answers: int
 def make_guess_and_check(rows: int, questions: int, failure: float) -> GuessAndCheck:
     """Noise 0.22 (sqrt(k)/n)^(1/2), three rows in five guess."""
     s = _NOISE * math.sqrt(math.sqrt(questions) / rows)
-    reach = float(-ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25)))
+    reach = -ndtri(min(_EXPECTED_FAILURES / (2 * questions), 0.25))
     v0 = min(5 * math.sqrt(questions) / rows, 0.25)
     growth = _GROWTH, _MOST_GROWTH
     return GuessAndCheck(rows, questions, failure, s, v0, reach, *growth, _DEALT, _GUESSING, grid_step(s))

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scipy.special import betainccinv, betaincinv
-
 from afresh.mechanisms.parts import (
     DifferenceOfParts,
     EqualAnswers,
@@ -91,6 +89,8 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
         """Exact binomial for 0/1 queries, Chernoff's bound for the others."""
         side = self.failure / (2 * self.questions)
         if levels == 2:
+            from scipy.special import betainccinv, betaincinv
+
             hits = round(released * self.block)
             low = betaincinv(hits, self.block - hits + 1, side) if hits > 0 else 0.0
             high = betainccinv(hits + 1, self.block - hits, side) if hits < self.block else 1.0

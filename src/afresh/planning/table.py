@@ -45,7 +45,9 @@ class Method:
 
 def compare(chosen: Mechanism) -> dict[str, Method]:
     """The certified methods at the rows, questions and confidence of the chosen one, then the reference lines."""
-    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, chosen.answers
+    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, None  # as planners are first asked
+    if chosen.answers != k:
+        answers = chosen.answers
     lines = {}
     if isinstance(chosen, NeverEnds):  # the others are for as many as are expected
         k = answers = chosen.expected

@@ -90,8 +90,9 @@ def _forest(forest: Forest) -> str:
     base = min(max(0.0, low), high) if forest.filled else None
     marks = "".join(_mark(mark, _ROW * i + 22, place, base) for i, mark in enumerate(forest.marks))
     label = as_html(forest.axis)
+    role = "img" if all(mark.href is None for mark in forest.marks) else "group"  # an image hides its links
     return (
-        f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="Forest plot: {label}" '
+        f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" role="{role}" aria-label="Forest plot: {label}" '
         f'fill="currentColor" font-size="14">{ticks}'
         f'<text x="{_LEFT + _PLOT / 2}" y="{height - 4}" text-anchor="middle" fill-opacity=".7">{label}</text>'
         f"{marks}</svg>"
@@ -114,8 +115,10 @@ def _tick(at: float, place: Callable[[float], float], height: int) -> str:
 
 
 def _mark(mark: Mark, y: int, place: Callable[[float], float], base: float | None) -> str:
-    name = as_html(shortened(mark.name))
-    name = name if mark.href is None else f'<a href="{as_html(mark.href)}">{name}</a>'
+    name = f'<text x="{_NAME}" y="{y + 5}">{as_html(shortened(mark.name))}</text>'
+    if mark.href is not None:  # with something to hit around the letters
+        place_of_name = f'<rect x="{_NAME}" y="{y - 11}" width="{_LEFT - _NAME - 8}" height="22" fill-opacity="0"/>'
+        name = f'<a href="{as_html(mark.href)}">{place_of_name}{name}</a>'
     body = ""
     if mark.value is not None:
         x = _LEFT + place(mark.value)
@@ -129,7 +132,7 @@ def _mark(mark: Mark, y: int, place: Callable[[float], float], base: float | Non
             )
     return (
         f'<g><title>{as_html(mark.hint)}</title><text x="0" y="{y + 5}">{as_html(mark.number)}</text>'
-        f'<text x="{_NAME}" y="{y + 5}">{name}</text><g class="{_weight(mark.strong)}" fill="currentColor">'
+        f'{name}<g class="{_weight(mark.strong)}" fill="currentColor">'
         f'<line x1="{_LEFT + place(mark.low):.1f}" x2="{_LEFT + place(mark.high):.1f}" y1="{y}" y2="{y}" '
         f'stroke="currentColor" stroke-width="3" stroke-linecap="round"/>{body}</g>'
         f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{as_html(mark.numbers)}</text></g>'

@@ -14,8 +14,8 @@ from afresh.results.blocks import Alert, Bar, Block, Cell, Drawn, Facts, Fold, G
 
 STYLE = """
 .afresh { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 64em }
-.afresh .title { font-weight: 600; margin: .3em 0; white-space: pre-wrap }
-.afresh .line { margin: .2em 0; opacity: .85 }
+.afresh .title { font-weight: 600; margin: .3em 0; white-space: pre-wrap; overflow-wrap: anywhere }
+.afresh .line { margin: .2em 0; opacity: .85; overflow-wrap: anywhere }
 .afresh .alert { border-left: 4px solid #d9a400; background: rgba(217, 164, 0, .15); padding: .4em 1em; margin: .4em 0 }
 .afresh .scroll { overflow-x: auto }
 .afresh table { border-collapse: collapse; margin: .4em 0; font-size: inherit; font-variant-numeric: tabular-nums }
@@ -57,6 +57,11 @@ def page(title: str, blocks: Sequence[Block]) -> str:
 """
 
 
+def part(blocks: Sequence[Block]) -> str:
+    """A part of a page that has the stylesheet."""
+    return f'<div class="afresh">{body(blocks)}</div>'
+
+
 def body(blocks: Sequence[Block]) -> str:
     """Blocks alone, for a page that has the stylesheet."""
     return "\n".join(map(_block, blocks))
@@ -81,7 +86,7 @@ def _block(block: Block) -> str:
         case Gauge(_, _, words):
             return f'<div class="line">{charts.gauge(block)} {as_html(words)}</div>'
         case Drawn(pictures, table):
-            drawn = "".join(f'<div class="scroll">{charts.svg(picture)}</div>' for picture in pictures)
+            drawn = "".join(f'<div class="scroll" tabindex="0">{charts.svg(picture)}</div>' for picture in pictures)
             return drawn + _block(Fold("The numbers as a table", [table]) if drawn else table)
         case Fold(summary, inner):
             return f"<details><summary>{as_html(summary)}</summary>{body(inner)}</details>"
@@ -95,7 +100,8 @@ def _table(table: Table) -> str:
     sides = [' class="right"' if table.numeric(i) else "" for i in range(len(table.header))]
     kinds = [' class="code"' if name in table.code else side for name, side in zip(table.header, sides, strict=True)]
     header = _row("th", table.header, sides)
-    return f'<div class="scroll"><table>{header}{"".join(_row("td", row, kinds) for row in table.rows)}</table></div>'
+    rows = "".join(_row("td", row, kinds) for row in table.rows)
+    return f'<div class="scroll" tabindex="0"><table>{header}{rows}</table></div>'
 
 
 def _row(tag: str, cells: Sequence[Cell], kinds: Sequence[str]) -> str:

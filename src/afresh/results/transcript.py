@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,25 @@ class Record:
         """JSON-ready."""
         told = {name: getattr(self, name) for name in self.__slots__}
         return {**told, "bounds": list(self.bounds), "parts": [part.to_dict() for part in self.parts]}
+
+    def shown(self) -> list[str]:
+        """Value, or why there is none, and the ends of its interval, in words; empty texts while it is not released."""
+        if self.value is None or self.low is None or self.high is None:
+            return ["", "", ""]
+        cells = shown_numbers(self.value, self.low, self.high, told=self.told)
+        if self.question.startswith(_CLAIMS):
+            cells[0] = "failed" if (self.low, self.high) == self.bounds else "passed"
+        return cells
+
+    @property
+    def told(self) -> bool:
+        """Whether it says anything: not while it is not released, nor of a group with too few rows."""
+        return self.low is not None and self.high is not None and tells(self.rule, self.low, self.high, self.bounds)
+
+    @property
+    def answers(self) -> int:
+        """As how many answers of the budget it counts, with all that it was made of."""
+        return sum(part.counts for part in _paid(self))
 
     @property
     def numbers(self) -> str:
@@ -111,7 +130,7 @@ class Transcript(show.Shown):
                 f"question{'' if len(self.records) == 1 else 's'}, all intervals hold at once at "
                 f"{show.percent(self.confidence)}"
             ),
-            show.Drawn(_pictures(self.records), show.Table(header, rows, code=["question"])),
+            show.Drawn(pictures(self.records), show.Table(header, rows, code=["question"])),
         ]
 
 
@@ -122,15 +141,15 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: boo
     """
     spans = dict.fromkeys(entry.span for entry in entries if entry.span is not None and entry.again is None)
     rounds = {span: "exam" if exam else f"{place}" for place, span in enumerate(spans, 1)}
-    single = {
-        entry.number: _single(entry, "final" if entry.again is not None else rounds.get(entry.span or (0, 0)))
+    paid = {
+        entry.number: single(entry, "final" if entry.again is not None else rounds.get(entry.span or (0, 0)))
         for entry in entries
     }
-    derived = [_derived(each, tuple(single[part] for part in each.parts)) for each in stated]
-    covered = {part.number for record in derived for part in record.parts}
+    made = [derived(each, tuple(paid[part] for part in each.parts)) for each in stated]
+    covered = {part.number for record in made for part in record.parts}
     # A part of something that was never stated, because the search for it broke off, is shown by itself.
-    alone = [single[entry.number] for entry in entries if entry.own or entry.number not in covered]
-    found = sorted([*alone, *derived], key=lambda record: record.number)
+    alone = [paid[entry.number] for entry in entries if entry.own or entry.number not in covered]
+    found = sorted([*alone, *made], key=lambda record: record.number)
     starts = {entry.number: entry for entry in entries if entry.vector is not None and entry.vector[3] == 0}
     return tuple(_folded(found, starts)) if starts else tuple(found)
 
@@ -152,14 +171,15 @@ def _folded(records: Sequence[Record], starts: Mapping[int, Entry]) -> list[Reco
             others.append(record)  # several may follow from the same answers, and have one number
         else:
             vectors.setdefault(first, []).append(record)
-    lines = [*others, *(_vector(own, starts[first]) for first, own in vectors.items())]
+    lines = [*others, *(vector_of(own, starts[first]) for first, own in vectors.items())]
     return sorted(lines, key=lambda record: record.number)
 
 
 AT_ONCE = "at once"  # the rule of a line that stands for a vector: it has parts, and no value of its own
 
 
-def _vector(parts: Sequence[Record], first: Entry) -> Record:
+def vector_of(parts: Sequence[Record], first: Entry) -> Record:
+    """The line of what was released at once, with what was read from it."""
     head = parts[0]
     return replace(
         head,
@@ -184,7 +204,8 @@ def _paid(record: Record) -> Iterator[Record]:
         yield from _paid(part)
 
 
-def _single(entry: Entry, round: str | None) -> Record:
+def single(entry: Entry, round: str | None) -> Record:
+    """The line of one answer."""
     value, low, high = (None, None, None) if entry.outcome is None else read(entry).own
     return Record(
         number=entry.number,
@@ -204,7 +225,8 @@ def _single(entry: Entry, round: str | None) -> Record:
     )
 
 
-def _derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
+def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
+    """The line of what follows from several."""
     return Record(
         number=max(stated.parts),
         question=stated.text,
@@ -230,12 +252,7 @@ _MOST_DRAWN = 60  # more would be a wall, not a picture
 
 
 def _row(record: Record, numbers: str, question: str) -> list[str]:
-    cells = ["-", "-", "-"]
-    if record.value is not None and record.low is not None and record.high is not None:
-        told = tells(record.rule, record.low, record.high, record.bounds)
-        cells = shown_numbers(record.value, record.low, record.high, told=told)
-        if record.question.startswith(_CLAIMS):
-            cells[0] = "failed" if (record.low, record.high) == record.bounds else "passed"
+    cells = ["-", "-", "-"] if record.value is None else record.shown()
     return [numbers, record.round or "", *cells, record.asked_at[:19].replace("T", " "), record.analyst, question]
 
 
@@ -250,21 +267,39 @@ def forest(bounds: tuple[float, float], marks: Sequence[show.Mark]) -> show.Fore
     return show.Forest(marks, bounds, f"{'share of rows' if bounds == (0, 1) else 'mean'}, with its interval")
 
 
-def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool) -> show.Mark:
-    """Its line for one of them; `asked` says by whom and when."""
+def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool, href: str | None = None) -> show.Mark:
+    """Its line for one of them; `asked` says by whom and when, `href` where its name leads."""
     value, low, high = shown_numbers(*number, told=told)
     hint = f"{numbers}. {question} ({asked} UTC)"
     shown = number.value if told else None
-    return show.Mark(numbers, question, shown, number.low, number.high, f"{value} [{low}, {high}]", hint)
+    return show.Mark(numbers, question, shown, number.low, number.high, f"{value} [{low}, {high}]", hint, href)
 
 
-def _pictures(records: Sequence[Record]) -> list[show.Forest]:
-    """A plot for every pair of bounds, unless there are too many lines."""
+def pictures(
+    records: Sequence[Record], href: Callable[[Record], str] | None = None, *, standard: bool = False
+) -> list[show.Forest]:
+    """A plot for every pair of bounds, unless there are too many lines; `standard` puts all on one scale."""
     panels: defaultdict[tuple[float, float], list[show.Mark]] = defaultdict(list)
     records = [each for record in records for each in (record.parts if record.rule == AT_ONCE else (record,))]
     for record in records:
         if record.value is not None and record.low is not None and record.high is not None:
-            told = tells(record.rule, record.low, record.high, record.bounds)
             number, asked = Number(record.value, record.low, record.high), f"{record.analyst}, {record.asked_at[:19]}"
-            panels[record.bounds].append(mark(record.numbers, record.question, number, asked, told=told))
-    return [forest(*panel) for panel in panels.items()] if len(records) <= _MOST_DRAWN else []
+            leads = None if href is None else href(record)
+            made = mark(record.numbers, record.question, number, asked, told=record.told, href=leads)
+            panels[record.bounds].append(made)
+    if len(records) > _MOST_DRAWN:
+        return []
+    if standard:
+        marks = [_standard(each, bounds) for bounds, panel in panels.items() for each in panel]
+        return [show.Forest(marks, (0.0, 1.0), "part of the range of each question, with its interval")]
+    return [forest(*panel) for panel in panels.items()]
+
+
+def _standard(of: show.Mark, bounds: tuple[float, float]) -> show.Mark:
+    """A line on the scale from 0, the lowest value that its question can have, to 1."""
+    low, high = bounds
+
+    def moved(value: float) -> float:
+        return min(max((value - low) / (high - low), 0.0), 1.0)
+
+    return replace(of, value=None if of.value is None else moved(of.value), low=moved(of.low), high=moved(of.high))

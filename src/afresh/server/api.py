@@ -88,7 +88,7 @@ async def price(request: Request, name: str, body: Priced) -> Response:
 async def ask(request: Request, name: str, body: Question) -> Response:
     """Answer one question. The same question again is free."""
     desk, served, caller = await enter(request, name, "analyst")
-    (answer,) = await _answers(desk, served, caller, [body.given()])
+    (answer,) = await answers(desk, served, caller, [body.given()])
     return JSONResponse(to_json(answer))
 
 
@@ -98,7 +98,7 @@ async def ask_many(request: Request, name: str, body: Questions) -> Response:
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
-    found = await _answers(desk, served, caller, questions, body.rows)
+    found = await answers(desk, served, caller, questions, body.rows)
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
@@ -116,9 +116,10 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
-async def _answers(
+async def answers(
     desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]], rows: int | None = None
 ) -> list[Any]:
+    """What a guard says to some questions, asked together in the caller's name. Repeats leave at once."""
     question = ["ask", questions, rows]
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known

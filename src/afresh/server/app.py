@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,6 +29,9 @@ try:
 except ImportError:
     raise MissingExtra("FastAPI and uvicorn", "server") from None
 
+RECEIPTS = 20_000_000
+"""Bytes of a receipt that anyone may have checked; those of 10,000 answers are half of it."""
+_UPLOADS = re.compile(r"/datasets/[^/]+/(score|compare)")
 CONFIG = "AFRESH_SERVE"
 """The environment variable with the path of the configuration, for worker processes."""
 
@@ -51,13 +55,19 @@ class Desk:
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer" or not token.strip():
             raise NotAllowed("send your token once, in the header Authorization: Bearer TOKEN.")
-        token = token.strip()
+        return self.counted(request, await self.presented(token.strip()))
+
+    async def presented(self, token: str) -> Caller:
+        """Whom a token belongs to, of this service or of the identity provider."""
         signed = self._provider is not None and token.count(".") == 2
         find = self._provider.find if self._provider is not None and signed else self.house.tokens.find
-        found = await self.asking.read(lambda: find(token))
-        request.state.who = found.id or "jwt"
-        self.asking.rates.count(found.id or f"jwt {found.name}")
-        return found
+        return await self.asking.read(lambda: find(token))
+
+    def counted(self, request: Request, caller: Caller) -> Caller:
+        """The same caller, one request further."""
+        request.state.who = caller.id or "jwt"
+        self.asking.rates.count(caller.id or f"jwt {caller.name}")
+        return caller
 
     def close(self) -> None:
         """Finish what was begun, and close everything."""
@@ -67,12 +77,17 @@ class Desk:
 
 def make_app(config: Config) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts."""
-    from afresh.server import api, models, steward
+    from afresh.server import agents, api, evaluations, models, steward
+    from afresh.server.pages import doors, live
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.desk = Desk(config)
-        yield
+        app.state.watch = live.Watch(app.state.desk)
+        undo = live.end_with_the_process(app.state.watch)
+        async with tools():
+            yield
+        undo()
         app.state.desk.close()
 
     app = FastAPI(
@@ -86,8 +101,11 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (api.router, models.router, steward.router):
+    for router in (api.router, models.router, evaluations.router, steward.router):
         app.include_router(router, prefix="/v1")
+    for router in doors.ROUTERS:
+        app.include_router(router)
+    tools = agents.mount(app)
     _answer_for_itself(app)
     _refuse(app)
     app.add_middleware(Gate, config=config)
@@ -129,7 +147,8 @@ def _answer_for_itself(app: FastAPI) -> None:
 
 
 def _refuse(app: FastAPI) -> None:
-    """Every refusal is a problem document with a code."""
+    """Every refusal is a problem document with a code; to a browser, a page."""
+    from afresh.server.pages.frame import refused
 
     @app.exception_handler(AfreshError)
     async def ours(request: Request, error: AfreshError) -> Response:
@@ -146,6 +165,8 @@ def _refuse(app: FastAPI) -> None:
         if isinstance(error.__cause__, AfreshError):  # of reading a body
             return refusal(request, error.__cause__)
         if error.status_code in (404, 405):
+            if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1"):
+                return await refused(request, NotFound(f"there is nothing at {request.url.path}."), error.status_code)
             said = f"there is nothing at {request.method} {request.url.path}; see /v1/openapi.json."
             return refusal(request, NotFound(said), error.status_code)
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
@@ -180,7 +201,7 @@ class Gate:
             return
         began, got = time.monotonic(), 0
         status: int | None = None
-        most = self._limits.predictions if scope["path"].startswith("/v1/holdouts/") else self._limits.body
+        most = self._most(scope["path"])
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
 
@@ -218,6 +239,12 @@ class Gate:
                 await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
         finally:
             self._write(scope, status or 500, time.monotonic() - began)
+
+    def _most(self, path: str) -> int:
+        """How many bytes a request may have."""
+        if path.startswith(("/v1/holdouts/", "/v1/evaluations/", "/mcp")) or _UPLOADS.fullmatch(path):
+            return self._limits.predictions
+        return RECEIPTS if path == "/verify" else self._limits.body
 
     def _write(self, scope: _Message, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")

@@ -10,6 +10,7 @@ from typing import Any
 from afresh import checks
 from afresh.errors import AfreshError
 from afresh.guard.open import check_opening
+from afresh.judging.settings import Settings, evaluation_of
 from afresh.losses import Loss, make_loss
 from afresh.settings.reader import Reader, as_given, shares, texts, words
 from afresh.wire.arguments import to_loss
@@ -96,6 +97,8 @@ class Config:
     workers: int = 1
     limits: Limits = field(default_factory=Limits)
     jwt: Jwt | None = None
+    evaluations: Mapping[str, Settings] = field(default_factory=dict)
+    """Items and an evaluator that the service runs."""
     origins: tuple[str, ...] = ()
     """Web pages that may call the service from a browser; none by default."""
 
@@ -112,7 +115,7 @@ class _Reader(Reader):
     """Reads what a service serves."""
 
     def config(self, document: Mapping[str, Any]) -> Config:
-        sections = {key: document.get(key, {}) for key in ("datasets", "holdouts", "limits", "jwt")}
+        sections = {key: document.get(key, {}) for key in ("datasets", "holdouts", "evaluations", "limits", "jwt")}
         rest = {key: value for key, value in document.items() if key not in sections}
         top = self.take(
             (),
@@ -134,7 +137,15 @@ class _Reader(Reader):
                 if name in datasets:
                     self.wrong((kind, name), "the name is taken; datasets and holdouts need different ones.")
                 datasets[name] = self.dataset((kind, name), table, holdout=kind == "holdouts")
-        if not datasets and not self.mistakes:
+        state = top.get("state", str(self.place.parent / "afresh-state"))
+        ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
+        evaluations = {}
+        for name, table in self.tables(("evaluations",), sections["evaluations"]).items():
+            if name in datasets:
+                self.wrong(("evaluations", name), "the name is taken; evaluations and datasets need different ones.")
+            own = os.path.join(state, "evaluations", name)
+            evaluations[name] = evaluation_of(self, ("evaluations", name), table, own, ledger)
+        if not datasets and not evaluations and not self.mistakes:
             self.wrong((), 'nothing is served; add a table [datasets.NAME] with data = "rows.parquet".')
         limits = Limits(**self.take(("limits",), sections["limits"], _LIMITS))
         jwt = None
@@ -145,9 +156,8 @@ class _Reader(Reader):
             else:
                 keys = given["keys"]
                 jwt = Jwt(**{**given, "keys": keys if keys.startswith("https://") else self.path("keys", keys)})
-        state = top.get("state", str(self.place.parent / "afresh-state"))
-        ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
-        return Config(datasets, **{**top, "state": state, "ledger": ledger, "limits": limits, "jwt": jwt})
+        places = {"state": state, "ledger": ledger}
+        return Config(datasets, **{**top, **places, "limits": limits, "jwt": jwt, "evaluations": evaluations})
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
         own = {"data": self.path_or_address, "table": words, "description": words, "shares": shares}

@@ -11,8 +11,11 @@ import numpy as np
 from afresh.errors import AfreshError, DataError, Forbidden, InvalidArgument, NotFound
 from afresh.guard.guard import Guard
 from afresh.guard.open import check_opening, open_desk, opened_engine
+from afresh.judging.judge import Judge, open_judge
+from afresh.judging.settings import Settings
 from afresh.server.config import Config, Dataset
 from afresh.server.dictionary import Dictionary
+from afresh.server.history import History
 from afresh.server.store import store_of
 from afresh.server.tokens import Caller, Freezer, Tokens
 from afresh.wire.arguments import to_argument
@@ -32,6 +35,7 @@ class Served:
     settings: Dataset
     guard: Guard
     dictionary: Dictionary
+    history: History
     holdout: Holdout | None = None
 
     @property
@@ -90,15 +94,24 @@ class House:
 
     def __init__(self, config: Config) -> None:
         """Open everything, or nothing."""
-        self.config, self.served = config, dict[str, Served]()
+        self.config, self.served, self.judges = config, dict[str, Served](), dict[str, Judge]()
         store = store_of(config.state, config.ledger)
         self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
         try:
             for settings in config.datasets.values():
-                self.served[settings.name] = _open(settings, config.ledger)
+                self.served[settings.name] = _open(settings, config)
+            for each in config.evaluations.values():
+                self.judges[each.name] = _judge(each)
         except BaseException:
             self.close()
             raise
+
+    def judge(self, name: str, caller: Caller) -> Judge:
+        """An evaluation in the caller's name, if it exists for whoever asks."""
+        if name not in self.judges or not caller.sees(name):
+            there = ", ".join(each for each in self.judges if caller.sees(each)) or "none"
+            raise NotFound(f"there is no evaluation {name!r} for this token; there are: {there}.")
+        return self.judges[name].for_analyst(caller.name)
 
     def find(self, name: str, caller: Caller) -> Served:
         """A dataset, if it exists for whoever asks."""
@@ -111,7 +124,21 @@ class House:
         """Close everything; what was released is kept."""
         for served in self.served.values():
             served.guard.close()
+        for judge in self.judges.values():
+            judge.close()
         self.store.close()
+
+
+def _judge(settings: Settings) -> Judge:
+    try:
+        judge = open_judge(settings, STEWARD)
+        guard = judge.evaluation.guard
+        if settings.shares and guard.desk.ledger.shares(guard.desk.terms) != dict(settings.shares):
+            guard.divide(settings.shares)
+        return judge
+    except AfreshError as error:
+        error.add_note(f"while opening {settings.name} (an evaluation)")
+        raise
 
 
 def require(caller: Caller, role: str) -> None:
@@ -120,16 +147,16 @@ def require(caller: Caller, role: str) -> None:
         raise Forbidden(f"this takes a token with the role {role}, and yours is a {caller.role}'s.")
 
 
-def _open(settings: Dataset, ledger: str) -> Served:
+def _open(settings: Dataset, config: Config) -> Served:
     try:
-        return _opened(settings, ledger)
+        return _opened(settings, config)
     except AfreshError as error:
         error.add_note(f"while opening {settings.name} ({'a holdout' if settings.label else 'a dataset'})")
         raise
 
 
-def _opened(settings: Dataset, ledger: str) -> Served:
-    opening = check_opening(settings.data, ledger=ledger, analyst=STEWARD, **settings.wishes)
+def _opened(settings: Dataset, config: Config) -> Served:
+    opening = check_opening(settings.data, ledger=config.ledger, analyst=STEWARD, **settings.wishes)
     with opened_engine(settings.data, settings.table) as engine:
         dictionary = Dictionary(settings.columns, engine.schema)
         if settings.label is not None:
@@ -145,7 +172,8 @@ def _opened(settings: Dataset, ledger: str) -> Served:
             from afresh.models.open import holdout as hold
 
             holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
-        found = Served(settings, guard, dictionary, holdout)
+        history = History(desk, config.tick, config.limits.seconds)
+        found = Served(settings, guard, dictionary, history, holdout)
         _ = found.places, found.plan  # what is wrong with ids is told now
         return found
     except BaseException:

@@ -59,7 +59,7 @@ class Provider:
                 f"the identity provider says no role of this service in the claim {self._settings.role!r}; it must be "
                 f"one of {', '.join(ROLES)}."
             )
-        return Caller(str(told["sub"]), role, tuple(datasets))
+        return Caller(str(told["sub"]), role, tuple(datasets), expires=float(told["exp"]))
 
     def _key(self, id: str | None) -> Any:
         with self._lock:

@@ -50,30 +50,31 @@ async def features(
 ) -> Response:
     """The features of all rows, in the order in which predictions come; with the id column, if there is one."""
     desk, served, _, holdout = await _holdout(request, name, "viewer")
-    if not served.settings.download:
-        raise Forbidden(f"the steward does not hand out the features of {name} here.")
-
-    def make() -> tuple[bytes, str]:
-        import pyarrow as pa
-
-        table = pa.Table.from_pandas(holdout.features, preserve_index=False)
-        out = io.BytesIO()
-        if format == "csv":
-            import pyarrow.csv
-
-            pyarrow.csv.write_csv(table, out)
-            return out.getvalue(), "text/csv"
-        if format == "arrow":
-            with pa.ipc.new_file(out, table.schema) as writer:
-                writer.write_table(table)
-            return out.getvalue(), "application/vnd.apache.arrow.file"
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, out)
-        return out.getvalue(), "application/vnd.apache.parquet"
-
-    content, media = await desk.asking.read(make)
+    content, media = await desk.asking.read(lambda: written_features(served, holdout, format))
     return Response(content, media_type=media, headers={"Cache-Control": "private, no-cache"})
+
+
+def written_features(served: Served, holdout: Holdout, format: str) -> tuple[bytes, str]:
+    """The features as a file of a format, and its media type; or `Forbidden`, if the steward keeps them."""
+    import pyarrow as pa
+
+    if not served.settings.download:
+        raise Forbidden(f"the steward does not hand out the features of {served.name} here.")
+    table = pa.Table.from_pandas(holdout.features, preserve_index=False)
+    out = io.BytesIO()
+    if format == "csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, out)
+        return out.getvalue(), "text/csv"
+    if format == "arrow":
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+        return out.getvalue(), "application/vnd.apache.arrow.file"
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(table, out)
+    return out.getvalue(), "application/vnd.apache.parquet"
 
 
 async def _submitted(request: Request, name: str) -> tuple[Desk, Served, Caller, Holdout, Submission]:

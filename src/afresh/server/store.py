@@ -25,6 +25,24 @@ _TABLES = (
         revoked BIGINT
     )""",
     "CREATE TABLE IF NOT EXISTS afresh_frozen (dataset TEXT PRIMARY KEY, why TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS afresh_sessions (
+        hash TEXT PRIMARY KEY,
+        caller TEXT NOT NULL,
+        expires BIGINT NOT NULL
+    )""",
+    """CREATE TABLE IF NOT EXISTS afresh_entries (
+        dataset TEXT NOT NULL,
+        id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        analyst TEXT NOT NULL,
+        made BIGINT NOT NULL,
+        loss TEXT NOT NULL,
+        value DOUBLE PRECISION NOT NULL,
+        low DOUBLE PRECISION NOT NULL,
+        high DOUBLE PRECISION NOT NULL,
+        predictions TEXT NOT NULL,
+        PRIMARY KEY (dataset, id)
+    )""",
 )
 _MAKING = 0x61667274  # the advisory lock of whoever creates the tables
 

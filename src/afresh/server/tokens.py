@@ -36,6 +36,8 @@ class Caller:
     cap: int | None = None
     id: str | None = None
     """Of a token of this service; None of an identity provider's."""
+    expires: float | None = None
+    """Until when it is good; None of one that is good until it is revoked."""
 
     def may(self, role: str) -> bool:
         """Whether it has a role, or a stronger one."""
@@ -99,14 +101,21 @@ class Tokens:
 
     def find(self, token: str) -> Caller:
         """Who presents a token, or `NotAllowed`, which says the same of every bad one."""
-        wanted = _hash(token)
+        return self._good("hash", _hash(token))
+
+    def again(self, id: str) -> Caller:
+        """Who presented the token of this id before, if it is still good."""
+        return self._good("id", id)
+
+    def _good(self, key: str, wanted: str) -> Caller:
         rows = self._store.run(
-            "SELECT id, hash, name, role, datasets, expires, cap, revoked FROM afresh_tokens WHERE hash = ?", (wanted,)
+            f"SELECT id, {key}, name, role, datasets, expires, cap, revoked FROM afresh_tokens WHERE {key} = ?",
+            (wanted,),
         )
-        for id, hash, name, role, datasets, expires, cap, revoked in rows:
-            good = hmac.compare_digest(hash, wanted)
+        for id, found, name, role, datasets, expires, cap, revoked in rows:
+            good = hmac.compare_digest(found, wanted)
             if good and revoked is None and (expires is None or time.time() < expires):
-                return Caller(name, role, tuple(json.loads(datasets)), cap, id)
+                return Caller(name, role, tuple(json.loads(datasets)), cap, id, expires)
         raise NotAllowed(_UNKNOWN)
 
     def take(self, caller: Caller, answers: int) -> None:
@@ -143,8 +152,11 @@ class Freezer:
 
     def freeze(self, dataset: str, why: str) -> None:
         """Answer nothing new."""
-        self._store.run("DELETE FROM afresh_frozen WHERE dataset = ?", (dataset,))
-        self._store.run("INSERT INTO afresh_frozen VALUES (?, ?)", (dataset, why))
+        self._store.run(
+            "INSERT INTO afresh_frozen (dataset, why) VALUES (?, ?) "
+            "ON CONFLICT (dataset) DO UPDATE SET why = excluded.why",
+            (dataset, why),
+        )
 
     def thaw(self, dataset: str) -> None:
         """Answer again."""

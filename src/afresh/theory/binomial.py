@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincc, betainccinv, betaincinv
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl_each, kl_lower_each, kl_upper_each
+from afresh.theory.beta import lower_quantile, upper_quantile
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def clopper_pearson_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) ->
     """
     h, n, a = _checked(hits, rows, alpha)
     inside = h > 0
-    found = betaincinv(np.where(inside, h, 1.0), n - np.where(inside, h, 1.0) + 1, a * _ALPHA)
+    found = lower_quantile(np.where(inside, h, 1.0), n - np.where(inside, h, 1.0) + 1, a * _ALPHA)
     return np.where(inside, found * (1 - _OUTWARD), 0.0)
 
 
@@ -43,7 +43,7 @@ def clopper_pearson_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) ->
     """The p at which Pr(Bin(rows, p) <= hits) = alpha, from above; 1 if every row is a hit."""
     h, n, a = _checked(hits, rows, alpha)
     inside = h < n
-    found = betainccinv(np.where(inside, h, 0.0) + 1, np.where(inside, n - h, n), a * _ALPHA)
+    found = upper_quantile(np.where(inside, h, 0.0) + 1, np.where(inside, n - h, n), a * _ALPHA)
     return np.where(inside, np.minimum(found * (1 + _OUTWARD), 1.0), 1.0)
 
 
@@ -103,6 +103,8 @@ def sign_test(better: ArrayLike, worse: ArrayLike) -> Floats:
     Given which rows differ, each is a win with one probability, at most 1/2 if the true difference is not positive.
     Where the probability is too small for a float, Chernoff's bound of it.
     """
+    from scipy.special import betaincc  # comparisons of models only
+
     wins = np.asarray(better, dtype=np.float64)
     losses = np.asarray(worse, dtype=np.float64)
     if not ((wins >= 0) & (losses >= 0) & (wins == np.floor(wins)) & (losses == np.floor(losses))).all():

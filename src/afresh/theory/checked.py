@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, ndtri, ndtri_exp
 
 from afresh.errors import InvalidArgument
 from afresh.theory.exact import Values, lower_limit, upper_limit
 from afresh.theory.search import minimize_simplex
+from afresh.theory.special import gammaln, ndtr, ndtri
 from afresh.theory.symbols import Trail, level, steady
 
 Floats = NDArray[np.float64]
@@ -210,7 +210,7 @@ def _constants(
     none: float,
     passing: float,
 ) -> Checking:
-    reach = float(-ndtri(min(misses / (2 * questions), 0.25)))
+    reach = -ndtri(min(misses / (2 * questions), 0.25))
     calm = max(questions / _CALM, 1.0)
     return Checking(guess_rows, check_rows, questions, failure, relative, reach, growth, none, calm, passing)
 
@@ -222,6 +222,8 @@ def attacked_half_width(plan: Checking) -> float:
     had. It lifts the guess by Phi(eps sqrt(j)) - 1/2, eps twice the mean gain of a column, and leaves the check as it
     is. The law of the number of failures is followed exactly, question by question.
     """
+    from scipy.special import ndtri_exp  # in the lab's searches only
+
     f = np.arange(_MOST_FAILURES + 1)
     growth = np.minimum((1 + plan.growth) ** f, _MOST_GROWTH)
     spread = 0.5 * math.sqrt(plan.noise + 1 / plan.guess_rows + 1 / plan.check_rows)
@@ -238,7 +240,7 @@ def attacked_half_width(plan: Checking) -> float:
         passed = margin - ndtri_exp(log_alpha + math.log(plan.passing)) * 0.5 / math.sqrt(plan.check_rows)
         failed = margin / 2 - ndtri_exp(log_alpha + math.log((1 - plan.passing) / 2)) * 0.5 / math.sqrt(plan.check_rows)
         square = asked > 0 and math.isqrt(asked + 1) ** 2 == asked + 1
-        bias = float(ndtr(gain * math.sqrt(asked))) - 0.5 if square else 0.0
+        bias = ndtr(gain * math.sqrt(asked)) - 0.5 if square else 0.0
         fails = ndtr((bias - margin) / spread) + ndtr((-bias - margin) / spread)
         total += float((chance * ((1 - fails) * np.minimum(passed, 0.5) + fails * np.minimum(failed, 0.5))).sum())
         moved = chance * fails

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import exp_gap_each, relative_term_each
+from afresh.theory.special import log_sum_exp
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def mean_bound(divergence: ArrayLike, log_mgf: ArrayLike, t: ArrayLike) -> Float
 def donsker_varadhan(f: ArrayLike, p: ArrayLike, q: ArrayLike) -> float:
     """Lemma sup: E_P f - ln E_Q e^f on a finite space, never above D(P || Q) and equal to it at f = ln(P/Q)."""
     p, q, f = _law("p", p), _law("q", q), np.asarray(f, dtype=np.float64)
-    return float((p * f).sum() - logsumexp(f, b=q))
+    return float((p * f).sum() - log_sum_exp(f, q))
 
 
 def finite_kl(p: ArrayLike, q: ArrayLike) -> Floats:

@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import erfc, ndtr, ndtri
+
+from afresh.theory.search import root_between
+from afresh.theory.special import erfc, ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +20,7 @@ _INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
 
 def quantile(k: int, failure: float) -> float:
     """z with Pr(M > z) = failure: (2 Phi(z) - 1)^k = 1 - failure."""
-    return float(-ndtri(-math.expm1(math.log1p(-failure) / k) / 2))
+    return -ndtri(-math.expm1(math.log1p(-failure) / k) / 2)
 
 
 def tail(k: int, m: Floats) -> Floats:
@@ -40,7 +42,7 @@ def cvar(k: int, failure: float) -> float:
 
 def cvar_square(failure: float) -> float:
     """C_b(Z^2) for Z ~ N(0, 1)."""
-    z = float(-ndtri(failure / 2))
+    z = -ndtri(failure / 2)
     return 1.0 + 2 * z * math.exp(-z * z / 2) * _INVERSE_ROOT_TWO_PI / failure
 
 
@@ -58,14 +60,13 @@ def cvar_with_square(k: int, failure: float, weight: float, share: float | None 
     largest = cvar(k, failure)
     low = quantile(k, failure) / 2
     high = largest + 2 * weight * cvar_square(failure) * (1 + (math.pi / 2) * largest**2 * share)
-    tau = (low + high) / 2
-    for _ in range(32):  # Pr(X > tau) = b at the minimum, which is flat: bisect on it, roughly
+
+    def too_low(tau: float) -> float:
         m, mass, scale = _maximum_around(k, weight, share, tau, _ROUGH)
-        if float(mass @ erfc(np.sqrt(np.maximum(tau - m, 0.0) / (2 * scale)))) > failure:
-            low = tau
-        else:
-            high = tau
-        tau = (low + high) / 2
+        return math.log(float(mass @ erfc(np.sqrt(np.maximum(tau - m, 0.0) / (2 * scale))))) - math.log(failure)
+
+    # Pr(X > tau) = b at the minimum, which is flat: a rough root of the logarithm, nearly straight, will do.
+    tau = root_between(too_low, low, high, tolerance=1e-6 * (high - low))
     m, mass, scale = _maximum_around(k, weight, share, tau, _FINE)
     z = np.sqrt(np.maximum(tau - m, 0.0) / scale)
     outside = erfc(z / math.sqrt(2))
@@ -98,7 +99,7 @@ def _maximum_around(
 @lru_cache(maxsize=64)
 def _support(k: int) -> Floats:
     """Panel edges over all but 1e-16 of M's mass."""
-    least = float(-ndtri(-math.expm1(-40.0 / k) / 2))  # Pr(M < least) = exp(-40)
+    least = -ndtri(-math.expm1(-40.0 / k) / 2)  # Pr(M < least) = exp(-40)
     span = quantile(k, 1e-16) + 1.0 - least
     # Finer towards the lower end, where the factor of Z^2 vanishes for k = 1.
     return least + span * np.concatenate([[0.0], np.geomspace(1e-4, 0.1, 4), np.linspace(0.125, 1.0, 8)])

@@ -12,7 +12,6 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import wrightomega
 
 from afresh import checks
 from afresh.errors import InvalidArgument
@@ -122,6 +121,8 @@ def max_information(level: ArrayLike, information: ArrayLike) -> Floats:
 
 def _best_cut(level: Floats, total: Floats) -> Floats:
     """The minimum over u of exp(u - level) + total/u: u^2 e^u = total/delta, solved by Wright's omega."""
+    from scipy.special import wrightomega
+
     u = 2 * wrightomega((np.log(total) + level) / 2 - math.log(2))
     best: Floats = np.exp(u - level) + total / u
     return best

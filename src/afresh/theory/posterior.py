@@ -16,12 +16,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import cvar
 from afresh.theory.information import information
+from afresh.theory.special import ndtr
 from afresh.theory.stability import fixed_gaussian_charge
 
 Floats = NDArray[np.float64]
@@ -130,7 +130,7 @@ def _tail_mass(a: float, q: float) -> float:
     """Pr(h(sqrt(q) Z + q/2) > a)."""
     below, above = _level_set(a)
     root = math.sqrt(q)
-    return float(ndtr((below - q / 2) / root) + ndtr(-(above - q / 2) / root))
+    return ndtr((below - q / 2) / root) + ndtr(-(above - q / 2) / root)
 
 
 def _excess(start: float, stop: float, q: float, a: float) -> float:

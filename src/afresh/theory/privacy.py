@@ -12,36 +12,34 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from afresh.theory.information import require
+from afresh.theory.special import erfcx, log_ndtr, ndtr, ndtri
 from afresh.theory.stabilized import leave_one_out_growth
 
 Floats = NDArray[np.float64]
 
 
-def gaussian_delta(eps: ArrayLike, m: ArrayLike) -> Floats:
+def gaussian_delta(eps: float, m: float) -> float:
     """The exact profile of N(0, 1) against N(m, 1): Phi(m/2 - eps/m) - e^eps Phi(-m/2 - eps/m)."""
-    eps, m = np.asarray(eps, dtype=np.float64), np.asarray(m, dtype=np.float64)
-    require(np.all((eps >= 0.0) & (m > 0.0)), "eps >= 0 and m > 0", eps=eps, m=m)
+    require(eps >= 0.0 and m > 0.0, "eps >= 0 and m > 0", eps=eps, m=m)
     near, far = m / 2 - eps / m, -m / 2 - eps / m
-    # e^eps phi(far) = phi(near), so in the tail both terms share a factor and only Mills ratios are subtracted.
-    tail = np.minimum(near, 0.0)
-    mills = erfcx(-tail / math.sqrt(2)) - erfcx(-far / math.sqrt(2))
-    plain = ndtr(near) - np.exp(eps + log_ndtr(far))
-    delta: Floats = np.where(near < 0.0, np.exp(-tail * tail / 2) * mills / 2, plain)
-    return np.maximum(delta, 0.0)
+    if near < 0.0:
+        # e^eps phi(far) = phi(near), so in the tail both terms share a factor and only Mills ratios are subtracted.
+        mills = erfcx(-near / math.sqrt(2)) - erfcx(-far / math.sqrt(2))
+        return max(math.exp(-near * near / 2) * mills / 2, 0.0)
+    return max(ndtr(near) - math.exp(eps + log_ndtr(far)), 0.0)
 
 
 def gaussian_epsilon(delta: float, m: float) -> float:
     """The smallest eps >= 0 with gaussian_delta(eps, m) <= delta; errs upward."""
     require(0.0 < delta < 1.0 and m > 0.0, "0 < delta < 1 and m > 0", delta=delta, m=m)
-    low, high = 0.0, max(m * (m / 2 - float(ndtri(delta))), 0.0)  # the profile is below Phi(m/2 - eps/m)
-    if float(gaussian_delta(low, m)) <= delta:
+    low, high = 0.0, max(m * (m / 2 - ndtri(delta)), 0.0)  # the profile is below Phi(m/2 - eps/m)
+    if gaussian_delta(low, m) <= delta:
         return 0.0
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (low, middle) if float(gaussian_delta(middle, m)) <= delta else (middle, high)
+        low, high = (low, middle) if gaussian_delta(middle, m) <= delta else (middle, high)
     return high * (1 + 1e-12)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from afresh.theory.bernoulli import kl_lower, kl_upper
 from afresh.theory.extremes import quantile
@@ -44,6 +45,7 @@ def rogers_half_width(n: int, k: int, failure: float) -> float:
     return minimize_simplex(width, start, tolerance=1e-4, evaluations=400)[1]
 
 
+@lru_cache(maxsize=64)  # it is the same for every mean
 def jung_error(n: int, k: int, failure: float) -> float:
     """Differential privacy transfer (Jung et al. 2020) with fixed Gaussian noise, optimised numerically.
 
@@ -53,7 +55,7 @@ def jung_error(n: int, k: int, failure: float) -> float:
 
     def error(point: Sequence[float]) -> float:
         s, eps, b = (math.exp(min(max(x, -60.0), 3.0)) for x in point)
-        b, d = min(b, 0.5), float(gaussian_delta(eps, fixed_noise_shift(n, k, s)))
+        b, d = min(b, 0.5), gaussian_delta(eps, fixed_noise_shift(n, k, s))
         # The best c and e for b/c + d/e = beta cost (sqrt b + sqrt 2d)^2 / beta, by Cauchy and Schwarz.
         return s * quantile(k, b) + math.expm1(eps) + (math.sqrt(b) + math.sqrt(2 * d)) ** 2 / failure
 

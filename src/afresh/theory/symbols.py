@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from afresh.errors import InvalidArgument
 from afresh.theory.binomial import fewest_wins
 from afresh.theory.exact import Values, lower_limit, upper_limit
+from afresh.theory.special import ndtri
 
 Floats = NDArray[np.float64]
 _OUTWARD = 1e-12  # covers the rounding of logarithms
@@ -157,7 +157,7 @@ def detectable(
     second = variance + mean * mean
     second = max(second, abs(mean)) if values == "three-valued" else min(second, mean)
     low = float(lower_limit(values, rows, rows * mean, rows * second, nats))
-    return mean - low + max(float(ndtri(power)), 0.0) * math.sqrt(variance / rows)
+    return mean - low + max(ndtri(power), 0.0) * math.sqrt(variance / rows)
 
 
 def even_weights(batch: int) -> Floats:

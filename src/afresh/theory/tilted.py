@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
+from afresh.theory.special import gammaln
 from afresh.theory.transform import Transform
 
 Floats = NDArray[np.float64]

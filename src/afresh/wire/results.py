@@ -13,6 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from afresh.boards.table import BoardTable, Standing, Submitted
 from afresh.errors import ServiceError
+from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
+from afresh.judging.results import Checked, Tried
 from afresh.models.verdicts import Comparison, Identical, Ranked, Ranking
 from afresh.results.answer import Answer, Interval
 from afresh.results.budget import Budget, Coarser
@@ -27,16 +29,22 @@ RESULTS: Mapping[str, type] = {
         Answer,
         BoardTable,
         Budget,
+        Checked,
         Claimed,
+        Compared,
         Comparison,
         Contested,
+        Examined,
         Identical,
         Measures,
         Price,
+        Proposed,
         Ranking,
         Record,
+        Scored,
         Submitted,
         Transcript,
+        Tried,
     )
 }
 _NESTED = (Interval, Coarser, Ranked, Standing)

@@ -20,7 +20,7 @@ from afresh.engines.identity.postgres import sum_table
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.postgres import TEXTUAL, PostgresDialect, quote_name
-from afresh.engines.sql.rendering import quoted
+from afresh.engines.sql.rendering import Statement, quoted
 from afresh.errors import AfreshError, DataChanged, DataError, EngineError, MissingExtra
 from afresh.moments import Span
 from afresh.version import __version__
@@ -82,7 +82,7 @@ class PostgresEngine(RemoteEngine):
         try:
             self._relation, kind = (relation, "query") if relation else self._find(table)
             # A table of this very database changes by transactions only; a view may read anything.
-            self._plain = kind in ("r", "m")
+            self._plain = self.filters = kind in ("r", "m")
             self._opened(*self._transact(self._look))
         except BaseException as error:
             self.close()
@@ -121,6 +121,28 @@ class PostgresEngine(RemoteEngine):
         def work(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
             self._check_columns(self._described(cursor))
             return _one(cursor, sql)
+
+        return self._transact(work)
+
+    def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
+        """As for any table; of a group, other rows are left out, and only counted if anything was written meanwhile."""
+        if statement.test is None:
+            return super()._evaluate(statement, spans)
+        *steps, (_, *outputs, test) = statement.steps()
+        source = self._relation
+        if (below := statement.over_table) is not None:
+            source, test = f"{source} AS d WHERE {below}", "TRUE"
+
+        def work(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
+            self._check_columns(self._described(cursor))
+            snapshot = self._snapshot(cursor)
+            known = self._plain and snapshot == self._quiet
+            count = f"{self._rows:d}" if known else f"(SELECT count(*) FROM {self._relation} AS d)"
+            sql = _stacked([statement.scan(), *steps, [count, *outputs]], source, named=below is not None)
+            values = _one(cursor, f"{sql} WHERE {test}")
+            self._check_count(values[0])
+            self._quiet = snapshot
+            return values
 
         return self._transact(work)
 
@@ -291,9 +313,9 @@ def _read_address(url: str) -> tuple[str, list[str]]:
     return place, [str(parts[key]) for key in ("password", "sslpassword") if parts.get(key)]
 
 
-def _stacked(steps: Sequence[Sequence[str]], source: str) -> str:
-    """Projections over a table, one over the other."""
-    sql = f"SELECT {', '.join(steps[0])} FROM {source} AS d"
+def _stacked(steps: Sequence[Sequence[str]], source: str, *, named: bool = False) -> str:
+    """Projections over a table, one over the other; the table may have its name and a condition already."""
+    sql = f"SELECT {', '.join(steps[0])} FROM {source}{'' if named else ' AS d'}"
     for depth, step in enumerate(steps[1:]):
         # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not
         # keep workers from running in parallel. The scan is better merged if it is named once or twice.

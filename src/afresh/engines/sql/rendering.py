@@ -218,6 +218,16 @@ class Statement:
         """The condition of the rows that count, in terms of the last names."""
         return None if self.group is None else self._truth(self.group)
 
+    @property
+    def over_table(self) -> str | None:
+        """The test right over the table, where it needs no names."""
+        if self.test is None or self.test.layer:
+            return None
+        text = self.test.sql
+        for sql, name in self.leaves.items():
+            text = text.replace(name, sql)
+        return text
+
     def scan(self) -> list[str]:
         """The projection at the bottom; places of rows, where there are any, are the engine's to add."""
         return [f"{sql} AS {_bare(name)}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # none may be read

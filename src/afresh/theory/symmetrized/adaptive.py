@@ -98,14 +98,17 @@ def pairs_between(c: Constants, low: ArrayLike, high: ArrayLike) -> Floats:
     return pairs
 
 
-def first_argument_upper_each(e: ArrayLike, bound: float) -> Floats:
-    """up(e, c) of each: the largest d >= e with kl(d || e) <= c, never below; Newton's steps descend to it."""
+def first_argument_upper_each(e: ArrayLike, bound: float, above: ArrayLike = 1.0) -> Floats:
+    """up(e, c) of each: the largest d >= e with kl(d || e) <= c, never below; Newton's steps descend to it.
+
+    They start at `above` where that is nearer: what is known not to be below it.
+    """
     e = np.clip(np.asarray(e, dtype=np.float64), 0.0, 1.0)
     inner = np.maximum(e, 1e-307)
     full = -np.log(inner) <= bound * (1 + 1e-9) + 1e-14  # kl(1 || e) is within the bound
     inner = np.where(full, 0.5, inner)
     start = np.minimum(inner + math.sqrt(bound / 2), inner + bound + np.sqrt(bound * bound + 2 * inner * bound))
-    d = np.minimum(start, 1 - 1e-15)
+    d = np.maximum(np.minimum(np.minimum(start, above), 1 - 1e-15), inner)
     for _ in range(40):
         value = kl_each(d, inner) - bound
         step = np.maximum(value / (np.log(d / inner) - np.log1p(-d) + np.log1p(-inner)), 0.0)

@@ -155,7 +155,8 @@ def pairs_within(c: Constants, low: ArrayLike, high: ArrayLike, *, iterates: int
     for _ in range(iterates):  # every iterate is valid; a fixed number, so that all processors stop at the same one
         narrow = spread + drift(c) * np.sqrt(pairs) + np.sqrt(spread * level) + level / 3
         mean = np.minimum(np.minimum(narrow, wide) * _UP, 1.0)
-        pairs = np.minimum(pairs, first_argument_upper_each(mean, c.level1 / c.n))
+        # Means only fall, so that the last iterate is above the next; a sum of roundings more than it need be.
+        pairs = np.minimum(pairs, first_argument_upper_each(mean, c.level1 / c.n, pairs * _UP))
     return pairs
 
 

@@ -19,10 +19,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
+from afresh.theory.special import log_sum_exp
 from afresh.theory.symmetrized.constants import ALPHA_MIN, MOST_ROW, Constants, constants
 from afresh.theory.symmetrized.gaussian import log_excess, slope, slope_and_hazard
 
@@ -213,7 +213,7 @@ def width_of(c: Constants, shares: Shares, *, rough: bool = False) -> float:
 
     def excess(h: Floats) -> tuple[Floats, Floats]:
         value, steepness = _log_failure_and_slope(np.full(bulk.shape, float(h[0])), c.reach, bulk, c.swap)
-        total = float(logsumexp(value, b=sizes))  # F_j grows with tau_j, so a block is at most its last answer's
+        total = log_sum_exp(value, sizes)  # F_j grows with tau_j, so a block is at most its last answer's
         weight = np.exp(value - total) * sizes
         return np.array([total + _SAFE - target]), np.array([float(weight @ steepness)])
 

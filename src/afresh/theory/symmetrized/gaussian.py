@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, ndtr
+
+from afresh.theory.special import erfcx, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -64,8 +65,11 @@ def inverse_slope(value: ArrayLike) -> Floats:
 def inverse_log_excess(value: ArrayLike) -> Floats:
     """The u with ln psi(u) = value, never below it by more than rounding."""
     target: Floats = np.asarray(value, dtype=np.float64)
-    # Concave and increasing: Newton's steps from the left of the root never cross it; psi(u) >= u on the right.
+    # psi(u) >= u on the right; the tables know where most are.
     u = np.where(target > -1, np.exp(np.minimum(target, 700.0)) - 1.0, -np.sqrt(np.maximum(-2 * target, 0.0)) - 0.5)
+    known = (target > _LOG_EXCESSES[-1]) & (target < _LOG_EXCESSES[0])
+    u = np.where(known, np.interp(target, _LOG_EXCESSES[::-1], _POINTS[::-1]), u)
+    # Concave and increasing: Newton's steps never cross the root from the left, and from the right with the first.
     for _ in range(60):
         step = (target - log_excess(u)) / slope(u)
         u = u + step
@@ -89,4 +93,4 @@ def _remainder(u: Floats) -> Floats:
 
 
 _POINTS = np.concatenate([np.geomspace(1e6, 20, 150), np.linspace(20, -20, 801)[1:], -np.geomspace(20, 1e4, 100)[1:]])
-_LOG_SLOPES = np.log(slope(_POINTS))
+_LOG_SLOPES, _LOG_EXCESSES = np.log(slope(_POINTS)), log_excess(_POINTS)

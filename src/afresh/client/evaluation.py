@@ -1,0 +1,142 @@
+"""An evaluation whose items and evaluator are at a service: candidates are sent, and verdicts come back."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from afresh.client.connection import Connection
+from afresh.errors import TimedOut, TooMany
+from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
+from afresh.judging.files import Files, read_candidate
+from afresh.judging.results import Checked, Tried
+from afresh.results import show
+from afresh.results.budget import Budget
+from afresh.results.transcript import Transcript
+from afresh.wire.results import from_json
+
+_RUNS = 6  # as many runs of the evaluator may have to end before an answer comes
+
+
+class RemoteJudge(show.Shown):
+    """Sends candidates to a service, which runs them. Make one with `afresh.connect(url).evaluation(name)`."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        """Ask the service what it is."""
+        self.connection, self.name = connection, name
+        self.told: dict[str, Any] = connection.get(f"/v1/evaluations/{name}")
+
+    @property
+    def most(self) -> int:
+        """The most bytes that a candidate may have."""
+        return int(self.told["candidate"])
+
+    def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
+        """A candidate from a file, a folder or an archive."""
+        return read_candidate(candidate, self.most, name)
+
+    def open_items(self) -> list[dict[str, Any]]:
+        """The open items in full."""
+        found: list[dict[str, Any]] = self._get("items")["items"]
+        return found
+
+    def check(self, again: bool = False) -> Checked:
+        """What the gate can notice, before the first proposal. Free."""
+        found: Checked = from_json(self._patiently(lambda: self._get("check")))
+        return found
+
+    def try_open(self, files: Files) -> Tried:
+        """Run a candidate on the open items: scores, and what the evaluator wrote. Free."""
+        found: Tried = self._sent("try", files)
+        return found
+
+    def propose(self, files: Files) -> Proposed:
+        """Propose a candidate to the gate: accepted, or not. 1 answer; the same candidate again is free."""
+        found: Proposed = self._sent("propose", files)
+        return found
+
+    def score(self, files: Files) -> Scored:
+        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
+        found: Scored = self._sent("score", files)
+        return found
+
+    def compare(self, a: Files, b: Files) -> Compared:
+        """Whether B is better than A, item by item: 1 answer."""
+        both = [
+            {
+                "name": each.name,
+                "files" if each.folder else "file": {
+                    name: base64.b64encode(content).decode() for name, (content, _) in each.files.items()
+                },
+                "base64": True,
+            }
+            for each in (a, b)
+        ]
+        path = f"/v1/evaluations/{self.name}/compare"
+        found: Compared = from_json(self._patiently(lambda: self.connection.post(path, {"candidates": both})))
+        return found
+
+    def exam(self, files: Files) -> Examined:
+        """Take the exam with the final candidate: its score, and its gain over the baseline. Once."""
+        found: Examined = self._sent("exam", files)
+        return found
+
+    @property
+    def budget(self) -> Budget:
+        """What was spent, and what is left for this token."""
+        found: Budget = from_json(self._get("budget"))
+        return found
+
+    @property
+    def transcript(self) -> Transcript:
+        """Everything that was released."""
+        found: Transcript = from_json(self._get("transcript"))
+        return found
+
+    def _get(self, what: str) -> Any:
+        return self.connection.get(f"/v1/evaluations/{self.name}/{what}")
+
+    def _sent(self, what: str, files: Files) -> Any:
+        content, media = files.packed()
+        named = {"name": files.name} if files.folder else {"name": files.name, "file": next(iter(files.files))}
+        path = f"/v1/evaluations/{self.name}/{what}"
+        return from_json(self._patiently(lambda: self.connection.upload(path, content, media, named)))
+
+    def _patiently(self, ask: Any) -> Any:
+        """Ask again while the evaluator runs: a verdict that came meanwhile is free."""
+        until = time.monotonic() + _RUNS * float(self.told["seconds"]) + 60
+        while True:
+            try:
+                return ask()
+            except (TimedOut, TooMany):
+                if time.monotonic() > until:
+                    raise
+
+    def close(self) -> None:
+        """Let go of the service; nothing is lost."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        """It is its own context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"RemoteJudge({self.name!r}, {self.told['rows']:,} items)"
+
+    def _blocks(self) -> list[show.Block]:
+        told = self.told
+        facts = {
+            "items": f"{told['rows']:,}, of which {told['open']:,} are open and {told['guarded']:,} confirm",
+            "answers left": f"{told['left']:,}",
+        }
+        return [show.Title(f"Evaluation {self.name}"), show.Facts(facts)]

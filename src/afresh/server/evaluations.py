@@ -1,0 +1,229 @@
+"""The doors to evaluations: open items go out, candidates come in and are run here, and verdicts go out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from threading import BoundedSemaphore
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from afresh import checks
+from afresh.errors import InvalidArgument, TooMany
+from afresh.judging.files import ARCHIVES, FILE, Files, files_of, unpacked
+from afresh.judging.judge import Judge
+from afresh.server.bodies import Freeze
+from afresh.server.house import require
+from afresh.server.schemas import shows
+from afresh.wire.results import to_json
+
+if TYPE_CHECKING:
+    from afresh.server.app import Desk
+    from afresh.server.tokens import Caller
+
+router = APIRouter(tags=["evaluations"])
+_AT_ONCE = BoundedSemaphore(8)  # requests of a worker that run candidates or wait to; the others are told to come back
+_EXAMPLE = {"candidates": [{"name": "shorter", "files": {"prompt.txt": "Answer in one word."}}]}
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"type": "object"}, "example": _EXAMPLE},
+            **{media: {"schema": {"type": "string", "format": "binary"}} for media in (FILE, *ARCHIVES.values())},
+        },
+    }
+}
+
+
+async def _enter(request: Request, name: str, role: str = "analyst") -> tuple[Desk, Judge, Caller]:
+    desk: Desk = request.app.state.desk
+    caller = await desk.caller(request)
+    judge = desk.house.judge(name, caller)
+    require(caller, role)
+    return desk, judge, caller
+
+
+@router.get("/evaluations", responses=shows())
+async def evaluations(request: Request) -> Response:
+    """What there is for this token."""
+    desk: Desk = request.app.state.desk
+    caller = await desk.caller(request)
+    seen = [each for name, each in desk.house.judges.items() if caller.sees(name)]
+    return JSONResponse({"evaluations": [_short(each) for each in seen]})
+
+
+def _short(judge: Judge) -> dict[str, Any]:
+    told = {"name": judge.settings.name, "kind": "evaluation", "description": judge.settings.description}
+    return {**told, "rows": judge.evaluation.items}
+
+
+@router.get("/evaluations/{name}", responses=shows())
+async def describe(request: Request, name: str) -> Response:
+    """Its items by number, its limits, and what it takes."""
+    desk, judge, _ = await _enter(request, name, "viewer")
+    opened, evaluator = judge.evaluation, judge.settings.evaluator
+
+    def look() -> dict[str, Any]:
+        return {
+            **_short(judge),
+            "open": opened.open,
+            "guarded": opened.guarded,
+            "exam": int(opened.dealt.exam.sum()),
+            "margin": judge.settings.margin,
+            "confidence": opened.guard.plan.confidence,
+            "left": opened.guard.desk.left(opened.guard.analyst),
+            "seconds": evaluator.seconds,
+            "candidate": evaluator.candidate,
+            "frozen": desk.house.freezer.why(name),
+        }
+
+    return JSONResponse(await desk.asking.read(look))
+
+
+@router.get("/evaluations/{name}/items", responses=shows())
+async def items(request: Request, name: str) -> Response:
+    """The open items, in full."""
+    desk, judge, _ = await _enter(request, name)
+    return JSONResponse({"items": await desk.asking.read(judge.open_items)})
+
+
+@router.get("/evaluations/{name}/budget", responses=shows("Budget"))
+async def budget(request: Request, name: str) -> Response:
+    """What was spent, and what is left for the caller."""
+    desk, judge, _ = await _enter(request, name, "viewer")
+    return JSONResponse(to_json(await desk.asking.read(lambda: judge.evaluation.budget)))
+
+
+@router.get("/evaluations/{name}/transcript", responses=shows())
+async def transcript(request: Request, name: str) -> Response:
+    """Everything that was released."""
+    desk, judge, _ = await _enter(request, name, "viewer")
+    return JSONResponse(to_json(await desk.asking.read(lambda: judge.evaluation.guard.transcript)))
+
+
+@router.get("/evaluations/{name}/receipt", responses=shows())
+async def receipt(request: Request, name: str) -> Response:
+    """The same as a document for `afresh verify`."""
+    desk, judge, _ = await _enter(request, name, "viewer")
+    return JSONResponse(await desk.asking.read(judge.evaluation.guard.receipt))
+
+
+@router.get("/evaluations/{name}/check", responses=shows("Checked"))
+async def check(request: Request, name: str) -> Response:
+    """What the gate can notice, before the first proposal. Free."""
+    return JSONResponse(to_json(await _run(request, name, "check", 0, lambda judge, files: judge.check())))
+
+
+@router.post("/evaluations/{name}/try", responses=shows("Tried"), openapi_extra=_BODY)
+async def try_open(request: Request, name: str) -> Response:
+    """Run a candidate on the open items, and show everything. Free."""
+    return JSONResponse(to_json(await _run(request, name, "try", 1, lambda judge, files: judge.try_open(*files))))
+
+
+@router.post("/evaluations/{name}/propose", responses=shows("Proposed"), openapi_extra=_BODY)
+async def propose(request: Request, name: str) -> Response:
+    """Propose a candidate: accepted, or not. 1 answer; the same candidate again is free."""
+    return JSONResponse(to_json(await _run(request, name, "propose", 1, lambda judge, files: judge.propose(*files))))
+
+
+@router.post("/evaluations/{name}/score", responses=shows("Scored"), openapi_extra=_BODY)
+async def score(request: Request, name: str) -> Response:
+    """The mean score of a candidate, with its interval. 1 answer."""
+    return JSONResponse(to_json(await _run(request, name, "score", 1, lambda judge, files: judge.score(*files))))
+
+
+@router.post("/evaluations/{name}/compare", responses=shows("Compared"), openapi_extra=_BODY)
+async def compare(request: Request, name: str) -> Response:
+    """Whether the second candidate is better than the first. 1 answer."""
+    return JSONResponse(to_json(await _run(request, name, "compare", 2, lambda judge, files: judge.compare(*files))))
+
+
+@router.post("/evaluations/{name}/exam", responses=shows("Examined"), openapi_extra=_BODY)
+async def exam(request: Request, name: str) -> Response:
+    """Take the exam with the final candidate. Once."""
+    return JSONResponse(to_json(await _run(request, name, "exam", 1, lambda judge, files: judge.exam(*files))))
+
+
+@router.put("/evaluations/{name}/freeze", responses=shows())
+async def freeze(request: Request, name: str, body: Freeze) -> Response:
+    """Answer nothing new until it is thawed, on all workers."""
+    desk, _, _ = await _enter(request, name, "steward")
+    await desk.asking.read(lambda: desk.house.freezer.freeze(name, body.why))
+    return JSONResponse({"frozen": body.why})
+
+
+@router.delete("/evaluations/{name}/freeze", responses=shows())
+async def thaw(request: Request, name: str) -> Response:
+    """Answer again."""
+    desk, _, _ = await _enter(request, name, "steward")
+    await desk.asking.read(lambda: desk.house.freezer.thaw(name))
+    return JSONResponse({"frozen": None})
+
+
+_FREE = ("check", "try", "exam")
+
+
+async def _run(request: Request, name: str, what: str, count: int, work: Callable[[Judge, list[Files]], Any]) -> Any:
+    desk, judge, caller = await _enter(request, name)
+    body, media, query = await request.body(), request.headers.get("content-type", ""), request.query_params
+    files = await desk.asking.read(lambda: _candidates(body, media, dict(query), count, judge.most)) if count else []
+    served: Any = SimpleNamespace(name=name, guard=judge.evaluation.guard)
+    price = 0 if what in _FREE else 1
+
+    def at_once() -> Any:
+        if not _AT_ONCE.acquire(blocking=False):
+            raise TooMany("candidates of others are being run; propose again in a while. Nothing was charged.")
+        try:
+            return work(judge, files)
+        finally:
+            _AT_ONCE.release()
+
+    def charged(found: Any) -> int:
+        return int(found.charged) if price else 0
+
+    return await desk.asking.ask(
+        served, caller, [what, [each.label for each in files]], at_once, lambda: price, charged
+    )
+
+
+def _candidates(body: bytes, media: str, query: dict[str, str], count: int, most: int) -> list[Files]:
+    """What was uploaded: a file or an archive as it is, or several in JSON."""
+    kind = media.partition(";")[0].strip().lower()
+    if kind != "application/json":
+        if unknown := query.keys() - {"name", "file"}:
+            raise InvalidArgument(f"there is no option {checks.shown(min(unknown))}; there are name and file.")
+        if count != 1:
+            raise InvalidArgument(f"this takes {count} candidates; send them as JSON, such as {json.dumps(_EXAMPLE)}.")
+        file = query.get("file", "candidate")
+        return [unpacked(body, kind, file, most, checks.text("name", query.get("name", file), "a name"))]
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidArgument("the body cannot be read as JSON in UTF-8.") from None
+    given = document.get("candidates") if isinstance(document, dict) and len(document) == 1 else None
+    if not isinstance(given, list) or len(given) != count:
+        raise InvalidArgument(f"the body must have {count} candidates, such as {json.dumps(_EXAMPLE)}.")
+    return [_candidate(each, most) for each in given]
+
+
+def _candidate(given: Any, most: int) -> Files:
+    known = ("name", "file", "files", "base64")
+    if not isinstance(given, dict) or given.keys() - {*known} or ("files" in given) == ("file" in given):
+        raise InvalidArgument(f"a candidate is an object such as {json.dumps(_EXAMPLE['candidates'][0])}.")
+    packed = checks.flag("base64", given.get("base64", False))
+    found = given.get("files", given.get("file"))
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise checks.wrong("files", found, "an object of names and contents")
+    try:
+        contents = {
+            name: base64.b64decode(text, validate=True) if packed else text.encode() for name, text in found.items()
+        }
+    except (binascii.Error, ValueError):
+        raise InvalidArgument("the contents are no base64, or no text that UTF-8 can hold.") from None
+    name = checks.text("name", given.get("name", next(iter(found), "candidate")), "what to call the candidate")
+    return files_of(name, contents, folder="files" in given, most=most)

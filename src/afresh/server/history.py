@@ -1,0 +1,200 @@
+"""What was released of a dataset, the newest first, a page at a time: a page costs what is on it, not what there is.
+
+It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer that was recorded is shown
+when it may leave (`clock`), so that whoever looks again and again learns no more about scans than whoever asked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from afresh.results.transcript import Record, derived, single, vector_of
+from afresh.server.clock import leaving
+
+if TYPE_CHECKING:
+    from afresh.guard.desk import Desk
+    from afresh.ledger import Entry
+    from afresh.ledger.account import Account
+    from afresh.ledger.records import Reserved, Stated
+
+PAGE = 50
+"""Lines of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which lines to show."""
+
+    words: str = ""
+    """A part of the question, in small letters or capitals."""
+    analyst: str = ""
+    round: str = ""
+
+    @property
+    def all(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Wanted()
+
+
+class Page(NamedTuple):
+    """Some lines, and where they stand."""
+
+    records: Sequence[Record]
+    number: int
+    """1 is that of the newest."""
+    pages: int
+    total: int
+    """How many lines there are on all pages."""
+
+
+class _Line(NamedTuple):
+    """Where the numbers of a line are: an answer by its number, or what follows from some; in order."""
+
+    number: int
+    order: int
+    stated: Stated | None = None
+
+
+class History:
+    """The lines of one desk. Safe to use from several threads."""
+
+    def __init__(self, desk: Desk, tick: float, patience: float) -> None:
+        """`patience`: an answer that took more seconds is shown when it is there; nobody waits for it by then."""
+        self._desk, self._tick, self._patience = desk, tick, patience
+        self._lock = threading.Lock()
+        self._asked: list[Reserved] = []
+        self._answered = self._stated = 0
+        self._later: dict[int, float] = {}  # when an answer that was recorded may be shown, by its number
+        self._lines: list[_Line] = []
+        self._parts: set[int] = set()  # answers that are shown as parts of something
+        self._rounds: dict[tuple[int, int], str] = {}
+        self._vectors: dict[int, int] = {}  # of a coordinate, the number of the first
+        self._read: dict[int, list[Stated]] = {}  # what was read from a vector, by the number of its first coordinate
+        self._names: dict[str, None] = {}
+
+    def page(self, number: int = 1, wanted: Wanted | None = None, size: int = PAGE) -> Page:
+        """One page; the last one if there are fewer."""
+        wanted = wanted or Wanted()
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            lines = self._lines if wanted.all else [line for line in self._lines if self._wants(line, wanted)]
+            pages = max(-(-len(lines) // size), 1)
+            number = min(max(number, 1), pages)
+            end = len(lines) - (number - 1) * size
+            shown = [self._record(line, account) for line in lines[max(end - size, 0) : end]]
+            return Page(shown[::-1], number, pages, len(lines))
+
+    def of(self, number: int) -> list[Record]:
+        """The lines with this number, of which several may follow from the same answers; or the part that has it."""
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            places = (bisect_left(self._lines, (each,)) for each in (number, number + 1))
+            found = [self._record(line, account) for line in self._lines[slice(*places)]]
+            if not found and 0 < number <= len(self._asked):
+                found = [self._single(number, account)]
+            return found
+
+    def state(self) -> tuple[int, int]:
+        """Something that changes whenever something new may be shown."""
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            return len(self._asked), self._answered - len(self._later)
+
+    @property
+    def analysts(self) -> list[str]:
+        """Everybody who asked, in order of appearance."""
+        return list(self._names)
+
+    @property
+    def rounds(self) -> list[str]:
+        """The names of the rounds that were asked in."""
+        return list(self._rounds.values())
+
+    def rows_of(self, round: str) -> int | None:
+        """How many rows a round had; None of a final look, whose questions have different ones."""
+        return next((high - low for (low, high), name in self._rounds.items() if name == round), None)
+
+    def _follow(self, account: Account) -> None:
+        """Take in what is new in the ledger."""
+        for asked in account.entries.reserved[len(self._asked) :]:
+            self._take(asked)
+        now = time.time()
+        for place in account.entries.order[self._answered :]:
+            after = now - self._asked[place].at.timestamp()
+            if 0 <= after < self._patience:
+                self._later[place + 1] = now - after + leaving(after, self._tick)
+        self._answered = len(account.entries.order)
+        self._later = {number: at for number, at in self._later.items() if at > now}
+        new = list(islice(reversed(account.stated.values()), len(account.stated) - self._stated))[::-1]
+        if all(self._later.keys().isdisjoint(stated.parts) for stated in new):  # it tells that its parts are answered
+            for stated in new:
+                self._state(stated)
+
+    def _take(self, asked: Reserved) -> None:
+        self._asked.append(asked)
+        self._names.setdefault(asked.analyst)
+        if asked.span is not None and asked.again is None and asked.span not in self._rounds:
+            exam = self._desk.plan.exam is not None
+            self._rounds[asked.span] = "exam" if exam else f"{len(self._rounds) + 1}"
+        if asked.vector is not None:
+            first = asked.number - asked.vector[3]
+            self._vectors[asked.number] = first
+            if first != asked.number:
+                return
+        insort(self._lines, _Line(asked.number, -1))
+
+    def _state(self, stated: Stated) -> None:
+        self._stated += 1
+        firsts = {self._vectors.get(part) for part in stated.parts}
+        (first,) = firsts if len(firsts) == 1 else (None,)
+        for part in stated.parts:
+            if not self._asked[part - 1].own and part not in self._vectors and part not in self._parts:
+                del self._lines[bisect_left(self._lines, (part, -1))]
+                self._parts.add(part)
+        if first is None:
+            insort(self._lines, _Line(max(stated.parts), self._stated, stated), key=lambda line: line[:2])
+        else:
+            self._read.setdefault(first, []).append(stated)
+
+    def _wants(self, line: _Line, wanted: Wanted) -> bool:
+        about = line.stated or self._asked[line.number - 1]
+        return (
+            wanted.words.casefold() in about.text.casefold()
+            and wanted.analyst in ("", about.analyst)
+            and wanted.round in ("", self._round(self._asked[line.number - 1]))
+        )
+
+    def _round(self, asked: Reserved | Entry) -> str | None:
+        if asked.again is not None:
+            return "final"
+        return None if asked.span is None else self._rounds[asked.span]
+
+    def _record(self, line: _Line, account: Account) -> Record:
+        if line.stated is not None:
+            return derived(line.stated, tuple(self._single(part, account) for part in line.stated.parts))
+        if line.number not in self._vectors:
+            return self._single(line.number, account)
+        first = account.entries[line.number - 1]
+        assert first.vector is not None
+        parts = [self._single(line.number + place, account) for place in range(first.vector[1])]
+        return vector_of(list(self._from_vector(parts, self._read.get(line.number, ()))), first)
+
+    def _from_vector(self, parts: Sequence[Record], stated: Sequence[Stated]) -> Iterator[Record]:
+        """What was read from a vector, and the coordinates that are shown for themselves."""
+        by_number = {part.number: part for part in parts}
+        used = {part for each in stated for part in each.parts}
+        own = [part for part in parts if self._asked[part.number - 1].own or part.number not in used]
+        found = [*own, *(derived(each, tuple(by_number[part] for part in each.parts)) for each in stated)]
+        yield from sorted(found, key=lambda record: record.number)
+
+    def _single(self, number: int, account: Account) -> Record:
+        entry = account.entries[number - 1]
+        if number in self._later:
+            entry = replace(entry, outcome=None, answered_at=None)
+        return single(entry, self._round(entry))

@@ -1,0 +1,189 @@
+"""The pages of datasets: the list, one with its question box, its history, and each answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from afresh.errors import AfreshError, NotFound
+from afresh.server.api import answers, check_batch
+from afresh.server.history import Wanted
+from afresh.server.house import Served, require
+from afresh.server.pages import forms, views
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender, visitor
+from afresh.wire import problems
+
+if TYPE_CHECKING:
+    from afresh.server.app import Desk
+    from afresh.server.pages.sessions import Visitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_LATEST = 10  # lines under the question box
+
+
+async def enter(request: Request, name: str, role: str = "viewer") -> tuple[Desk, Served, Visitor]:
+    """The desk, a dataset and who looks at it; or a refusal."""
+    desk, who = desk_of(request), await visitor(request)
+    served = desk.house.find(name, who.caller)
+    require(who.caller, role)
+    return desk, served, who
+
+
+async def sent(request: Request, name: str, role: str) -> tuple[Desk, Served, Visitor, dict[str, str]]:
+    """The same of a form, with its fields."""
+    given = await forms.fields(request)
+    desk, who = desk_of(request), await sender(request, given.get("form_key"))
+    served = desk.house.find(name, who.caller)
+    require(who.caller, role)
+    return desk, served, who, given
+
+
+@router.get("/")
+async def all_datasets(request: Request) -> Response:
+    """What there is for whoever looks."""
+    desk, who = desk_of(request), await visitor(request)
+    seen = [served for name, served in desk.house.served.items() if who.caller.sees(name)]
+
+    def look() -> list[dict[str, Any]]:
+        return [views.overview(each, who.caller, desk.house.freezer.why(each.name)) for each in seen]
+
+    return render(request, "datasets.html", who, datasets=await desk.asking.read(look))
+
+
+@router.get("/datasets/{name}")
+async def dataset(request: Request, name: str) -> Response:
+    """One dataset."""
+    desk, served, who = await enter(request, name)
+    return await show_dataset(request, desk, served, who)
+
+
+async def show_dataset(
+    request: Request,
+    desk: Desk,
+    served: Served,
+    who: Visitor,
+    given: Mapping[str, str] | None = None,
+    answered: list[Any] | None = None,
+    error: AfreshError | None = None,
+) -> Response:
+    """Its page, perhaps with what was asked and what came of it."""
+
+    def look() -> dict[str, Any]:
+        frozen = desk.house.freezer.why(served.name)
+        page = served.history.page(1, size=_LATEST)
+        found = {"data": views.overview(served, who.caller, frozen), "lines": views.lines(served, page.records)}
+        return found | {"total": page.total, "columns": served.dictionary.describe(served.guard.desk.schema)}
+
+    values = await desk.asking.read(look)
+    values["completions"] = json.dumps([[name, each["type"]] for name, each in values["columns"].items()])
+    values |= {"given": given or {}, "answered": answered or [], "error": error, "tab": "ask"}
+    values["place"] = None if error is None else forms.place_of(error, given or {}, served)
+    template = "latest.html" if is_part(request) else "dataset.html"
+    return render(request, template, who, status=200 if error is None else error.status, **values)
+
+
+@router.post("/datasets/{name}/price")
+async def price(request: Request, name: str) -> Response:
+    """What a question would cost, while it is typed. Free."""
+    desk, served, who, given = await sent(request, name, "analyst")
+    guard, schema = served.guard.for_analyst(who.caller.name), served.guard.desk.schema
+    try:
+        question = served.dictionary.fill_question(forms.question(given), schema)
+        found = await desk.asking.read(lambda: guard.price(**question))
+    except AfreshError as error:
+        return _misplaced(error, given, served)
+    told = {"words": found.words, "question": found.question, "answers": found.answers, "half_width": found.half_width}
+    return JSONResponse(told, headers=HEADERS)
+
+
+@router.post("/datasets/{name}/ask")
+async def ask(request: Request, name: str) -> Response:
+    """Ask one question, or several together, one on each line."""
+    desk, served, who, given = await sent(request, name, "analyst")
+    try:
+        questions = forms.several(given) if "questions" in given else [forms.question(given)]
+        check_batch(desk, len(questions))
+        found = await answers(desk, served, who.caller, questions)
+    except AfreshError as error:
+        if is_part(request):
+            return _misplaced(error, given, served)
+        return await show_dataset(request, desk, served, who, given, error=error)
+    if is_part(request):
+        return render(request, "answers.html", who, answered=found)
+    return await show_dataset(request, desk, served, who, given, found)
+
+
+def _misplaced(error: AfreshError, given: Mapping[str, str], served: Served) -> Response:
+    """A refusal that says which field it is about. For the script it is no failure: it shows it there."""
+    place = forms.place_of(error, given, served)
+    return JSONResponse({**problems.to_problem(error), "place": place}, headers=HEADERS)
+
+
+@router.get("/datasets/{name}/history")
+async def history(
+    request: Request,
+    name: str,
+    words: Annotated[str, Query(max_length=1000)] = "",
+    analyst: Annotated[str, Query(max_length=1000)] = "",
+    round: Annotated[str, Query(max_length=20)] = "",
+    scale: Annotated[str, Query(max_length=20)] = "own",
+    page: Annotated[int, Query(ge=1, le=2**53)] = 1,
+) -> Response:
+    """Everything that was released, the newest first, as a plot and as a table."""
+    desk, served, who = await enter(request, name)
+    wanted = Wanted(words, analyst, round)
+
+    def look() -> dict[str, Any]:
+        found = served.history.page(page, wanted)
+        return {
+            "data": views.overview(served, who.caller, desk.house.freezer.why(name)),
+            "lines": views.lines(served, found.records),
+            "forests": views.forests(served, found.records, standard=scale == "standard"),
+            "page": found,
+            "steps": views.steps(found, wanted, scale),
+            "analysts": served.history.analysts,
+            "rounds": served.history.rounds,
+        }
+
+    values = await desk.asking.read(look)
+    template = "released.html" if is_part(request) else "history.html"
+    return render(request, template, who, wanted=wanted, scale=scale, tab="history", **values)
+
+
+@router.get("/datasets/{name}/answers/{number}")
+async def answer(request: Request, name: str, number: int) -> Response:
+    """One answer, as a notebook shows it."""
+    desk, served, who = await enter(request, name)
+
+    def look() -> dict[str, Any]:
+        found = served.history.of(number) if 0 < number < 2**53 else []
+        if not found:
+            raise NotFound(f"there is no answer {number} in {name}.")
+        confidence = served.guard.plan.confidence
+        shown = [views.answer_blocks(record, confidence) for record in found]
+        return {"data": views.overview(served, who.caller, desk.house.freezer.why(name)), "records": shown}
+
+    return render(request, "answer.html", who, number=number, tab="history", **await desk.asking.read(look))
+
+
+@router.get("/datasets/{name}/receipt.{form}")
+async def receipt(request: Request, name: str, form: str) -> Response:
+    """Everything that was released, to keep: as JSON for `afresh verify`, or as a page."""
+    desk, served, _ = await enter(request, name)
+    if form not in ("json", "html"):
+        raise NotFound(f"a receipt comes as json or html, not as {form}.")
+
+    def make() -> str:
+        from afresh.receipts.page import as_html
+
+        document = served.guard.receipt()
+        return json.dumps(document, indent=1) if form == "json" else as_html(document)
+
+    content = await desk.asking.read(make)
+    media = "application/json" if form == "json" else "text/html; charset=utf-8"
+    keep = {"Content-Disposition": f'attachment; filename="receipt-{served.name}.{form}"'}
+    return Response(content, headers={**HEADERS, **keep}, media_type=media)

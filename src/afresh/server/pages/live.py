@@ -1,0 +1,128 @@
+"""What others ask appears on open pages: server-sent events, which say only that something new can be shown.
+
+They leave on the clock of the history, so that when one comes tells no more than when an answer came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+
+from afresh.errors import AfreshError
+from afresh.server.pages.datasets import enter
+from afresh.server.pages.frame import HEADERS, PageRoute, visitor
+
+if TYPE_CHECKING:
+    from afresh.server.app import Desk
+    from afresh.server.house import Served
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_PERIOD = 0.5  # seconds between two looks at the ledger, for all pages of a dataset together
+_LASTS = 600  # seconds, after which a browser comes again by itself
+_QUIET = 15  # seconds after which a comment keeps a silent connection open
+
+
+class Watch:
+    """Looks at the histories of a house for all open pages together, while there are any."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Nobody looks yet."""
+        self._desk = desk
+        self._changed: dict[str, asyncio.Event] = {}
+        self._watched: dict[str, int] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}
+        self.ending = asyncio.Event()
+
+    async def next(self, served: Served, patience: float) -> bool:
+        """Whether something new can be shown within so many seconds."""
+        changed = self._changed.setdefault(served.name, asyncio.Event())
+        waiting = [asyncio.ensure_future(each.wait()) for each in (changed, self.ending)]
+        try:
+            await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+        return changed.is_set()
+
+    def begin(self, served: Served) -> None:
+        """One more page of a dataset is open."""
+        self._watched[served.name] = self._watched.get(served.name, 0) + 1
+        looking = self._looking.get(served.name)
+        if looking is None or looking.done():
+            self._looking[served.name] = asyncio.create_task(self._look(served))
+
+    def end(self, served: Served) -> None:
+        """One fewer."""
+        self._watched[served.name] -= 1
+
+    async def _look(self, served: Served) -> None:
+        state = await self._state(served)
+        while self._watched[served.name] > 0 and not self.ending.is_set():
+            await asyncio.sleep(_PERIOD)
+            if (found := await self._state(served)) != state:
+                state = found
+                self._changed.pop(served.name, asyncio.Event()).set()
+
+    async def _state(self, served: Served) -> Any:
+        try:
+            return await self._desk.asking.read(served.history.state)
+        except AfreshError:  # the ledger cannot be read now; pages say so when they are asked for
+            return None
+
+
+def end_with_the_process(watch: Watch) -> Callable[[], None]:
+    """Open pages must not keep a server from stopping: their streams end when it is told to. Returns how to undo it.
+
+    A server waits for its connections before it says that it stops, so the signal is the only notice there is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    loop, before = (
+        asyncio.get_running_loop(),
+        {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)},
+    )
+
+    def told(number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(watch.ending.set)
+        then: Any = before[signal.Signals(number)]
+        if callable(then):
+            then(number, frame)
+
+    for each in before:
+        signal.signal(each, told)
+
+    def undo() -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    return undo
+
+
+@router.get("/datasets/{name}/events")
+async def events(request: Request, name: str) -> Response:
+    """A line whenever something new can be shown."""
+    _, served, _ = await enter(request, name)
+    watch: Watch = request.app.state.watch
+
+    async def told() -> AsyncIterator[bytes]:
+        watch.begin(served)
+        try:
+            yield b"retry: 2000\n\n"
+            for _ in range(_LASTS // _QUIET):
+                changed = await watch.next(served, _QUIET)
+                if watch.ending.is_set():
+                    return
+                await visitor(request)  # a token may have been revoked meanwhile
+                yield b"event: changed\ndata: 1\n\n" if changed else b": still here\n\n"
+        except AfreshError:
+            return
+        finally:
+            watch.end(served)
+
+    return StreamingResponse(told(), headers={**HEADERS, "Cache-Control": "no-store"}, media_type="text/event-stream")

@@ -1,0 +1,168 @@
+"""The page of a holdout: predictions are dropped, scored, and compared with earlier ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from afresh.errors import AfreshError, InvalidArgument, NotFound
+from afresh.results import show
+from afresh.server.api import check_batch
+from afresh.server.house import Served, require
+from afresh.server.models import written_features
+from afresh.server.pages import views
+from afresh.server.pages.datasets import enter
+from afresh.server.pages.entries import Entries
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender
+from afresh.server.predictions import CSV, NPY, PARQUET, Submission, read_submission
+
+if TYPE_CHECKING:
+    from afresh.models.holdout import Holdout
+    from afresh.models.verdicts import Comparison, Identical
+    from afresh.server.app import Desk
+    from afresh.server.pages.sessions import Visitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+KINDS = {".csv": CSV, ".npy": NPY, ".parquet": PARQUET}
+"""What can be dropped, by how the file's name ends."""
+
+
+def _holdout(served: Served, analyst: str) -> Holdout:
+    if served.holdout is None:
+        raise NotFound(f"{served.name!r} is a dataset without labels to score models by; ask it questions.")
+    return served.holdout.for_analyst(analyst)
+
+
+@router.get("/datasets/{name}/models")
+async def models(request: Request, name: str) -> Response:
+    """Where to drop predictions, and what was scored."""
+    desk, served, who = await enter(request, name)
+    holdout = _holdout(served, who.caller.name)
+
+    def look() -> dict[str, Any]:
+        return {
+            "data": views.overview(served, who.caller, desk.house.freezer.why(name)),
+            "entries": Entries(desk.house.store).all(name),
+            "loss": holdout.loss.words,
+            "classes": holdout.classes,
+            "label": holdout.label,
+            "id": served.settings.id,
+            "download": served.settings.download,
+            "kinds": ", ".join(KINDS),
+        }
+
+    values = await desk.asking.read(look)
+    values["forest"] = _forest(values["entries"], values["loss"], holdout.loss.bounds)
+    return render(request, "entries.html" if is_part(request) else "models.html", who, tab="models", **values)
+
+
+def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.Forest | None:
+    marks = [
+        show.Mark(f"{place}", each.name, each.value, each.low, each.high, each.loss, f"{each.name}, {each.analyst}")
+        for place, each in enumerate(sorted(entries, key=lambda each: each.value)[:40], 1)
+    ]
+    if not marks:
+        return None
+    ends = [end for mark in marks for end in (mark.low, mark.high)]
+    return show.Forest(marks, show.zoomed(ends, bounds), f"{loss}, the smaller the better, with its interval")
+
+
+async def _dropped(request: Request, name: str, file: str) -> tuple[Desk, Served, Visitor, Submission]:
+    desk, who = desk_of(request), await sender(request)
+    served = desk.house.find(name, who.caller)
+    require(who.caller, "analyst")
+    _holdout(served, who.caller.name)
+    media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
+    if media is None:
+        raise InvalidArgument(f"{file!r} is none of {', '.join(KINDS)}; send one of these.")
+    body = await request.body()
+    found = await desk.asking.read(
+        lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
+    )
+    check_batch(desk, len(found.models))
+    return desk, served, who, found
+
+
+def _names(given: Submission, title: str, file: str) -> list[str]:
+    """What to call the models of a file: as its columns, or as was typed, or as the file."""
+    if given.names is not None and len(given.models) > 1:
+        return given.names
+    stem = title.strip() or file.rpartition(".")[0] or "predictions"
+    return [stem] if len(given.models) == 1 else [f"{stem} {place}" for place in range(1, len(given.models) + 1)]
+
+
+@router.post("/datasets/{name}/score")
+async def score(
+    request: Request,
+    name: str,
+    file: Annotated[str, Query(max_length=300)],
+    title: Annotated[str, Query(max_length=200)] = "",
+    against: Annotated[str, Query(max_length=50)] = "",
+) -> Response:
+    """Score what was dropped, 1 answer a model; with `against`, compare it with an earlier entry, 1 or 2 more."""
+    desk, served, who, given = await _dropped(request, name, file)
+    holdout, entries = _holdout(served, who.caller.name), Entries(desk.house.store)
+    names = _names(given, title, file)
+    if against and len(given.models) != 1:
+        raise InvalidArgument(f"there are predictions of {len(given.models)} models; compare one at a time.")
+    other = await desk.asking.read(lambda: entries.find(name, against)) if against else None
+    scores = await desk.asking.ask(
+        served,
+        who.caller,
+        ["page score", given.digest, names],
+        lambda: holdout.score_many(given.models, names=names),
+        lambda: len(given.models),
+        lambda found: sum(each.charged for each in found),
+    )
+
+    def keep() -> None:
+        for each, model, said in zip(names, given.models, scores, strict=True):
+            entries.keep(name, each, who.caller.name, model, said)
+
+    await desk.asking.read(keep)
+    if other is None:
+        return render(request, "answers.html", who, answered=scores, said=None)
+    try:
+        compared = await desk.asking.ask(
+            served,
+            who.caller,
+            ["page compare", given.digest, names, against],
+            lambda: holdout.compare(other[1], given.models[0], names=(other[0], names[0])),
+            lambda: 2,
+            lambda found: int(found.charged),
+        )
+    except AfreshError as error:  # the score is paid for, and shown whatever becomes of the comparison
+        return render(request, "answers.html", who, answered=scores, said=f"It was scored, but not compared: {error}")
+    return render(request, "answers.html", who, answered=[compared, *scores], said=concluded(compared))
+
+
+@router.get("/datasets/{name}/features.{form}")
+async def features(request: Request, name: str, form: str) -> Response:
+    """The features of all rows, to predict from."""
+    desk, served, who = await enter(request, name)
+    holdout = _holdout(served, who.caller.name)
+    if form not in ("csv", "parquet"):
+        raise NotFound(f"features come as csv or parquet, not as {form}.")
+    content, media = await desk.asking.read(lambda: written_features(served, holdout, form))
+    keep = {"Content-Disposition": f'attachment; filename="{served.name}.{form}"'}
+    return Response(content, headers={**HEADERS, **keep}, media_type=media)
+
+
+def concluded(found: Comparison | Identical) -> str:
+    """What may be concluded from a comparison, and what not, in a sentence."""
+    a, b = found.a, found.b
+    if found.low is None or found.high is None:
+        return f"{a} and {b} make the same predictions for all rows: there is nothing to choose between them here."
+    if found.better is None:
+        return (
+            f"Cannot tell: do not report {b} as an improvement on {a}, nor as a step back. "
+            f"The difference lies between {found.low:.3g} and {found.high:.3g}."
+        )
+    better, worse = (b, a) if found.better == "B" else (a, b)
+    least, most = sorted(map(abs, (found.low, found.high)))
+    sure = show.percent(found.confidence or 0.0)
+    return (
+        f"{better} is better than {worse}: its {found.loss} is smaller by {least:.3g} to {most:.3g}. You may report "
+        f"this; it holds together with everything else that was released, at {sure}."
+    )

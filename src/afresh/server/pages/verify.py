@@ -1,0 +1,95 @@
+"""A page where anyone can drop a receipt, signed in or not.
+
+Whoever sends one may be anybody and the document anything, so it is checked in a process of its own with little memory
+and time, and few at once.
+
+    python -m afresh.server.pages.verify < receipt.json > blocks
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request, Response
+
+from afresh.errors import AfreshError, InvalidArgument, TooLarge, TooMany
+from afresh.server.pages.frame import PageRoute, desk_of, fragment, render, visitor
+
+if TYPE_CHECKING:
+    from afresh.server.pages.sessions import Visitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_MEMORY, _SECONDS = 2 << 30, 30
+_AT_ONCE, _WAITING = 1, 8
+_checking, _waiting = asyncio.Semaphore(_AT_ONCE), 0
+
+
+@router.get("/verify")
+async def form(request: Request) -> Response:
+    """Where to drop a receipt."""
+    return render(request, "verify.html", await _anybody(request))
+
+
+@router.post("/verify")
+async def verify(request: Request) -> Response:
+    """What can be said of a receipt."""
+    global _waiting
+    body = await request.body()
+    if _waiting >= _WAITING:
+        raise TooMany("many receipts are being checked; try again in a while, or run afresh verify.")
+    _waiting += 1
+    try:
+        async with _checking:
+            found = await desk_of(request).asking.read(lambda: checked(body))
+    finally:
+        _waiting -= 1
+    return fragment(found)
+
+
+async def _anybody(request: Request) -> Visitor | None:
+    try:
+        return await visitor(request)
+    except AfreshError:
+        return None
+
+
+def checked(body: bytes) -> str:
+    """What a process of its own says of a receipt, as a part of a page."""
+    command = [sys.executable, "-m", __name__]
+    try:
+        done = subprocess.run(command, input=body, capture_output=True, timeout=3 * _SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is not None and done.returncode == 2:
+        raise InvalidArgument(done.stdout.decode(errors="replace"))
+    if done is None or done.returncode != 0:
+        raise TooLarge("the receipt takes more memory or time to check than the service has; run afresh verify.")
+    return done.stdout.decode()
+
+
+def main() -> int:
+    """Check what is on stdin."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    from afresh.receipts import verify as check
+    from afresh.results import html
+
+    try:
+        text = sys.stdin.buffer.read().decode()
+        print(html.part(check(text).blocks()))
+    except AfreshError as error:
+        print(error, end="")
+        return 2
+    except UnicodeDecodeError:
+        print("the file is no text in UTF-8, and no receipt.", end="")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
