@@ -91,7 +91,7 @@ def test_a_tutorial_runs_as_a_notebook(page: Path, folder: Path) -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "docs" / "generate" / "notebooks.py", page], capture_output=True, text=True, check=True
     )
-    notebook = nbformat.reads(made.stdout.replace("8765", free_port()), as_version=4)
+    notebook = nbformat.reads(made.stdout.replace("8765", free_port()), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
     assert [cell.cell_type for cell in notebook.cells].count("code") == len(examples(page))
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()

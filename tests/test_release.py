@@ -1,6 +1,7 @@
 """What a release consists of: one version, licences, extras that exist, archives with everything in them."""
 
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -47,12 +48,7 @@ def test_the_version_stands_in_one_place() -> None:
 
 
 def test_every_extra_is_tried_and_named() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import try_dist
-    finally:
-        sys.path.pop(0)
-    assert {*try_dist.USES} == {"", *PROJECT["optional-dependencies"]}
+    assert {*runpy.run_path(str(ROOT / "tools" / "try_dist.py"))["USES"]} == {"", *PROJECT["optional-dependencies"]}
     readme = (ROOT / "README.md").read_text().partition("## Install")[2].partition("## ")[0]
     for extra in PROJECT["optional-dependencies"]:
         assert extra in readme, extra

@@ -10,7 +10,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from afresh.demo.files import FLIGHTS, LEDGER, flights_file
 from afresh.demo.lead import COINS, KEPT, ROWS, coins_file, guarded_analyst, naive_analyst
@@ -18,11 +18,9 @@ from afresh.demo.loop import EDITS, ITEMS, MILESTONE, Table, course, guarded_loo
 from afresh.errors import BudgetExhausted, MissingExtra, PlanMismatch, QueryError, SameRows
 from afresh.guard.guard import Guard
 from afresh.guard.open import open as open_guard
+from afresh.models.verdicts import Comparison
 from afresh.results.answer import Answer
 from afresh.results.show import with_interval
-
-if TYPE_CHECKING:
-    from afresh.models.verdicts import Comparison
 
 Say = Callable[..., None]
 QUESTIONS: tuple[tuple[str, str], ...] = (
@@ -154,6 +152,7 @@ def _found(folder: Path, say: Say) -> tuple[list[tuple[Answer, float]], Comparis
     say("", "   Which rule predicts a late arrival better? Half of the rows are open to try rules on:", "")
     with holdout(frame, late, questions=100, open=0.5, ledger=folder / LEDGER) as held:
         compared = held.compare(delay > 45, delay > 20, names=("left 45 minutes late", "left 20 minutes late"))
+    assert isinstance(compared, Comparison)  # the two rules differ on many flights
     say(_indent("\n".join(str(compared).splitlines()[:5])))
     return list(zip(answers, truths, strict=True)), compared
 
