@@ -28,4 +28,4 @@ def test_flights_are_a_population_and_samples_of_it() -> None:
 def test_their_licence_is_with_them() -> None:
     folder = Path(afresh.datasets.__file__).parent
     assert "CC0 1.0 Universal" in (folder / "LICENSE-flights.txt").read_text()
-    assert (folder / "flights.parquet").stat().st_size < 1_500_000
+    assert (folder / "nyc2013.parquet").stat().st_size < 1_500_000

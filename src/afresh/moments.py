@@ -50,6 +50,30 @@ class Moments:
         return max(self.squares / self.n - self.mean**2, 0.0)
 
 
+class Aim(NamedTuple):
+    """What is averaged of a number A and a group B: inside A 1_B + share 1_B + constant; and about where it lies."""
+
+    inside: float
+    share: float
+    constant: float
+    centre: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Moments):
+    """The same of A 1_B, and how many rows are in the group B; `second` of the two answers that its mean takes."""
+
+    inside: int
+    second: bool
+
+    def of(self, aim: Aim) -> Moments:
+        """Of what is averaged."""
+        a, g, d, _ = aim
+        squares = a * a * self.squares + 2 * a * (g + d) * self.total + (g + d) ** 2 * self.inside
+        outside = d * d * (self.n - self.inside)
+        return Moments(self.n, a * self.total + g * self.inside + d * self.n, squares + outside)
+
+
 def even_spans(rows: int, count: int) -> list[Span]:
     """As many spans of one size; what is left over is in none."""
     size = rows // count

@@ -16,14 +16,17 @@ import afresh
 from afresh.errors import InvalidArgument
 from afresh.guard.outside import KINDS
 from afresh.mechanisms import names, registry
-from afresh.mechanisms.base import Heard, Mechanism
+from afresh.mechanisms.base import DrawsSeveral, Heard, Mechanism, at_levels
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
-SHARED = {"__init__", "base", "fresh", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks"}
+SHARED = {
+    *("__init__", "base", "fresh", "ghost", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks")
+}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
     "symmetrized": {"D": 0.5},
+    "settled": {"D": 0.5},
     "calibrated": {"noise_failure": 0.05},
     "rounds": {"rows": 49},
     "checked": {"rows": 4},
@@ -46,6 +49,7 @@ def test_one_file_a_mechanism() -> None:
 def test_help_knows_the_methods_by_name() -> None:
     assert tuple(registry.PLANNERS) == names.OFFERED
     assert registry.GUESSING == names.GUESSING
+    assert registry.HINTED == names.HINTED
 
 
 def test_a_plan_chooses_among_promises() -> None:
@@ -59,7 +63,7 @@ def test_it_says_in_words_what_it_promises(name: str) -> None:
     assert bool(mechanism.proviso) is not mechanism.promised
     assert mechanism.advice.startswith(name)
     assert ("nats" in mechanism.accounted) is (mechanism.information is not None)
-    shown = str(Plan(mechanism))
+    shown = str(Plan(mechanism).details)
     assert mechanism.accounted in " ".join(shown.split())
     assert mechanism.proviso in shown
 
@@ -111,8 +115,9 @@ def test_what_is_revealed_elsewhere_is_charged_or_refused(name: str, kind: str) 
 
 def hear_shifted(mechanism: Any, differ: float) -> Heard:
     """What is heard of psi = (d + 1)/2, of d = 1 and -1 on as many rows."""
-    n = mechanism.batch
-    released = mechanism.release(Moments(n, n / 2, n * (1 + differ) / 4), 0.0)
+    n, mechanism = mechanism.batch or mechanism.rows, at_levels(mechanism, 3)
+    noise: Any = [0.0] * mechanism.draws if isinstance(mechanism, DrawsSeveral) else 0.0
+    released = mechanism.release(Moments(n, n / 2, n * (1 + differ) / 4), noise)
     return Heard(mechanism, 1, released, mechanism.value(released), *mechanism.interval(released, levels=3))
 
 
@@ -195,7 +200,8 @@ def hear(mechanism: Mechanism, number: int, share: float) -> Heard:
     """An answer that reads about `share`, without noise."""
     n = mechanism.rows
     whole = Moments(n, share * n, share * n)
-    released = mechanism.release((whole, whole) if len(mechanism.spans(1, None)) == 2 else whole, 0.0)
+    noise = [0.0] * mechanism.draws if isinstance(mechanism, DrawsSeveral) else 0.0
+    released = mechanism.release((whole, whole) if len(mechanism.spans(1, None)) == 2 else whole, noise)
     if callable(released):  # made once it is known what came before
         released = released([])
     return Heard(mechanism, number, released, mechanism.value(released), *mechanism.interval(released))

@@ -120,7 +120,7 @@ def test_a_guard_that_follows_the_deviation() -> None:
             guard.price("near", bounds=(0, 1), missing=0, deviation=0.9)
         receipt = guard.receipt()
     assert verify(receipt).passed
-    plain = afresh.open(FRAME, 200, method="stabilized", ledger=":memory:")
+    plain = afresh.open(FRAME, 200, method="symmetrized", ledger=":memory:")
     with plain, pytest.raises(InvalidArgument, match="changes nothing here"):
         plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
 

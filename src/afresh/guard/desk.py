@@ -26,10 +26,18 @@ from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import AnswersVectors, NeverEnds, at_coordinate, coarseness_for
-from afresh.mechanisms.registry import CLAIMING, GUESSING
+from afresh.mechanisms.base import (
+    AimsInGroups,
+    AnswersVectors,
+    FollowsHint,
+    NeverEnds,
+    at_coordinate,
+    at_levels,
+    coarseness_for,
+)
+from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
 from afresh.planning.ways import would_tell_mean
-from afresh.queries.group import GroupMean
+from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
@@ -117,12 +125,24 @@ class Desk:
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
 
-        Not where features are public: which rows are in a group is then no draw, and its truth another one.
+        Not where features are public: which rows are in a group is then no draw, and its truth another one. Of a number
+        whose noise follows its deviation it is two, which suit the group.
         """
-        public = (scope or self.scope).features == "public"
-        if asked.rule != "within" or public or not (exam or self.plan.mechanism.exact_moments):
+        if asked.rule != "within":
             return asked
-        return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
+        public = (scope or self.scope).features == "public"
+        if (exam or self.plan.mechanism.exact_moments) and not public:
+            return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
+        if asked.where is None or not asked.own or exam or not self._aims(asked):
+            return asked  # as parts of a statistic too, whose rules know the two halves
+        first, second = (f"{which} of two answers about {asked.text}" for which in ("first", "second"))
+        queries = GroupFirst(first, *asked.queries), GroupSecond(second, *asked.queries)
+        return replace(asked, queries=queries, rule="group")
+
+    def _aims(self, asked: Asked) -> bool:
+        """Whether a mean within a group is one of a number, and the mechanism suits its answers to the group."""
+        numbers = all(query.levels is None for query in asked.queries)
+        return numbers and isinstance(at_levels(self.plan.mechanism, None), AimsInGroups)
 
     @property
     def means_within_groups(self) -> bool:
@@ -239,11 +259,29 @@ class Desk:
         return found
 
     def _noise(self, asked: Asked) -> float:
-        return self.coarseness(asked.precision) if asked.noise is None else asked.noise
+        if asked.noise is not None:
+            return asked.noise
+        found = [query.levels for query in asked.queries]
+        levels = None if None in found else max(filter(None, found), default=2)
+        return self.coarseness(asked.precision, levels, asked.about)
 
-    def coarseness(self, precision: float | None) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1]."""
-        return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
+    def coarseness(self, precision: float | None, levels: int | None = 2, about: float | None = None) -> float:
+        """How many times the plan's noise is still enough for a half-width on [0, 1], of questions with such values.
+
+        Or how many times it follows a hint of what the answer is `about`.
+        """
+        mechanism = self.plan.mechanism
+        if about is None:
+            return 1.0 if precision is None else coarseness_for(at_levels(mechanism, levels), precision)
+        if not isinstance(mechanism, FollowsHint):
+            those = " or ".join(f"method={name!r}" for name in HINTED)
+            raise InvalidArgument(
+                f"noise follows what an answer is about with {those} only, and these data were opened with "
+                f"{self.plan.method!r}; leave about= out."
+            )
+        if precision is not None:
+            raise InvalidArgument("about= and precision= both choose the noise; leave one of them out.")
+        return mechanism.noise_about(about)
 
     def _guess(self, asked: Asked) -> tuple[float, float] | None:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from afresh.queries.group import GroupMean, within
+from afresh.queries.group import OfGroup
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
     """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
-    if any(isinstance(query, GroupMean) for query in queries):  # their halves share the scan of the others
-        halved = [query.halves if isinstance(query, GroupMean) else (query,) for query in queries]
+    if any(isinstance(query, OfGroup) for query in queries):  # their halves share the scan of the others
+        halved = [query.halves if isinstance(query, OfGroup) else (query,) for query in queries]
         own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]
         rest = iter(moments_of(engine, [part for parts in halved for part in parts], own))
-        return [next(rest) if len(parts) == 1 else within(next(rest), next(rest)) for parts in halved]
+        return [each.of_halves(next(rest), next(rest)) if isinstance(each, OfGroup) else next(rest) for each in queries]
     kinds: dict[type, list[int]] = {}
     for place, query in enumerate(queries):
         kinds.setdefault(type(query), []).append(place)

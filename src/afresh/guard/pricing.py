@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
-from afresh.mechanisms.base import FollowsDeviation
+from afresh.mechanisms.base import AimsInGroups, FollowsDeviation, at_levels
+from afresh.moments import Aim, Grouped
 from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results import show
 from afresh.results.answer import Interval, answers_in_words
 from afresh.results.price import Price
-from afresh.results.rules import within_ends
+from afresh.results.rules import group_ends, within_ends
+from afresh.theory.numbers import aim_in_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +122,8 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
 
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
-    mechanism = desk.plan.at(desk.coarseness(asked.precision))
+    levels = asked.queries[-1].levels
+    mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision, levels, asked.about)), levels)
     released = desk.ledger.released(desk.terms)
     low, high = asked.bounds
 
@@ -129,11 +132,15 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
         return Interval(max(unit - reach, 0.0), min(unit + reach, 1.0))
 
     unit, own = (mean - low) / (high - low), None
+    if asked.rule == "group" and isinstance(mechanism, AimsInGroups):
+        largest = math.sqrt(unit * (1 - unit))
+        within = largest if deviation is None else _check_deviation(deviation, unit, high - low)
+        return _group_half_width(mechanism, unit, share, within) * (high - low)
     if deviation is not None:
         if not isinstance(mechanism, FollowsDeviation) or share < 1:
             raise InvalidArgument(
-                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, and a guard that "
-                "was opened with deviation=; leave it out."
+                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, where noise "
+                "follows its deviation; leave it out."
             )
         own = mechanism.deviation_width(unit, _check_deviation(deviation, unit, high - low))
         if len(asked.queries) == 1:
@@ -142,6 +149,21 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
         rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths go like the root of the rows
         return min(mechanism.present_half_width(unit, released) / math.sqrt(rows), 0.5) * (high - low)
     return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
+
+
+def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviation: float) -> float:
+    """Of a mean within a group of this share, if neither of its two answers has noise."""
+    large, square = mechanism.large(share), mean * mean + deviation * deviation
+    aims, ends = [], []
+    for second in (False, True):
+        aim = Aim(*aim_in_group(share * mean, share, second=second, large=large))
+        rows = 10**9  # of which as many are inside as the share says
+        inside = round(share * rows)
+        own = Grouped(rows, inside * mean, inside * square, inside, second).of(aim)
+        reach = mechanism.deviation_width(own.mean, math.sqrt(own.variance))
+        aims.append(aim)
+        ends.append(Interval(max(own.mean - reach, 0.0), min(own.mean + reach, 1.0)))
+    return group_ends((aims[0], aims[1]), *ends).half_width
 
 
 def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:

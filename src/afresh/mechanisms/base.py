@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.moments import Span, Vector
+from afresh.moments import Aim, Span, Vector
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
@@ -59,13 +59,16 @@ class Mechanism(Protocol):
     """Whether widths are promised in advance."""
     checks_guesses: ClassVar[bool]
     """Whether an analyst may pass a guess of their own."""
-    pairs: ClassVar[Pairs]
-    """How a difference d of two models is asked: as max(d, 0) and max(-d, 0), as d^2 and (d + 1)/2, or the latter."""
     exact_moments: ClassVar[bool]
     """Whether exact moments of rows are released, so that one answer gives the mean within a group."""
     symbols: ClassVar[bool]
     """Whether it takes claims and contests, of which only symbols are released."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
+
+    @property
+    def pairs(self) -> Pairs:
+        """How a difference d of models is asked: as max(d, 0) and max(-d, 0), as d^2 and (d + 1)/2, or the latter."""
+        ...
 
     @property
     def rows(self) -> int:
@@ -272,6 +275,41 @@ class FollowsDeviation(Protocol):
 
 
 @runtime_checkable
+class FollowsHint(Protocol):
+    """A mechanism whose noise can follow what an analyst says the answer is about."""
+
+    def noise_about(self, mean: float) -> float:
+        """How many times the plan's noise an answer then has, about a mean in [0, 1]."""
+        ...
+
+
+@runtime_checkable
+class AnswersNumbers(Protocol):
+    """A mechanism that answers numbers otherwise than conditions, at the same price."""
+
+    def answering(self, levels: int | None) -> Mechanism:
+        """The mechanism of a question with so many values; of any number of them if None."""
+        ...
+
+
+@runtime_checkable
+class AimsInGroups(Protocol):
+    """A mechanism of numbers whose answers about a mean within a group average what suits the group."""
+
+    def aim(self, released: Any) -> Aim:
+        """What was averaged."""
+        ...
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        ...
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """As of `FollowsDeviation`."""
+        ...
+
+
+@runtime_checkable
 class NeverEnds(Protocol):
     """A mechanism without a limit on answers that anybody would reach: each is a little wider than the one before."""
 
@@ -360,6 +398,12 @@ _MOST_STEPS = 80
 def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
     """The mechanism of one answer of a plan."""
     return mechanism if coarseness == 1.0 else mechanism.coarser(coarseness)
+
+
+@lru_cache(maxsize=512)
+def at_levels(mechanism: Mechanism, levels: int | None) -> Mechanism:
+    """The mechanism of a question with so many values."""
+    return mechanism.answering(levels) if isinstance(mechanism, AnswersNumbers) else mechanism
 
 
 @lru_cache(maxsize=1024)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,37 @@ from numpy.typing import NDArray
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, Heard, Pairs, geometric_mean, grid_problems, grid_step, round_to_grid
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
-from afresh.moments import Moments
+from afresh.mechanisms.stabilized import noisy_transform, on_transformed_grid
+from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
 from afresh.theory.composition import from_pure_dp, from_zcdp, on_some_rows
 from afresh.theory.extremes import quantile
 from afresh.theory.information import information, log_threshold
+from afresh.theory.numbers import (
+    IN_GROUP,
+    LARGE,
+    MEAN,
+    aim_in_group,
+    farthest_mean,
+    largest_square,
+    mean_square,
+    plain_noise,
+    rare_noise,
+    square_floor,
+    square_noise,
+)
 from afresh.theory.search import minimize_simplex
 from afresh.theory.second_moment import SecondMoment, sample_mean_range, truth_range
 from afresh.theory.stability import calibrated_charge, fixed_gaussian_charge
+from afresh.theory.transform import Transform
 
 Floats = NDArray[np.float64]
 _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcdp": from_zcdp, "pure_dp": from_pure_dp}
 
 
+_KEPT_FOR_NUMBERS = 1e-3
+_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
 _ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
 
 
@@ -51,7 +69,6 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     unavailable: ClassVar[str] = "not available"
     promised: ClassVar[bool] = True
     checks_guesses: ClassVar[bool] = False
-    pairs: ClassVar[Pairs] = "squares"
     exact_moments: ClassVar[bool] = False
 
     rows: int
@@ -68,16 +85,34 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     """The quantile that no noise of all answers exceeds, unless with probability b2."""
     L: float
     """-ln of the fresh probability that the plan's information makes of what is left of beta (section 5)."""
+    numbers: float = 0.0
+    """The part of b2 that is kept for the squares of numbers, whose interval then follows their deviation."""
 
     @classmethod
     def of(
-        cls, rows: int, questions: int, failure: float, t: float, T: float, noise_failure: float, most: int = 0
+        cls,
+        rows: int,
+        questions: int,
+        failure: float,
+        t: float,
+        T: float,
+        noise_failure: float,
+        most: int = 0,
+        numbers: float = 0.0,
     ) -> Self:
         """With the grid, z and L that go with these; `most` == 0 is as many answers as questions."""
-        chosen = cls(
-            rows, questions, failure, t, T, noise_failure, most or questions, grid_step(1 / math.sqrt(T)), 0, 0
-        )
+        grid = grid_step(1 / math.sqrt(T))
+        chosen = cls(rows, questions, failure, t, T, noise_failure, most or questions, grid, 0, 0, numbers)
         return replace(chosen, z=chosen._smallest_z, L=chosen._smallest_L)
+
+    @property
+    def pairs(self) -> Pairs:
+        """One answer about (d + 1)/2 where numbers follow their deviation; without that, d^2 is asked before it."""
+        return "shifted" if self.numbers else "squares"
+
+    def answering(self, levels: int | None) -> Calibrated:
+        """The mechanism of a question with so many values: of a number or a difference, one with a square as well."""
+        return _Number(**asdict(self)) if levels not in (1, 2) and self.numbers else self
 
     @property
     def answers(self) -> int:
@@ -96,7 +131,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
     @property
     def _smallest_z(self) -> float:
-        return quantile(self.answers, self.noise_failure)
+        return quantile(self.answers, self.noise_failure * (1 - self.numbers))
 
     @property
     def _smallest_L(self) -> float:
@@ -154,8 +189,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
     def problems(self) -> list[str]:
         """Sample and noise need a share of the failure each, a finite charge, and z and L that are large enough."""
-        if not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure):
-            return ["t, T or the share of the failure probability is out of range"]
+        if not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure and 0 <= self.numbers < 1):
+            return ["t, T or a share of the failure probability is out of range"]
         if not math.isfinite(self.information):
             return ["the charge is not finite"]
         found = grid_problems(self.grid, 1 / math.sqrt(self.T))
@@ -184,7 +219,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
         Otherwise the first miss could be psi's, and phi's bound not be known to hold.
         """
-        first, second = parts
+        first, second = parts[0], parts[-1]
         low, high = 2 * second.low - 1, 2 * second.high - 1
         if first.number < second.number:
             low, high = _by_second_moment(first.mechanism, first.released, second.mechanism, second.released)
@@ -192,11 +227,128 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
     def disagreement(self, *parts: Heard) -> float:
         """The mean of d^2 itself."""
+        if len(parts) == 1:
+            return min(4 * float(parts[0].mechanism.square_about_half(parts[0].released)), 1.0)
         return parts[0].value
 
     def difference_width(self, disagreement: float) -> float:
         """By the second-moment certificate."""
+        if isinstance(number := self.answering(3), _Number):
+            return 2 * number.deviation_width(0.5, math.sqrt(disagreement) / 2)
         low, high = _by_second_moment(self, disagreement, self, 0.5)
+        return (high - low) / 2
+
+
+class _Number(Calibrated):
+    """The same for a number, in draws that together tell no more than one answer (section 7, numbers).
+
+    One is of its mean, and one of its mean square about that, which says how large its variance may be, in sample and
+    population. Within a group the centre must be known before, and takes two coarse draws: of the share of its rows and
+    of the number's mean over all rows.
+    """
+
+    draws: ClassVar[int] = 4
+
+    @cached_property
+    def _by_mean(self) -> Calibrated:
+        return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN))
+
+    @cached_property
+    def _in_group(self) -> Calibrated:
+        return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN - 2 * IN_GROUP))
+
+    @cached_property
+    def _transform(self) -> Transform:
+        return Transform(square_floor(self.rows))
+
+    @cached_property
+    def _square_noise(self) -> float:
+        return square_noise(self.charge, self.rows)
+
+    def aim(self, released: Mapping[str, float]) -> Aim:
+        """What was averaged, and about where it lies."""
+        if not (of := _OF_GROUPS & released.keys()):
+            return Aim(1.0, 0.0, 0.0, released["value"])
+        (name,) = of
+        share, first = (self._transform.inverse_at(released[each]) for each in (name, "first"))
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        return self._by_mean.half_width(share) <= 2 * LARGE * share  # its halves lose more
+
+    def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
+        """The draws, on the public grid."""
+        n, drawn = moments.n, {}
+
+        def draw(name: str, mean: float, xi: float, scale: float) -> None:
+            # Figure 1's own noise would take the variance of phi, that is fourth moments.
+            drawn[name] = noisy_transform(self._transform, Moments(n, mean * n, 0.0), xi, scale, self.grid)
+
+        own, plain = moments, self._by_mean
+        if isinstance(moments, Grouped):
+            coarse = plain_noise(self.charge, self.rows) / math.sqrt(IN_GROUP)
+            draw("group" if moments.second else "share", moments.inside / n, noise[2], coarse)
+            draw("first", moments.mean, noise[3], coarse)
+            own, plain = moments.of(self.aim(drawn)), self._in_group
+        drawn["value"] = plain.release(own, noise[0])
+        about = mean_square(own.mean, own.squares / n, self.aim(drawn).centre)
+        draw("square", about, noise[1], self._square_noise)
+        return drawn
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Two numbers on the grid, or four, perhaps at the end to which they were clipped."""
+        if not isinstance(released, Mapping) or set(released) not in _NAMES:
+            return False
+        transformed = [released[name] for name in released if name != "value"]
+        fits = all(on_transformed_grid(each, self._transform, self.grid) for each in transformed)
+        return fits and self._by_mean.admits(released["value"])
+
+    def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """The draw of the mean."""
+        return released["value"]
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
+        """What section 6 and the square leave."""
+        return self._ends(released["value"], released["square"], self.aim(released).centre, self._plain(released))
+
+    def _plain(self, released: Mapping[str, float]) -> Calibrated:
+        return self._in_group if "first" in released else self._by_mean
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process
+    def _ends(self, value: float, square: float, centre: float, plain: Calibrated) -> tuple[float, float]:
+        bound = self.L / self.rows
+        low, high = plain.interval(value)
+        rare = rare_noise(self.answers, self.noise_failure * self.numbers)
+        above = min(square + rare * self._square_noise + self.grid / 2, self._transform.top)
+        scale, most = largest_square(centre), min(self._transform.inverse_at(above) * (1 + 1e-12), 1.0)
+        c, variance = plain.z**2 / plain.t, scale * most
+        about = centre == value  # then the mean's own distance from the centre takes a part of the square
+        near = max(plain.z / math.sqrt(plain.T), math.sqrt(c * variance / (1 + c if about else 1))) + self.grid / 2
+        near = (min(near, math.sqrt(variance)) if about else near) * (1 + 1e-12)
+        largest = min(scale * kl_upper(most, bound) * (1 + 1e-12), 0.25)
+        low = max(low, value - near - farthest_mean(largest, 1 - low, bound))
+        return low, min(high, value + near + farthest_mean(largest, high, bound))
+
+    def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """By the square that was released."""
+        square = self._transform.inverse_at(released["square"])
+        variance, plain = min(largest_square(self.aim(released).centre) * square, 0.25), self._plain(released)
+        return math.sqrt(max(variance / plain.t, 1 / plain.T))
+
+    def square_about_half(self, released: Mapping[str, float]) -> float:
+        """About the mean of (psi - 1/2)^2."""
+        value = released["value"]
+        return largest_square(value) * self._transform.inverse_at(released["square"]) + (value - 0.5) ** 2
+
+    def half_width(self, mean: float) -> float:
+        """Of the number with the largest deviation that this mean allows."""
+        return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        square = mean_square(mean, mean * mean + deviation * deviation, mean)
+        low, high = self._ends(mean, float(self._transform(np.asarray(square))), mean, self._by_mean)
         return (high - low) / 2
 
 
@@ -225,11 +377,12 @@ def plan_calibrated(rows: int, questions: int, failure: float, answers: int | No
 def narrowest(kind: type[_Kind], rows: int, questions: int, failure: float, answers: int | None = None) -> _Kind:
     """The same for any shape of noise."""
     most = questions if answers is None else answers
+    numbers = _KEPT_FOR_NUMBERS if kind is Calibrated else 0.0  # section 7 is of Figure 1's own noise
 
     def candidate(point: Sequence[float], share: float) -> _Kind:
         t = math.exp(min(max(point[0], -20.0), 40.0))
         noise_failure = failure / (1 + math.exp(min(max(point[1], -20.0), 20.0)))
-        return kind.of(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most)
+        return kind.of(rows, questions, failure, t, max(share * t * t, 1e-12), noise_failure, most, numbers)
 
     # t ~ n sqrt(ln k / k) is the paper's own choice; most of beta goes to the sample.
     start: Sequence[float] = [math.log(rows * math.sqrt(2 * math.log(2 * questions) / questions) / 3), 2.0]

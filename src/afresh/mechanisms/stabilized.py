@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -21,9 +22,22 @@ from afresh.mechanisms.base import (
     round_to_grid,
 )
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
-from afresh.moments import Moments, Span
+from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.envelope import LARGEST_QB, Envelope, choose_envelope, holds, rough_envelope
 from afresh.theory.extremes import cvar_with_square
+from afresh.theory.numbers import (
+    FIRST,
+    IN_GROUP,
+    LARGE,
+    LAST,
+    SQUARE,
+    aim_in_group,
+    kept_part,
+    mean_square,
+    rare_noise,
+    rare_slack,
+    spread_shown,
+)
 from afresh.theory.search import minimize_between
 from afresh.theory.stabilized import deviation_bound, remainder, row_share, stabilized_charge
 from afresh.theory.tilted import TiltedMean
@@ -46,7 +60,17 @@ def noisy_transform(transform: Transform, moments: Moments, noise: float, s: flo
     return min(max(round_to_grid(transformed + s * noise, grid), 0.0), transform.top)
 
 
+def on_transformed_grid(released: object, transform: Transform, grid: float) -> bool:
+    """Whether it may be what `noisy_transform` gives."""
+    if not isinstance(released, float | int) or not 0 <= released <= transform.top * (1 + 1e-12):
+        return False
+    # Theta(1) is an arcsine, whose last bits differ between processors.
+    return math.isclose(released, transform.top, rel_tol=1e-12) or float(released / grid).is_integer()
+
+
 _ROUNDING = 1e-9
+_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
 _MOST_CELLS = 64  # a plan with more would only exhaust the memory of whoever verifies it
 
 
@@ -80,6 +104,8 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """gamma, the step of the public grid on which y lies."""
     cells: int
     """Cells per standard deviation in the bound on e_+."""
+    numbers: float = 0.0
+    """The part of the failure probability that is kept for numbers, whose noise then follows their deviation."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -116,8 +142,10 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """One event covers noise and sample: nothing is split."""
-        return {"noise and sample together": self.failure}
+        """One event covers noise and sample; a trifle is kept for numbers."""
+        kept = self.failure * self.numbers
+        found = {"noise and sample together": self.failure - kept}
+        return {**found, "deviations of numbers": kept} if kept else found
 
     def release(self, moments: Moments, noise: float) -> float:
         """y: noise of fixed scale on the transformed mean, on the public grid, within [0, Theta(1)]."""
@@ -125,11 +153,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     def admits(self, released: object, *, levels: int | None = None, span: Span | None = None) -> bool:
         """On the grid, or at the end to which it was clipped."""
-        if not isinstance(released, float | int) or not 0 <= released <= self._transform.top * (1 + 1e-12):
-            return False
-        # Theta(1) is an arcsine, whose last bits differ between processors.
-        at_end = math.isclose(released, self._transform.top, rel_tol=1e-12)
-        return at_end or float(released / self.grid).is_integer()
+        return on_transformed_grid(released, self._transform, self.grid)
 
     def noise_in(self, released: float) -> float:
         """Noise s on the scale of Theta, as it moves the mean."""
@@ -183,12 +207,15 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         envelope = Envelope(8 * self.B / (1 + 1 / eps) if eps > 0 else 0.0, self.c, self.B, self.A, self.theta)
         if not (envelope.qb >= self.row_share * (1 - _ROUNDING) and holds(envelope)):
             return [*found, "the inequality (*) of Theorem T does not hold for c, B, A, theta"]
-        bound = deviation_bound(
-            self.answers, self.failure, self.s, self.lam, self.information, envelope, 1 / self.questions
-        )
-        if bound * (1 - 1e-7) > self.H:
+        if not 0 <= self.numbers < 1 or (self.numbers and not _leaves_room(self)):
+            return [*found, "the part of the failure probability for numbers is out of range, or their tilt is"]
+        if _bound(self, envelope) * (1 - 1e-7) > self.H:
             found.append("H is smaller than the bound of Theorem T")
         return found
+
+    def answering(self, levels: int | None) -> Stabilized:
+        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        return _Number(**asdict(self)) if levels is None and self.numbers else self
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
@@ -208,6 +235,128 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
                 f"nats, and this is {charge:.4g}; the noise would have to be at least {least:.4g}."
             )
         return Charges(count * charge, count * row_share(rows, 0.25, charge), count)
+
+
+class _Number(Stabilized):
+    """The same for a number, in draws that together tell no more than one answer (section 10, numbers).
+
+    The first ones, of its mean and of its mean square about that, decide whether the last one's noise follows the
+    deviation or what the mean allows, whichever interval is narrower. Within a group the centre takes two draws, of the
+    share of its rows and of the number's mean over all rows.
+    """
+
+    draws: ClassVar[int] = 4
+
+    @cached_property
+    def _by_mean(self) -> Stabilized:
+        return self._plain(LAST)
+
+    @cached_property
+    def _in_group(self) -> Stabilized:
+        return self._plain(_LAST_IN_GROUP)
+
+    def _plain(self, part: float) -> Stabilized:
+        return Stabilized(**asdict(self)).coarser(1 / math.sqrt(part))
+
+    @cached_property
+    def _rare(self) -> float:
+        # A row less moves Theta(S[phi]) by at most so many deviations of its noise.
+        return rare_noise(self.answers, self.failure * self.numbers) + math.sqrt(SQUARE * self.row_charge)
+
+    def aim(self, released: Mapping[str, float]) -> Aim:
+        """What was averaged, and about where it lies."""
+        first = self._transform.inverse_at(released["first"])
+        if not (of := _OF_GROUPS & released.keys()):
+            return Aim(1.0, 0.0, 0.0, first)
+        (name,) = of
+        share = self._transform.inverse_at(released[name])
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        return 2 * math.sqrt(max(share * (1 - share), self.v0)) * _score(self._by_mean) <= LARGE * share
+
+    def _following(self, released: Mapping[str, float]) -> tuple[float, float] | None:
+        """The noise of the last draw and its reach; None where what the mean allows is narrower."""
+        grouped = bool(_OF_GROUPS & released.keys())
+        return self._decided(self.aim(released).centre, released["square"], grouped)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
+    def _decided(self, centre: float, square: float, grouped: bool = False) -> tuple[float, float] | None:
+        part, plain = (_LAST_IN_GROUP, self._in_group) if grouped else (LAST, self._by_mean)
+        most = min(square + self._rare * self.s / math.sqrt(SQUARE) + self.grid / 2, self._transform.top)
+        sample, public = self._transform.inverse_at(most), (self.rows, self.v0, self.lam, self.H)
+        found = spread_shown(centre, sample, *public, part)
+        reach = found.reach + self.grid / 2
+        # To first order, what the mean allows would reach so far; any public rule would do.
+        other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(plain)
+        return (found.noise * self.s / math.sqrt(part), reach) if reach < other else None
+
+    def _otherwise(self, released: Mapping[str, float]) -> Stabilized:
+        """By which the last draw is made where its noise does not follow the deviation."""
+        return self._in_group if _OF_GROUPS & released.keys() else self._by_mean
+
+    def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
+        """The draws, each on the public grid."""
+        n, drawn = moments.n, {}
+
+        def draw(name: str, mean: float, xi: float, part: float) -> None:
+            drawn[name] = noisy_transform(
+                self._transform, Moments(n, mean * n, 0.0), xi / math.sqrt(part), self.s, self.grid
+            )
+
+        if isinstance(moments, Grouped):
+            draw("group" if moments.second else "share", moments.inside / n, noise[3], IN_GROUP)
+        draw("first", moments.mean, noise[0], IN_GROUP if drawn else FIRST)
+        aim = self.aim(drawn)
+        own = moments.of(aim) if isinstance(moments, Grouped) else moments
+        draw("square", mean_square(own.mean, own.squares / n, aim.centre), noise[1], SQUARE)
+        following = self._following(drawn)
+        if following is None:
+            return {**drawn, "last": self._otherwise(drawn).release(own, noise[2])}
+        last = min(max(round_to_grid(own.mean + following[0] * noise[2], self.grid), 0.0), 1.0)
+        return {**drawn, "last": last}
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Three or four numbers, each where its draw may lie."""
+        if not isinstance(released, Mapping) or set(released) - _OF_GROUPS != {"first", "square", "last"}:
+            return False
+        if released.keys() >= _OF_GROUPS:
+            return False
+        if not all(self._by_mean.admits(released[name]) for name in released if name != "last"):
+            return False
+        last = released["last"]
+        if self._following(released) is None:
+            return self._by_mean.admits(last)
+        return isinstance(last, float | int) and 0 <= last <= 1 and float(last / self.grid).is_integer()
+
+    def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """That of the last draw."""
+        following = self._following(released)
+        return self._otherwise(released).noise_in(released["last"]) if following is None else following[0]
+
+    def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """The last draw, on the scale of the mean."""
+        return (
+            self._otherwise(released).value(released["last"]) if self._following(released) is None else released["last"]
+        )
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
+        """As far from the last draw as the first ones say."""
+        following, last = self._following(released), released["last"]
+        if following is None:
+            return self._otherwise(released).interval(last)
+        return max(last - following[1], 0.0), min(last + following[1], 1.0)
+
+    def half_width(self, mean: float) -> float:
+        """Of the number with the largest deviation that this mean allows."""
+        return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        square = mean_square(mean, mean * mean + deviation * deviation, mean)
+        following = self._decided(mean, float(self._transform(np.asarray(square))))
+        return self._by_mean.half_width(mean) if following is None else following[1]
 
 
 @lru_cache(maxsize=256)  # pure, and a guard opened again plans again
@@ -325,5 +474,18 @@ def _finish(draft: Stabilized) -> Stabilized | None:
     if envelope is None:
         return None
     final = _with_best_tilt(n, k, most, failure, draft.v0, draft.s, envelope, joint)
-    bound = deviation_bound(most, failure, final.s, final.lam, final.information, envelope, 1 / k)
-    return replace(final, H=bound)
+    if _leaves_room(final):
+        final = replace(final, numbers=kept_part(n, final.lam, final.H))
+    return replace(final, H=_bound(final, envelope))
+
+
+def _leaves_room(m: Stabilized) -> bool:
+    """Whether the last draw of a number, which is a little coarser, still has a tilt that suits Theta."""
+    return m.lam * math.sqrt(_LAST_IN_GROUP) >= 1 / math.sqrt(m.v0)
+
+
+def _bound(m: Stabilized, envelope: Envelope) -> float:
+    """H of Theorem T, and what numbers add to it."""
+    failure, share = m.failure * (1 - m.numbers), 1 / m.questions
+    bound = deviation_bound(m.answers, failure, m.s, m.lam, m.information, envelope, share)
+    return bound + rare_slack(m.rows, m.lam, m.numbers)

@@ -10,26 +10,24 @@ from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, grid_problems, grid_step, round_to_grid
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, FromAllRows, Promised
+from afresh.mechanisms.ghost import MOST_ROWS, ROUNDING, ByGhost
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, FromAllRows
 from afresh.moments import Moments, Span
+from afresh.theory.numbers import mean_square
 from afresh.theory.symmetrized.common import Common, highest
-from afresh.theory.symmetrized.constants import BAD_SHARE
 from afresh.theory.symmetrized.twofold import (
     COARSE,
     DRAWS,
     Followed,
     followed_plan,
-    largest_square,
     world,
 )
 
-MOST_ROWS = 10**12
 _NAMES = ("first", "square", "last")
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
+class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
     """Three draws an answer: the mean and the mean square about it with noise 2 s, then the mean with noise f s.
 
     f follows from the first two, and lies between `finest` and 1. The curve is that of Theorem S (17.7), for all draws.
@@ -37,9 +35,6 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
 
     method: ClassVar[str] = "twofold"
     about: ClassVar[str] = "noise that follows the standard deviation of numbers, by coarse first draws"
-    unavailable: ClassVar[str] = "too few rows for so many answers"
-    promised: ClassVar[bool] = True
-    checks_guesses: ClassVar[bool] = False
     draws: ClassVar[int] = DRAWS
 
     rows: int
@@ -72,12 +67,6 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
         return self.questions * self.charge
 
     @property
-    def failure_use(self) -> dict[str, float]:
-        """As of plain answers."""
-        bad = BAD_SHARE * self.failure
-        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
-
-    @property
     def advice(self) -> str:
         """For what it is narrow."""
         narrow = self.deviation_width(0.5, 0.05)
@@ -90,8 +79,7 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
         """The three draws, each on the public grid and within [0, 1], given as many standard normal numbers."""
         mean, (one, two, three) = moments.mean, noise
         first = self._rounded(mean + COARSE * self.s * one)
-        about = max(moments.squares / moments.n - 2 * first * mean + first * first, 0.0) / largest_square(first)
-        square = self._rounded(about + COARSE * self.s * two)
+        square = self._rounded(mean_square(mean, moments.squares / moments.n, first) + COARSE * self.s * two)
         f = self.followed.noise(first, square, self.grid / 2)
         return {"first": first, "square": square, "last": self._rounded(mean + f * self.s * three)}
 
@@ -137,10 +125,10 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
             least = world(self.rows, self.questions, self.s, self.failure, self.finest)
         except InvalidArgument as refused:
             return [*found, str(refused)]
-        if least.pairs * (1 - _ROUNDING) > self.D:
+        if least.pairs * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
         c = self.followed.common.constants
-        if self.height > highest(c, DRAWS * self.questions, self.bend, self.lower) + _ROUNDING:
+        if self.height > highest(c, DRAWS * self.questions, self.bend, self.lower) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
         return found
 

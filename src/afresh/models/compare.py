@@ -43,7 +43,7 @@ def compare(
     check_scale(loss)
     scale = loss.bounds[1] - loss.bounds[0]
     enough = None if precision is None else _precision(loss, precision)
-    desk.coarseness(enough)  # refused where all answers are alike, also if nothing will be asked
+    desk.coarseness(enough, _levels(desk, loss))  # refused where all answers are alike, also if nothing will be asked
     if identical(rows, a, b):
         return Identical(
             a.name, b.name, loss.words, rows=desk.engine.rows, left=desk.left(analyst), simulated=simulated
@@ -93,7 +93,12 @@ def _precision(loss: Loss, precision: float) -> float:
 
 def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
     """How many times the plan's noise is enough for a difference, even of models that disagree on every row."""
-    return 1.0 if precision is None else desk.coarseness(_precision(loss, precision))
+    return 1.0 if precision is None else desk.coarseness(_precision(loss, precision), _levels(desk, loss))
+
+
+def _levels(desk: Desk, loss: Loss) -> int | None:
+    """How many values the questions of a comparison have; None if any."""
+    return (3 if desk.plan.mechanism.pairs == "shifted" else 2) if loss.binary else None
 
 
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:

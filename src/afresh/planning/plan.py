@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.ledger.base import ENDS, Limits
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, at_coordinate
+from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, NeverEnds, at_coarseness, at_coordinate, at_levels
 from afresh.mechanisms.registry import MECHANISMS
 from afresh.moments import Vector
 from afresh.planning.request import complement
@@ -26,6 +26,11 @@ class Paid(Protocol):
     @property
     def coarseness(self) -> float:
         """How many times the plan's noise."""
+        ...
+
+    @property
+    def levels(self) -> int | None:
+        """How many values the question has; None if any."""
         ...
 
     @property
@@ -170,7 +175,9 @@ class Plan(show.Shown):
             The mechanism with its charge and its interval.
         """
         vector = paid.vector
-        return self.at(paid.coarseness) if vector is None else at_coordinate(self.mechanism, Vector(*vector))
+        if vector is not None:
+            return at_coordinate(self.mechanism, Vector(*vector))
+        return at_levels(self.at(paid.coarseness), paid.levels)
 
     @cached_property
     def ways(self) -> list[Way]:

@@ -1,18 +1,20 @@
-"""A mean within a group as one question, for mechanisms that release exact moments of rows.
+"""A mean within a group, from the moments of A 1_B and (1 - A) 1_B; the sum of their sums is the number of rows in B.
 
-From the moments of A 1_B and (1 - A) 1_B follow those of A over the rows in B: their number is the sum of the two sums.
-Given which rows are in B, they are independent draws from the group, so that an interval for that many rows holds
-(section 14).
+`GroupMean` is one question, for mechanisms that release exact moments of rows: given which rows are in B, they are
+independent draws from the group, so that an interval for that many rows holds (section 14). `GroupFirst` and
+`GroupSecond` are two, for those whose noise follows the deviation of a number: the share of rows in B, and the mean of
+A in B and of a centre elsewhere, whose deviation is small if that of A in B is (section 12).
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from afresh.moments import Moments
+from afresh.moments import Grouped, Moments
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class GroupMean:
-    """E[A | B] from its two halves, A 1_B and (1 - A) 1_B."""
+class OfGroup(ABC):
+    """What follows from the two halves A 1_B and (1 - A) 1_B."""
 
     text: str
     inside: RowQuestion
     rest: RowQuestion
+    kind: ClassVar[str]
 
     @property
     def digest(self) -> str:
         """Its halves' together."""
-        return hashlib.sha256(f"within {self.inside.digest} {self.rest.digest}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.kind} {self.inside.digest} {self.rest.digest}".encode()).hexdigest()
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -42,11 +45,6 @@ class GroupMean:
     def missing(self) -> float | None:
         """As in its halves."""
         return self.inside.missing
-
-    @property
-    def levels(self) -> int | None:
-        """2 for a condition."""
-        return 2 if self.inside.levels == self.rest.levels == 2 else None
 
     @property
     def columns(self) -> frozenset[str] | None:
@@ -64,12 +62,67 @@ class GroupMean:
         return self.inside, self.rest
 
     @staticmethod
-    def moments_of(engine: Engine, questions: Sequence[GroupMean], spans: Sequence[Span] | None) -> list[Moments]:
+    @abstractmethod
+    def of_halves(inside: Moments, rest: Moments) -> Moments:
+        """Its moments from those of its halves."""
+
+    @classmethod
+    def moments_of(cls, engine: Engine, questions: Sequence[Any], spans: Sequence[Span] | None) -> list[Moments]:
         """Both halves of all of them in one scan."""
         halves = [half for each in questions for half in each.halves]
         twice = None if spans is None else [span for span in spans for _ in range(2)]
         found = iter(type(halves[0]).moments_of(engine, halves, twice))
-        return [within(next(found), next(found)) for _ in questions]
+        return [cls.of_halves(next(found), next(found)) for _ in questions]
+
+
+class GroupMean(OfGroup):
+    """E[A | B]."""
+
+    __slots__ = ()
+    kind = "within"
+
+    @property
+    def levels(self) -> int | None:
+        """2 for a condition."""
+        return 2 if self.inside.levels == self.rest.levels == 2 else None
+
+    @staticmethod
+    def of_halves(inside: Moments, rest: Moments) -> Moments:
+        """Over the rows in the group."""
+        return within(inside, rest)
+
+
+class GroupFirst(OfGroup):
+    """The first of two answers about E[A | B]: the share of B, or, of a small group, E[A 1_B]."""
+
+    __slots__ = ()
+    kind = "first of"
+    levels: ClassVar[None] = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """A share."""
+        return 0.0, 1.0
+
+    @staticmethod
+    def of_halves(inside: Moments, rest: Moments) -> Moments:
+        """From which its mechanism makes either."""
+        found = within(inside, rest)
+        return Grouped(inside.n, found.total, found.squares, found.n, second=False)
+
+
+class GroupSecond(OfGroup):
+    """The second: the mean of A in B and of a centre elsewhere, or, of a small group, E[(1 - A) 1_B]."""
+
+    __slots__ = ()
+    kind = "second of"
+    levels: ClassVar[None] = None
+
+    @staticmethod
+    def of_halves(inside: Moments, rest: Moments) -> Moments:
+        """From which its mechanism makes either."""
+        found = within(inside, rest)
+        return Grouped(inside.n, found.total, found.squares, found.n, second=True)
 
 
 def within(inside: Moments, rest: Moments) -> Moments:

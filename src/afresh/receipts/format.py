@@ -252,17 +252,38 @@ _VECTOR_3 = ("kind", "size", "answers", "place")
 
 
 def _write_3(facts: Facts) -> dict[str, Any]:
-    found = _with_rows(facts, _written(facts, 3, _CONSTANTS_3))
+    if facts.plan.parameters.get("numbers"):
+        raise InvalidArgument(
+            "version 3 of the format has no numbers of several draws by this method; a later one has."
+        )
+    return _with_vectors(facts, _with_rows(facts, _written(facts, 3, _CONSTANTS_3)))
+
+
+def _with_vectors(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     for answer, reserved in zip(found["answers"], facts.account.entries.reserved, strict=True):
         vector = reserved.vector
         answer["vector"] = None if vector is None else dict(zip(_VECTOR_3, vector, strict=True))
     return found
 
 
+# Version 4 has one more constant: which part of the failure probability is kept for numbers, whose noise then follows
+# their standard deviation; and one more method.
+_CONSTANTS_4 = {
+    **_CONSTANTS_3,
+    **{method: (*_CONSTANTS_3[method], "numbers") for method in ("stabilized", "calibrated")},
+    "settled": ("failure", "s", "D", "bend", "lower", "height", "steps"),
+}
+
+
+def _write_4(facts: Facts) -> dict[str, Any]:
+    return _with_vectors(facts, _with_rows(facts, _written(facts, 4, _CONSTANTS_4)))
+
+
 FORMATS: dict[int, Format] = {
     1: Format(_FIELDS_1, _write_1),
     2: Format(_FIELDS_2, _write_2),
     3: Format(_FIELDS_3, _write_3),
+    4: Format(_FIELDS_3, _write_4),
 }
 
 

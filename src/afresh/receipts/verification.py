@@ -217,13 +217,13 @@ def _charges(facts: Facts) -> str:
 def _answers(facts: Facts) -> str:
     """Every recorded value and interval is the one its released number gives, up to other processors' last bits."""
     plan, entries = facts.plan, facts.account.entries
-    groups: dict[tuple[float, tuple[str, int, int, int] | None], list[Answered]] = {}
+    groups: dict[tuple[float, tuple[str, int, int, int] | None, int | None], list[Answered]] = {}
     looks: list[Answered] = []  # after what they look at again, so that what is wrong is named first
     for place in sorted(entries.order):
         answer = entries.answer(place)
         assert answer is not None
         reserved = entries.reserved[place]
-        alike = reserved.coarseness, reserved.vector
+        alike = reserved.coarseness, reserved.vector, reserved.levels
         (groups.setdefault(alike, []) if reserved.again is None else looks).append(answer)
     for answers in groups.values():
         for answer in _unsettled(plan.of(entries.reserved[answers[0].number - 1]), answers, plan.ends):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms.base import AimsInGroups
+from afresh.moments import Aim
 from afresh.results.answer import Interval
 from afresh.results.reading import Number, Reading, rescaled
 
@@ -48,6 +50,8 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
     match rule:
         case "within" | "entry" | "improvement":
             return parts[0].entry.bounds
+        case "group":
+            return parts[1].entry.bounds
         case "difference":
             scale = parts[-1].entry.bounds[1]
             _agree(parameters["scale"], scale)
@@ -119,6 +123,48 @@ def within_ends(n1: Interval, n0: Interval) -> Interval:
     low = n1.low / (n1.low + n0.high) if n1.low + n0.high > 0 else 0.0
     high = n1.high / (n1.high + n0.low) if n1.high + n0.low > 0 else 1.0
     return Interval(low, high)
+
+
+def _group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """Section 12: E[A | B] from two answers, each of which averages what it aims at."""
+    (_, v, one), (entry, w, other) = parts
+    aims = _aims(parts, plan)
+    interval = group_ends(aims, one, other).rescaled(entry.bounds)
+    found = _corner(aims, v, w)
+    value = found[0] / found[1] if found is not None and found[1] > 0 else 0.5
+    return Number(rescaled(min(max(value, 0.0), 1.0), entry.bounds, interval), interval.low, interval.high)
+
+
+def _aims(parts: Sequence[Reading], plan: Plan) -> tuple[Aim, Aim]:
+    found = []
+    for part in parts:
+        mechanism, outcome = plan.of(part.entry), part.entry.outcome
+        if not isinstance(mechanism, AimsInGroups) or outcome is None:
+            raise InvalidArgument(f"answer {part.entry.number} is not one about a group")
+        found.append(mechanism.aim(outcome.released))
+    first, second = found
+    return first, second
+
+
+def _corner(aims: tuple[Aim, Aim], v: float, w: float) -> tuple[float, float] | None:
+    """E[A 1_B] and Pr(B) if the two answers were exactly these; None if they do not tell."""
+    (a, g, d, _), (b, h, e, _) = aims
+    whole = a * h - b * g
+    if abs(whole) < 1e-6:
+        return None
+    return (h * (v - d) - g * (w - e)) / whole, (a * (w - e) - b * (v - d)) / whole
+
+
+def group_ends(aims: tuple[Aim, Aim], one: Interval, other: Interval) -> Interval:
+    """The interval of E[A | B], on [0, 1]: a ratio of two linear functions is extreme at a corner of what is possible.
+
+    All of [0, 1] if there may be no row in the group.
+    """
+    corners = [_corner(aims, v, w) for v, w in itertools.product((one.low, one.high), (other.low, other.high))]
+    if not all(corner is not None and corner[1] > 0 for corner in corners):
+        return Interval(0.0, 1.0)
+    found = [(inside / share, OUTWARD / share) for inside, share in filter(None, corners)]
+    return Interval(max(min(x - more for x, more in found), 0.0), min(max(x + more for x, more in found), 1.0))
 
 
 def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
@@ -333,6 +379,8 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
         case "within", [a, b]:
             whole = (parts[0].value + parts[1].value) ** 2
             found = min(math.hypot(parts[1].value * a, parts[0].value * b) / whole, 0.5) if whole else 0.5
+        case "group", [a, b]:
+            found = _group_noise(parts, plan, a, b)
         case "difference", [only]:
             found = 2 * only
         case "difference", [a, b]:
@@ -342,8 +390,19 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
     return _IN_95 * found * scale
 
 
+def _group_noise(parts: Sequence[Reading], plan: Plan, a: float, b: float) -> float:
+    """How far the noise of either answer moves their ratio, together; a half if it says nothing."""
+    aims, (v, w) = _aims(parts, plan), (part.value for part in parts)
+    corners = [_corner(aims, v, w), _corner(aims, v + a, w), _corner(aims, v, w + b)]
+    ratios = [inside / share for inside, share in filter(None, corners) if share > 0]
+    if len(ratios) < len(corners):
+        return 0.5
+    return min(math.hypot(ratios[1] - ratios[0], ratios[2] - ratios[0]), 0.5)
+
+
 RULES: Mapping[str, Rule] = {
     "within": within,
+    "group": _group,
     "difference": _difference,
     "bin": _bin,
     "quantile": _quantile,

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from afresh.errors import InvalidArgument
+from afresh.theory.numbers import largest_square
 from afresh.theory.symmetrized.common import Common, Intervals, best_curve, pairs_within
 from afresh.theory.symmetrized.constants import Constants, constants, drift, first_argument_upper
 from afresh.theory.symmetrized.fixed import best_noise
@@ -48,11 +49,6 @@ def number_pairs(c: Constants, square: float, centre: float) -> float:
 
 def _pairs(c: Constants, low: float, high: float) -> float:
     return float(pairs_within(c, low, high, iterates=_ITERATES))
-
-
-def largest_square(centre: float) -> float:
-    """M^2: no number in [0, 1] has a larger square about this centre."""
-    return max(centre, 1 - centre) ** 2
 
 
 @dataclass(frozen=True)
