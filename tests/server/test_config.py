@@ -100,7 +100,8 @@ def test_a_check_opens_the_data_and_ends(tmp_path: Path) -> None:
     bad = run(tmp_path, "serve", "afresh.toml", "--check")
     assert bad.returncode == 1
     assert "gone" in bad.stderr
-    assert "afresh.toml:26: while opening gone" in bad.stderr
+    line = 1 + CONFIG[: CONFIG.index("{more}")].count("\n")
+    assert f"afresh.toml:{line}: while opening gone" in bad.stderr
     started = run(tmp_path, "serve", "afresh.toml", "--port", "1")
     assert started.returncode == 1
     assert "Traceback" not in started.stderr
