@@ -83,6 +83,6 @@ def check_board(holdout: Holdout, rules: Rules, loss: Loss) -> None:
         )
     if rules.reveal == "improvements" and not mechanism.symbols:
         raise InvalidArgument(
-            f'a board that reveals only improvements needs claims: open the holdout with method="{CLAIMING[0]}", or with '
-            "open=0.5."
+            f'a board that reveals only improvements needs claims: open the holdout with method="{CLAIMING[0]}", or '
+            "with open=0.5."
         )

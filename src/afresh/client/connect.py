@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
@@ -15,6 +16,7 @@ from afresh.results import show
 from afresh.wire.addresses import split_address
 
 if TYPE_CHECKING:
+    from afresh.boards.board import Board
     from afresh.client.evaluation import RemoteJudge
 
 
@@ -70,6 +72,29 @@ class Service(show.Shown):
         if desk.told["kind"] != "holdout":
             raise InvalidArgument(f"{name!r} is a dataset without labels to score models by; use open({name!r}).")
         return RemoteHoldout(desk, self.analyst)
+
+    @property
+    def boards(self) -> dict[str, dict[str, Any]]:
+        """What boards there are, by name: holdout, description, rules."""
+        return {each["name"]: each for each in self._connection.get("/v1/boards")["boards"]}
+
+    def board(self, name: str) -> Board:
+        """A board, to enter predictions and to see what is certain about their order.
+
+        Args:
+            name: One of `boards`.
+
+        Returns:
+            A board with the methods, results and errors of a local one.
+
+        Raises:
+            NotFound: There is no such board for this token.
+        """
+        from afresh.client.board import RemoteBoard
+        from afresh.client.holdout import RemoteHoldout
+
+        told = self._connection.get(f"/v1/boards/{quote(name, safe='')}")
+        return RemoteBoard(RemoteHoldout(RemoteDesk(self._connection, told["holdout"]), self.analyst), told)
 
     @property
     def evaluations(self) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from afresh import checks
+from afresh.boards.board import Board
+from afresh.boards.rules import Rules
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
 from afresh.client.guard import RemoteGuard
@@ -236,16 +238,39 @@ class RemoteHoldout(Holdout):
         return self._recipe.reopen, (self._recipe.arguments,)
 
     def _sent(self, what: str, predicted: Sequence[Any], loss: Loss | None, **options: Any) -> Any:
-        """What a door answers to predictions; as one array where they are one, else as JSON."""
+        """What a door of this holdout answers to predictions."""
+        options["loss"] = None if loss is None else to_argument(loss)
+        return self.send(f"/v1/holdouts/{self.desk.name}/{what}", predicted, **options)
+
+    def board_elsewhere(self, name: str, rules: Rules) -> Board:
+        """Of the service, which has the board and its rules."""
+        from afresh.client.board import open_board
+
+        if rules != Rules():
+            raise InvalidArgument(
+                "a service's board has its own rules; leave out reveal, against, limit, per and every."
+            )
+        return open_board(self, name)
+
+    def send(self, path: str, predicted: Sequence[Any], **options: Any) -> Any:
+        """What a door answers to predictions; as one array where they are one, else as JSON.
+
+        Args:
+            path: The door.
+            predicted: What `predict` gave.
+            **options: What else the door takes; None is left out.
+
+        Returns:
+            The JSON document.
+        """
         self.desk.check_open()
         names = [each.given for each in predicted]
         if any(name is None for name in names) and not all(name is None for name in names):
             names = [each.given or each.kind for each in predicted]
         told = {**options, "kinds": [each.kind for each in predicted]}
-        told["loss"] = None if loss is None else to_argument(loss)
         told["names"] = names if names and names[0] is not None else None
         told = {name: value for name, value in told.items() if value is not None}
-        path, arrays = f"/v1/holdouts/{self.desk.name}/{what}", [_as_array(each.values) for each in predicted]
+        arrays = [_as_array(each.values) for each in predicted]
         plain = all(each.dtype.kind in "biuf" and each.ndim in (1, 2) for each in arrays)
         if plain and len({(each.dtype.str, each.shape) for each in arrays}) == 1:
             out = io.BytesIO()

@@ -77,7 +77,7 @@ class Desk:
 
 def make_app(config: Config) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts."""
-    from afresh.server import agents, api, evaluations, models, steward
+    from afresh.server import agents, api, boards, evaluations, models, steward
     from afresh.server.pages import doors, live
 
     @asynccontextmanager
@@ -101,7 +101,7 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (api.router, models.router, evaluations.router, steward.router):
+    for router in (api.router, models.router, boards.router, evaluations.router, steward.router):
         app.include_router(router, prefix="/v1")
     for router in doors.ROUTERS:
         app.include_router(router)
@@ -242,7 +242,7 @@ class Gate:
 
     def _most(self, path: str) -> int:
         """How many bytes a request may have."""
-        if path.startswith(("/v1/holdouts/", "/v1/evaluations/", "/mcp")) or _UPLOADS.fullmatch(path):
+        if path.startswith(("/v1/holdouts/", "/v1/boards/", "/v1/evaluations/", "/mcp")) or _UPLOADS.fullmatch(path):
             return self._limits.predictions
         return RECEIPTS if path == "/verify" else self._limits.body
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from afresh.server.predictions import FORMATS
+
 _Number = int | float
 _Pair = tuple[_Number, _Number]
 _Expression = Annotated[str, Field(max_length=100_000, description="A row expression in SQL: a condition or a number.")]
@@ -114,3 +116,18 @@ class NewToken(Body):
     datasets: list[str] = Field(["*"], examples=[["customers"]])
     days: float | None = Field(None, description="For how long it is good; for ever if left out.")
     cap: int | None = Field(None, description="How many answers it may spend; as many as its analyst if left out.")
+
+
+PREDICTIONS: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"type": "object"},
+                "example": {"predictions": {"my model": [0, 1, 1, 0]}},
+            },
+            **{media: {"schema": {"type": "string", "format": "binary"}} for media in FORMATS},
+        },
+    }
+}
+"""What OpenAPI says of a body with predictions."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from afresh import checks
+from afresh.boards.rules import RULES, Rules, check_rules
 from afresh.errors import AfreshError
 from afresh.guard.open import check_opening
 from afresh.judging.settings import Settings, evaluation_of
@@ -84,6 +85,18 @@ class Jwt:
 
 
 @dataclass(frozen=True, slots=True)
+class BoardSettings:
+    """A board on a holdout."""
+
+    name: str
+    holdout: str
+    rules: Rules
+    description: str = ""
+    public: bool = False
+    """Whether its table can be read without a token."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a service needs to know."""
 
@@ -97,6 +110,7 @@ class Config:
     workers: int = 1
     limits: Limits = field(default_factory=Limits)
     jwt: Jwt | None = None
+    boards: Mapping[str, BoardSettings] = field(default_factory=dict)
     evaluations: Mapping[str, Settings] = field(default_factory=dict)
     """Items and an evaluator that the service runs."""
     origins: tuple[str, ...] = ()
@@ -115,7 +129,8 @@ class _Reader(Reader):
     """Reads what a service serves."""
 
     def config(self, document: Mapping[str, Any]) -> Config:
-        sections = {key: document.get(key, {}) for key in ("datasets", "holdouts", "evaluations", "limits", "jwt")}
+        names = ("datasets", "holdouts", "boards", "evaluations", "limits", "jwt")
+        sections = {key: document.get(key, {}) for key in names}
         rest = {key: value for key, value in document.items() if key not in sections}
         top = self.take(
             (),
@@ -156,8 +171,33 @@ class _Reader(Reader):
             else:
                 keys = given["keys"]
                 jwt = Jwt(**{**given, "keys": keys if keys.startswith("https://") else self.path("keys", keys)})
-        places = {"state": state, "ledger": ledger}
-        return Config(datasets, **{**top, **places, "limits": limits, "jwt": jwt, "evaluations": evaluations})
+        boards = {
+            name: found
+            for name, table in self.tables(("boards",), sections["boards"]).items()
+            if (found := self.board(("boards", name), table, datasets)) is not None
+        }
+        made = {**top, "state": state, "ledger": ledger, "limits": limits, "jwt": jwt, "boards": boards}
+        return Config(datasets, **made, evaluations=evaluations)
+
+    def board(
+        self, path: tuple[str, ...], table: Mapping[str, Any], datasets: Mapping[str, Dataset]
+    ) -> BoardSettings | None:
+        given = self.take(
+            path,
+            table,
+            {"holdout": words, "description": words, "public": checks.flag, **dict.fromkeys(RULES, as_given)},
+        )
+        holdouts = [name for name, each in datasets.items() if each.label is not None]
+        if given.get("holdout") not in holdouts:
+            there = ", ".join(holdouts) or "none"
+            self.wrong((*path, "holdout") if "holdout" in table else path, f"holdout must be one of: {there}.")
+            return None
+        try:
+            rules = check_rules(**{key: given.pop(key) for key in RULES if key in given})
+        except AfreshError as error:
+            self.wrong(path, error)
+            return None
+        return BoardSettings(path[-1], rules=rules, **given)
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
         own = {"data": self.path_or_address, "table": words, "description": words, "shares": shares}

@@ -11,8 +11,9 @@ from fastapi.responses import JSONResponse
 
 from afresh.errors import Forbidden, InvalidArgument, NotFound
 from afresh.server.api import check_batch, enter
+from afresh.server.bodies import PREDICTIONS
 from afresh.server.house import Served
-from afresh.server.predictions import FORMATS, Submission, read_submission
+from afresh.server.predictions import Submission, read_submission
 from afresh.server.schemas import shows
 from afresh.wire.arguments import OF_MODELS, to_loss, to_statistic
 from afresh.wire.results import to_json
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
     from afresh.server.tokens import Caller
 
 router = APIRouter(tags=["holdouts"])
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {"predictions": {"my model": [0, 1, 1, 0]}},
-            },
-            **{media: {"schema": {"type": "string", "format": "binary"}} for media in FORMATS},
-        },
-    }
-}
 
 
 async def _holdout(request: Request, name: str, role: str = "analyst") -> tuple[Desk, Served, Caller, Holdout]:
@@ -105,7 +94,7 @@ async def _ask(
     )
 
 
-@router.post("/holdouts/{name}/score", responses=shows("Answer", listed="answers"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/score", responses=shows("Answer", listed="answers"), openapi_extra=PREDICTIONS)
 async def score(request: Request, name: str) -> Response:
     """The mean loss of each model, 1 answer each; all are charged, or none."""
 
@@ -117,7 +106,7 @@ async def score(request: Request, name: str) -> Response:
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
-@router.post("/holdouts/{name}/unscored", responses=shows(), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/unscored", responses=shows(), openapi_extra=PREDICTIONS)
 async def unscored(request: Request, name: str) -> Response:
     """How many of these scores would be charged. Free."""
     desk, _, _, holdout, given = await _submitted(request, name)
@@ -129,7 +118,7 @@ async def unscored(request: Request, name: str) -> Response:
     return JSONResponse({"unscored": await desk.asking.read(work)})
 
 
-@router.post("/holdouts/{name}/compare", responses=shows("Comparison", "Identical"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/compare", responses=shows("Comparison", "Identical"), openapi_extra=PREDICTIONS)
 async def compare(request: Request, name: str) -> Response:
     """Whether the second model is better than the first: 1 or 2 answers."""
 
@@ -143,7 +132,7 @@ async def compare(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _ask(request, name, "compare", work, lambda count: 2)))
 
 
-@router.post("/holdouts/{name}/best_of", responses=shows("Ranking"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/best_of", responses=shows("Ranking"), openapi_extra=PREDICTIONS)
 async def best_of(request: Request, name: str) -> Response:
     """Models in order, tied where the data cannot separate them."""
 
@@ -154,7 +143,7 @@ async def best_of(request: Request, name: str) -> Response:
     return JSONResponse(to_json(found))
 
 
-@router.post("/holdouts/{name}/exam", responses=shows("Ranking"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/exam", responses=shows("Ranking"), openapi_extra=PREDICTIONS)
 async def exam(request: Request, name: str) -> Response:
     """Take the exam: the final models on rows that nothing else has touched, once, at no answer of the budget."""
 
@@ -164,7 +153,7 @@ async def exam(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _ask(request, name, "exam", work, lambda count: 0, lambda found: 0)))
 
 
-@router.post("/holdouts/{name}/measure", responses=shows("Answer"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/measure", responses=shows("Answer"), openapi_extra=PREDICTIONS)
 async def measure(request: Request, name: str) -> Response:
     """Precision, recall, F1, calibration error or AUC of one model."""
 
@@ -177,7 +166,7 @@ async def measure(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _ask(request, name, "measure", work, lambda count: 400)))
 
 
-@router.post("/holdouts/{name}/claim", responses=shows("Claimed"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/claim", responses=shows("Claimed"), openapi_extra=PREDICTIONS)
 async def claim(request: Request, name: str) -> Response:
     """Whether the first model is certainly better than the second, or its mean loss between two ends. 1 answer."""
 
@@ -192,7 +181,7 @@ async def claim(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _ask(request, name, "claim", work, lambda count: 1)))
 
 
-@router.post("/holdouts/{name}/contest", responses=shows("Contested"), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/contest", responses=shows("Contested"), openapi_extra=PREDICTIONS)
 async def contest(request: Request, name: str) -> Response:
     """Which model has the smallest mean loss; with `incumbent` the last one is whom to beat. 1 answer."""
 
@@ -206,7 +195,7 @@ async def contest(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _ask(request, name, "contest", work, lambda count: 1)))
 
 
-@router.post("/holdouts/{name}/detects", responses=shows(), openapi_extra=_BODY)
+@router.post("/holdouts/{name}/detects", responses=shows(), openapi_extra=PREDICTIONS)
 async def detects(request: Request, name: str) -> Response:
     """How much better than `by` the first model must be for a claim against the second to pass. Free."""
     desk, _, _, holdout, given = await _submitted(request, name)
