@@ -45,8 +45,8 @@ def fill(folder: Path, answers: int) -> None:
     (folder / "afresh.toml").write_text(CONFIG.format(answers=answers))
     (folder / "state").mkdir()
     place = folder / "state" / "ledger.sqlite"
-    wishes = {"questions": answers, "method": "stabilized", "allow_wide": True}
-    with afresh.open(folder / "rows.parquet", ledger=place, **wishes) as guard:
+    rows_at = folder / "rows.parquet"
+    with afresh.open(rows_at, answers, ledger=place, method="stabilized", allow_wide=True) as guard:
         ledger, terms, mechanism = guard.desk.ledger, guard.desk.terms, guard.plan.mechanism
         assert isinstance(mechanism, ReadsMany)
         assert mechanism.grid is not None
