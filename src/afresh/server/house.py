@@ -76,6 +76,7 @@ class Served:
             "columns": self.dictionary.describe(desk.schema),
             "plan": self.plan,
             "simulated": desk.terms.simulated,
+            "download": settings.download,
         }
         if self.holdout is not None:
             labels = self.holdout.labelled.labels
@@ -85,7 +86,6 @@ class Served:
                 "classes": None if self.holdout.classes is None else list(self.holdout.classes),
                 "loss": to_argument(self.holdout.loss),
                 "features": self.holdout.visibility,
-                "download": settings.download,
                 "id": settings.id,
             }
         return told
