@@ -27,8 +27,8 @@ from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
 from afresh.mechanisms.base import AimsInGroups, AnswersVectors, NeverEnds, at_coordinate, at_levels, coarseness_for
-from afresh.mechanisms.registry import CLAIMING, GUESSING
-from afresh.planning.ways import would_tell_mean
+from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING
+from afresh.planning.ways import follows_bounds, would_tell_mean
 from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
@@ -377,6 +377,8 @@ class Desk:
         if asked.queries:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
+            if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
+                about += f" (its width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
