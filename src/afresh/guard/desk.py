@@ -33,7 +33,7 @@ from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
-from afresh.results.rules import noise_of, tells
+from afresh.results.rules import noise_of, share_of, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -342,11 +342,16 @@ class Desk:
         asked, (value, low, high) = reply.asked, reply.number
         scale = asked.bounds[1] - asked.bounds[0]
         reach = (high - low) / 2 / scale
-        single = asked.rule is None and len(reply.parts) == 1 and task_of(asked.queries[0]) is None
-        if reach <= WIDE or not single or self._examined(reply.parts) or self.plan.expected is not None:
+        if reach <= WIDE or self._examined(reply.parts) or self.plan.expected is not None:
+            return ()
+        if any(task_of(query) is not None for query in asked.queries):
+            return ()
+        share = share_of(asked.rule, reply.parts, self.plan)
+        if share is None:
             return ()
         mean = min(max((value - asked.bounds[0]) / scale, 0.0), 1.0)
-        return would_tell_mean(self.plan.mechanism, float(f"{reach:.2g}"), NARROW, round(mean, 2))
+        told = float(f"{reach:.2g}"), NARROW, round(mean, 2), float(f"{share:.2g}")
+        return would_tell_mean(self.plan.mechanism, *told)
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
         """Whether these are answers of the exam, which cost none of the budget."""

@@ -139,9 +139,11 @@ def recommended(mechanism: Mechanism) -> str:
 
 
 @lru_cache(maxsize=1024)  # every wide answer asks, and plans take milliseconds
-def would_tell_mean(mechanism: Mechanism, reach: float, target: float, mean: float) -> tuple[str, ...]:
-    """`would_tell` for the share or mean of a number; two digits of `reach` and `mean` are enough."""
-    return would_tell(mechanism, reach, target, lambda m: m.half_width(mean))
+def would_tell_mean(
+    mechanism: Mechanism, reach: float, target: float, mean: float, share: float = 1.0
+) -> tuple[str, ...]:
+    """`would_tell` for a share or mean, over a part of the rows perhaps; two digits of each number are enough."""
+    return would_tell(mechanism, reach, target, lambda m: min(m.half_width(mean) / math.sqrt(share), 0.5))
 
 
 def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) -> tuple[str, ...]:
@@ -166,7 +168,8 @@ def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) 
     shrink = target / reach
     adaptive = mechanism.batch is None and not mechanism.symbols and reach < _WIDEST_LAW
     if adaptive and (fewer := math.floor(questions * shrink**4)) >= 1:
-        found.append(f"about {fewer:,} questions instead of {questions:,}")
+        asked = "one question" if fewer == 1 else f"about {fewer:,} questions"
+        found.append(f"{asked} instead of {questions:,}")
     if (more := rows / shrink**2) <= _MOST:
         found.append(f"about {_rounded_up(more):,} rows instead of {rows:,}")
     return tuple(found)
