@@ -47,7 +47,7 @@ def test_plan() -> None:
     usual = json.loads(
         afresh("plan", "--rows", 100000, "--questions", 1000, "--confidence", 0.99, "--promise", "--json").stdout
     )
-    assert usual["method"] == "symmetrized"
+    assert usual["method"] == "settled"
     assert usual["half_width"]["0.5"] == pytest.approx(0.0416, abs=1e-3)
     assert 10 < told["information"] < 30
     assert {"stabilized", "calibrated", "rounds", "jung", "paper"} <= set(told["methods"])

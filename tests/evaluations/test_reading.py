@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import math
 import os
 import subprocess
 import sys
@@ -19,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import afresh
 from afresh.errors import DataError, InvalidArgument, MissingExtra
 from afresh.evaluations import Results, read
 
@@ -199,24 +198,26 @@ def answer(input, tools, tool_choice, config):
     said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or it downloads a tokenizer
     return said
 
-samples = [Sample(id=f"q{i}", input=f"say {i}", target=str(i)) for i in range(6)]
+samples = [Sample(id=f"q{i}", input=f"say {i}", target=str(i)) for i in range(120)]
 task = Task(dataset=MemoryDataset(samples), solver=generate(), scorer=[match(), includes()])
 model = get_model("mockllm/model", custom_outputs=answer)
 eval(task, model=model, epochs=2, log_dir=sys.argv[1], display="none")
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="needs inspect-ai")
 @pytest.mark.filterwarnings("ignore")
 def test_inspect_end_to_end(tmp_path: Path) -> None:
-    """Inspect runs its mock model and writes a log, which is read."""
+    """Inspect runs its mock model and writes a log, which is read and scored."""
     subprocess.run([sys.executable, "-c", INSPECT, str(tmp_path)], check=True, capture_output=True)
     (log,) = tmp_path.glob("*.eval")
     with pytest.raises(DataError, match=r"several scores: \['match', 'includes'\]"):
         read(log)
     found = read(log, score="match")
-    assert scores(found) == {f"q{i}": [float(i % 3 > 0)] * 2 for i in range(6)}
+    assert scores(found) == {f"q{i}": [float(i % 3 > 0)] * 2 for i in range(120)}
     assert sorted(set(found.trials)) == [1, 2]  # type: ignore[type-var]
+    with afresh.evaluation([f"q{i}" for i in range(120)], ledger=":memory:") as evaluation:
+        told = evaluation.exam(found, names=["mock", "none"]).score
+        assert told.low <= 2 / 3 <= told.high
 
 
 def test_inspect_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +237,7 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 
 folder = Path(sys.argv[1])
-docs = [{"key": f"d{i}", "question": f"{i}?", "choices": ["a", "b"], "answer": i % 2} for i in range(8)]
+docs = [{"key": f"d{i}", "question": f"{i}?", "choices": ["a", "b"], "answer": i % 2} for i in range(120)]
 (folder / "docs.jsonl").write_text("\\n".join(map(json.dumps, docs)))
 (folder / "sums.yaml").write_text(f'''
 task: sums
@@ -260,12 +261,13 @@ tracker.save_results_samples(task_name="sums", samples=samples["sums"])
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="needs lm-eval")
 def test_lm_evaluation_harness_end_to_end(tmp_path: Path) -> None:
-    """lm-eval runs its dummy model and writes a sample file, which is read."""
+    """lm-eval runs its dummy model and writes a sample file, which is read and scored."""
     subprocess.run([sys.executable, "-c", LM_EVAL, str(tmp_path)], check=True, capture_output=True)
     (path,) = tmp_path.glob("out/*/samples_sums_*.jsonl")
     found = read(path, id="key")
-    assert sorted(found.ids) == [f"d{i}" for i in range(8)]
+    assert sorted(found.ids) == sorted(f"d{i}" for i in range(120))
     assert {*found.scores} <= {0.0, 1.0}
-    assert not any(map(math.isnan, found.scores))
+    with afresh.evaluation(found.ids, ledger=":memory:") as evaluation:
+        told = evaluation.score(found, name="dummy")
+        assert told.low <= sum(found.scores) / 120 <= told.high

@@ -20,10 +20,13 @@ from afresh.mechanisms.base import DrawsSeveral, Heard, Mechanism, at_levels
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
-SHARED = {"__init__", "base", "fresh", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks"}
+SHARED = {
+    *("__init__", "base", "fresh", "ghost", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks")
+}
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
     "symmetrized": {"D": 0.5},
+    "settled": {"D": 0.5},
     "calibrated": {"noise_failure": 0.05},
     "rounds": {"rows": 49},
     "checked": {"rows": 4},
@@ -46,6 +49,7 @@ def test_one_file_a_mechanism() -> None:
 def test_help_knows_the_methods_by_name() -> None:
     assert tuple(registry.PLANNERS) == names.OFFERED
     assert registry.GUESSING == names.GUESSING
+    assert registry.HINTED == names.HINTED
 
 
 def test_a_plan_chooses_among_promises() -> None:
@@ -196,7 +200,8 @@ def hear(mechanism: Mechanism, number: int, share: float) -> Heard:
     """An answer that reads about `share`, without noise."""
     n = mechanism.rows
     whole = Moments(n, share * n, share * n)
-    released = mechanism.release((whole, whole) if len(mechanism.spans(1, None)) == 2 else whole, 0.0)
+    noise = [0.0] * mechanism.draws if isinstance(mechanism, DrawsSeveral) else 0.0
+    released = mechanism.release((whole, whole) if len(mechanism.spans(1, None)) == 2 else whole, noise)
     if callable(released):  # made once it is known what came before
         released = released([])
     return Heard(mechanism, number, released, mechanism.value(released), *mechanism.interval(released))

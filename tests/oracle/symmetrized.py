@@ -271,3 +271,35 @@ def least_times(w: World, vector: World, bend: float, kind: str, size: int, answ
             return bool(grows and own and row)
 
         return -_last(lambda x: holds(-x), mp.mpf(-50), mp.mpf(-1))
+
+
+def settled_world(n: int, k: int, s: float, beta: float, share: float, finest: float) -> World:
+    """The constants of 17.10 for k answers of two draws, whose second has noise down to `finest` s."""
+    with mp.workdps(DIGITS):
+        noise, least, own = mp.mpf(s), mp.mpf(min(finest, 1.0)), mp.mpf(finest) ** -2
+        q = (k * (mp.mpf(share) + own) + 3 * own) / (4 * mp.mpf(n) ** 2 * noise**2)
+        gam, bd = 1 / (1 - q), mp.mpf(beta) / 50
+        eG = bd * AMIN * least * noise
+        L1, L3 = mp.log(3 * k / eG), mp.log(6 * k / eG)
+        D = mp.mpf(1)
+        for _ in range(41):
+            t = gam * D / (4 * n * noise**2)
+            tau, kap = k * t / (1 + t), q * (k + 3 * own) * t / 2
+            x = 2 * mp.sqrt(kap + L3)
+            away = (mp.sqrt(tau) + x) * mp.sqrt(gam / n) + mp.sqrt(L3 / (2 * n))
+            found = World(n, k, noise, mp.mpf(beta) - bd, q, gam, eG, L1, L3, D, t, tau, kap, x)
+            u = min(away, mp.mpf(1))
+            D = min(up(min((1 - u**2) / 2 + u * away, mp.mpf(1)), L1 / n), mp.mpf(1))
+        return found
+
+
+def settled_sum(w: World, bend: float, share: float, floor: float) -> mp.mpf:
+    """ln sum_i exp((phi (k - i floor) + f(t share))/2), f(u) = ln((1 + c u)/(1 + u)), phi = f(t floor)/floor."""
+    with mp.workdps(DIGITS):
+        c = 1 / (1 - mp.mpf(bend))
+
+        def f(u: mp.mpf) -> mp.mpf:
+            return mp.log((1 + c * u) / (1 + u))
+
+        phi, first = f(w.t * floor) / floor, f(w.t * share)
+        return mp.log(mp.fsum(mp.exp((phi * (w.k - i * mp.mpf(floor)) + first) / 2) for i in range(1, w.k + 1)))

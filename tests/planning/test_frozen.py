@@ -17,7 +17,7 @@ import pytest
 import afresh
 from afresh.errors import InvalidArgument
 from afresh.guard import desk
-from afresh.mechanisms import calibrated, planned_checks, registry, stabilized, symmetrized
+from afresh.mechanisms import calibrated, planned_checks, registry, settled, stabilized, symmetrized
 from afresh.mechanisms.base import grid_step
 from afresh.planning import choose
 from afresh.planning import plan as planning
@@ -30,6 +30,7 @@ FIRST, LATER = [f"x < {i}" for i in range(1, 9)], [f"x > {i}" for i in range(1, 
 DERIVATIONS = {
     stabilized: "grid_step choose_envelope rough_envelope deviation_bound cvar_with_square minimize_between",
     symmetrized: "grid_step common_plan",
+    settled: "grid_step settled_plan",
     calibrated: "grid_step quantile log_threshold minimize_simplex",
     planned_checks: "grid_step plan_checked plan_open",
 }
@@ -45,6 +46,7 @@ def forget() -> None:
     stabilized.plan_stabilized.cache_clear()
     calibrated.plan_calibrated.cache_clear()
     symmetrized.plan_symmetrized.cache_clear()
+    settled.plan_settled.cache_clear()
 
 
 @contextmanager

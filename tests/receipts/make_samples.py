@@ -23,7 +23,7 @@ def main() -> None:
     rng = np.random.default_rng(11)
     for method, answers in (
         *(("stabilized", 80), ("calibrated", 80), ("rounds", None), ("checked", None)),
-        *(("symmetrized", 80), ("endless", None), ("twofold", None)),
+        *(("symmetrized", 80), ("endless", None), ("twofold", None), ("settled", None)),
     ):
         n = 20_000
         frame = pd.DataFrame(
@@ -48,6 +48,8 @@ def main() -> None:
                 if method == "symmetrized":  # vectors, which version 3 has
                     guard.measure(Histogram("amount", [0, 50, 100, 150, 200, 300, 500]))
                     guard.ask_vector(["amount / 100", "tenure / 4"], radius=2, centre=1)
+                if method == "settled":  # a hint, which version 4 has
+                    guard.ask("tenure = 8", about=0.1)
                 if method == "calibrated":
                     guard.charge("a private histogram", pure_dp=0.002)
                     guard.charge("a private count of a tenth", zcdp=1e-6, rows=2000, count=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -10,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.results.answer import Answer
+from afresh.server.api import answers
+from afresh.server.app import Desk
 from afresh.server.clock import leaving
-from server.running import Service, running
+from afresh.server.config import read_config
+from afresh.server.tokens import Caller
+from server.running import Service, running, write_data
 
 
 @given(st.floats(0, 1e4), st.floats(1e-3, 10))
@@ -84,3 +90,28 @@ data = "customers.parquet"
             time.sleep(0.05)
         assert len(records) == 1  # it went on, or was begun again; never paid for twice
         assert service.get("/v1/datasets/customers/budget").json()["spent"] == 1
+
+
+def test_a_repeat_keeps_to_the_clock_until_the_first_answer_has_left(tmp_path: Path) -> None:
+    """Otherwise whoever asks the same again and again would see when the scan ended."""
+    write_data(tmp_path)
+    (tmp_path / "afresh.toml").write_text('state = "state"\ntick = 1\n[datasets.c]\ndata = "customers.parquet"\n')
+    desk, caller, question = Desk(read_config(tmp_path / "afresh.toml")), Caller("ann", "analyst", ("*",)), "churned"
+    served = desk.house.find("c", caller)
+
+    async def twice() -> None:
+        def ask() -> asyncio.Task[list[Answer]]:
+            return asyncio.create_task(answers(desk, served, caller, [{"expression": question}]))
+
+        first = ask()
+        while not any(record.value is not None for record in served.guard.transcript):
+            await asyncio.sleep(0.01)
+        second = ask()
+        done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+        assert done == {first}
+        assert [each.charged for task in (first, second) for each in await task] == [1, 0]
+
+    try:
+        asyncio.run(twice())
+    finally:
+        desk.close()

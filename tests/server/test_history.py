@@ -14,6 +14,7 @@ import pytest
 import afresh
 from afresh.guard.guard import Guard
 from afresh.ledger import Ledger
+from afresh.receipts import verify
 from afresh.results.transcript import Record
 from afresh.server.history import History, Wanted
 from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
@@ -60,17 +61,20 @@ ASKED: dict[str, list[Any]] = {
 def test_it_is_the_transcript(method: str) -> None:
     """Whatever was asked between two looks: answers, what follows from them, vectors, rounds."""
     with afresh.open(table(), questions=60, method=method, rounds=5 if method == "rounds" else None) as guard:
-        history = History(guard.desk, tick=0.0, patience=60.0)
+        history = History(guard.desk, tick=0.0)
         assert history.page().records == []
         for place, each in enumerate(ASKED[method]):
             own = guard.for_analyst("ann" if place % 2 else "bob")
             _ask(own, each)
             assert tuple(lines(history)) == guard.transcript.records
-        later = History(guard.desk, tick=0.0, patience=60.0)
+        later = History(guard.desk, tick=0.0)
         assert lines(later, size=100) == lines(history)
         for record in guard.transcript:
             assert record in history.of(record.number)
         assert history.of(1)[0].answers >= 1
+        records = guard.transcript.records
+        assert history.part(1, 2) == (list(records[1:3]), len(records))
+        assert history.receipt()[1]["chain"] == guard.receipt()["chain"]
         assert history.of(10**6) == []
         assert {record.analyst for record in history.page(1, Wanted(analyst="bob")).records} == {"bob"}
         found = history.page(1, Wanted(words="CHURNED")).records
@@ -89,35 +93,52 @@ def _ask(guard: Guard, what: Any) -> None:
         guard.measure(what)
 
 
-def test_an_answer_is_shown_when_it_may_leave(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An answer that was recorded 3 ticks after its question is shown with the step after 4, whoever looks when."""
-    clock = [datetime(2030, 1, 1, tzinfo=UTC)]
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, elsewhere: bool) -> None:
+    """Recorded 0.3 seconds after its question, it is shown with the step of 0.4; that of another worker after 1."""
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+    clock = [start]
     ledger = afresh.ledger.open_ledger(tmp_path / "ledger.sqlite")
     monkeypatch.setattr(ledger, "_clock", lambda: clock[0])
     monkeypatch.setattr(time, "time", lambda: clock[0].timestamp())
     with afresh.open(table(), questions=40, ledger=ledger, method="stabilized") as guard:
-        history = History(guard.desk, tick=1.0, patience=60.0)
+        history = History(guard.desk, tick=0.1)
         record_each = Ledger.record_each
 
         def slowly(self: Ledger, *arguments: Any) -> Any:
-            clock[0] += timedelta(seconds=3)
+            clock[0] = start + timedelta(seconds=0.3)
             return record_each(self, *arguments)
 
         monkeypatch.setattr(Ledger, "record_each", slowly)
-        guard.ask("churned", where="country = 'CH'")
-        seen = []
-        for _ in range(8):
-            (top, *_) = history.page().records
-            seen.append((top.value is not None, len(history.page().records), history.state()))
-            clock[0] += timedelta(seconds=0.25)
-        assert [shown for shown, _, _ in seen] == [False] * 4 + [True] * 4  # from 4 seconds after the question on
-        assert [count for _, count, _ in seen] == [2] * 4 + [1] * 4  # what follows from two answers tells of both
-        assert len({state for _, _, state in seen}) == 2
-        guard.ask("churned", where="country = 'CH'")  # a repeat changes nothing
-        assert history.page().total == 1
-        assert ledger.entries(guard.desk.terms)[0].answered_at == ledger.entries(guard.desk.terms)[0].reserved_at
-        clock[0] += timedelta(seconds=1)
-        monkeypatch.setattr(Ledger, "record_each", record_each)
-        guard.ask("amount < 10")
-        clock[0] += timedelta(hours=1)  # first seen long after: nobody waits for it any more
+        guard.for_analyst("ann").ask("churned", where="country = 'CH'")
+        assert history.notice(start.timestamp(), "bob") == []
+        assert history.notice(start.timestamp() + 0.01, "ann") == []  # of a later request
+        if not elsewhere:
+            assert history.notice(start.timestamp(), "ann") == [1, 2]
+        seen = {}
+        for tenths in range(3, 12):
+            clock[0] = start + timedelta(seconds=tenths / 10 + 0.001)
+            records = history.page().records
+            seen[tenths] = (records[0].value is not None, len(records), history.state())
+            head, receipt = history.receipt()
+            assert len(receipt["answers"]) == 2
+            assert (receipt["answers"][0]["value"] is not None) is (records[0].value is not None)
+            assert verify(receipt, head=head).passed
+        first = 10 if elsewhere else 4
+        assert [tenths for tenths, (shown, _, _) in seen.items() if shown] == list(range(first, 12))
+        assert [count for _, count, _ in seen.values()] == [2] * (first - 3) + [1] * (
+            12 - first
+        )  # it tells of its parts
+        assert len({state for _, _, state in seen.values()}) == 2
+        entries = ledger.entries(guard.desk.terms)
+        assert {entry.answered_at for entry in entries} == {start}
+
+
+def test_whoever_has_an_answer_sees_it(tmp_path: Path) -> None:
+    with afresh.open(table(), questions=40, ledger=tmp_path / "ledger.sqlite") as guard:
+        history = History(guard.desk, tick=1000.0)
+        before = time.time()
+        guard.for_analyst("ann").ask("churned")
+        assert history.page().records[0].value is None
+        history.show(history.notice(before, "ann"))
         assert history.page().records[0].value is not None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
+from afresh.mechanisms.registry import AT_ONCE, CLAIMING
 from afresh.models.claims import better
 from afresh.models.compare import asked_difference, check_scale
 from afresh.models.score import asked_scores
@@ -78,10 +79,10 @@ def check_board(holdout: Holdout, rules: Rules, loss: Loss) -> None:
     if rules.reveal != "rounds" and mechanism.batch is not None:
         raise InvalidArgument(
             'every batch of this holdout has rows of its own, so a board on it needs reveal="rounds"; one that reveals '
-            f'{rules.reveal!r} needs a holdout opened with method="symmetrized" or "checked", for example.'
+            f'{rules.reveal!r} needs a holdout opened with method="{AT_ONCE}" or "{CLAIMING[0]}", for example.'
         )
     if rules.reveal == "improvements" and not mechanism.symbols:
         raise InvalidArgument(
-            'a board that reveals only improvements needs claims: open the holdout with method="checked", or with '
-            "open=0.5."
+            f'a board that reveals only improvements needs claims: open the holdout with method="{CLAIMING[0]}", or '
+            "with open=0.5."
         )

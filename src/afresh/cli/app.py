@@ -18,6 +18,7 @@ from afresh.cli.options import (
     HELP,
     Analyst,
     Data,
+    Deviation,
     Exam,
     Json,
     LedgerPlace,
@@ -32,7 +33,7 @@ from afresh.cli.options import (
     share_open,
     show,
 )
-from afresh.mechanisms.names import GUESSING
+from afresh.mechanisms.names import GUESSING, HINTED
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -103,6 +104,7 @@ def plan(
     ] = None,
     open: Open = None,
     exam: Exam = None,
+    deviation: Deviation = None,
     promise: Promise = False,
     everything: Annotated[bool, typer.Option("--all", help="Show all methods and constants too.")] = False,
     as_json: Json = False,
@@ -117,7 +119,7 @@ def plan(
     from afresh.planning.choose import plan as make_plan
 
     wishes: dict[str, Any] = {"answers": answers, "method": method, "rounds": rounds, "promise": promise}
-    wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam}
+    wishes |= {"typical": typical or None, "open": share_open(open), "exam": exam, "deviation": deviation}
     made = make_plan(rows, how_many(questions, no_end), confidence, width=width, mean=mean, **wishes)
     show(made.details if everything else made, as_json)
 
@@ -172,6 +174,13 @@ def ask(
             metavar="V W",
         ),
     ] = None,
+    about: Annotated[
+        float | None,
+        typer.Option(
+            help=f"With --method {' or '.join(HINTED)}, what the answer will read, about: its noise then follows this.",
+            metavar="P",
+        ),
+    ] = None,
     answers: Annotated[
         int | None,
         typer.Option(
@@ -188,6 +197,7 @@ def ask(
     method: Method = None,
     open: Open = None,
     exam: Exam = None,
+    deviation: Deviation = None,
     promise: Promise = False,
     allow_wide: Annotated[
         bool, typer.Option("--allow-wide", help="Accept a plan whose intervals are wider than ±0.25.")
@@ -215,18 +225,21 @@ def ask(
     asked: list[Asked] = []
 
     def checked(engine: Engine) -> None:  # a mistake must not fix a plan
-        asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess))
+        asked.append(check(expression, engine.schema, bounds, where, missing, precision, guess, about))
 
     if guess is not None and method not in (None, *GUESSING):
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
+    if about is not None and method not in (None, *HINTED):
+        raise errors.InvalidArgument(f"--about goes with --method {' or '.join(HINTED)}, not with {method}.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
-    options |= {"promise": promise, "open": share_open(open), "exam": exam}
-    options["must_exist"] = guess is not None and method is None  # the default method could not check it
+    options |= {"promise": promise, "open": share_open(open), "exam": exam, "deviation": deviation}
+    # The default method could not check a guess, nor follow a hint.
+    options["must_exist"] = (guess is not None or about is not None) and method is None
     many = how_many(questions, no_end)
     with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
         arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
-        arguments["guess"] = guess
+        arguments |= {"guess": guess, "about": about}
         if dry_run:
             show(guard.price(expression, **arguments), as_json)
         elif asked:

@@ -84,6 +84,14 @@ Exam = Annotated[
     float | None,
     typer.Option(help="What part of the rows is kept for a few final questions (afresh exam).", metavar="SHARE"),
 ]
+Deviation = Annotated[
+    float | None,
+    typer.Option(
+        help="The standard deviation that numbers will have, as a part of the range between their bounds, such as "
+        "0.05: noise then follows each number's own.",
+        metavar="SD",
+    ),
+]
 Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
 
 

@@ -49,6 +49,7 @@ class RemoteGuard(Guard):
         missing: float | None = None,
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
+        about: float | None = None,
         *,
         mean: float | None = None,
         share: float = 1.0,
@@ -60,6 +61,7 @@ class RemoteGuard(Guard):
         if type(expression) in STATISTICS.values():
             return self._price({"statistic": to_argument(expression)})
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        arguments["about"] = about
         return self._price({"question": self._sent({"expression": expression, **arguments}), **body})
 
     def _price(self, body: dict[str, Any]) -> Price:
@@ -100,7 +102,7 @@ class RemoteGuard(Guard):
             for name in ("expression", "where"):
                 if given.get(name) is not None and not isinstance(given[name], str):
                     given[name] = self._in_sql(given[name])
-        if unknown := given.keys() - {"expression", "bounds", "where", "missing", "precision", "guess"}:
+        if unknown := given.keys() - {"expression", "bounds", "where", "missing", "precision", "guess", "about"}:
             make_asked(dict.fromkeys((*given, *unknown)), self.desk.schema)  # which says what is wrong
         return {name: _plain(value) for name, value in given.items() if value is not None}
 

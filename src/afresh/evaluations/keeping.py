@@ -24,7 +24,7 @@ def keep(folder: str | None, candidate: Candidate) -> None:
     path = _path(folder, candidate.digest)
     if os.path.exists(path):
         return
-    part = f"{path}.{os.getpid()}"
+    part = f"{path}.{os.urandom(4).hex()}"  # of several threads, each its own
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         np.savez(file, digest=np.array(candidate.digest), scores=candidate.scores)
         file.flush()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afresh.results import show
-from afresh.results.answer import Released, cost_line, exam_line, simulation_mark
+from afresh.results.answer import Difference, Released, cost_line, exam_line, simulation_mark
 
 _DO_NOT = "do not report this as an improvement"
 
@@ -19,10 +19,6 @@ class Scored(Released):
     items: int
     open_score: float
     """Its exact mean on the open part, which may be overfitted; the interval is not about it."""
-    confirmed: bool | None
-    """Whether the guarded part agreed with the open part."""
-    widened: float | None
-    """By what share a failed check makes later answers wider; None if none failed."""
 
     @property
     def verdict(self) -> str:
@@ -48,22 +44,12 @@ class Scored(Released):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared(Released):
+class Compared(Difference):
     """The mean score of B minus that of A, with its simultaneous interval: above 0, B is better."""
 
-    a: str
-    b: str
     items: int
     open_difference: float
     """The exact difference on the open part, which may be overfitted."""
-    confirmed: bool | None
-
-    @property
-    def better(self) -> str | None:
-        """'A', 'B', or None where the interval leaves it open."""
-        if self.low > 0:
-            return "B"
-        return "A" if self.high < 0 else None
 
     @property
     def verdict(self) -> str:

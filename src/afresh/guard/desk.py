@@ -26,8 +26,16 @@ from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import AimsInGroups, AnswersVectors, NeverEnds, at_coordinate, at_levels, coarseness_for
-from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING
+from afresh.mechanisms.base import (
+    AimsInGroups,
+    AnswersVectors,
+    FollowsHint,
+    NeverEnds,
+    at_coordinate,
+    at_levels,
+    coarseness_for,
+)
+from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING, HINTED
 from afresh.planning.ways import follows_bounds, would_tell_mean
 from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
@@ -254,11 +262,26 @@ class Desk:
         if asked.noise is not None:
             return asked.noise
         found = [query.levels for query in asked.queries]
-        return self.coarseness(asked.precision, None if None in found else max(filter(None, found), default=2))
+        levels = None if None in found else max(filter(None, found), default=2)
+        return self.coarseness(asked.precision, levels, asked.about)
 
-    def coarseness(self, precision: float | None, levels: int | None = 2) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1], of questions with such values."""
-        return 1.0 if precision is None else coarseness_for(at_levels(self.plan.mechanism, levels), precision)
+    def coarseness(self, precision: float | None, levels: int | None = 2, about: float | None = None) -> float:
+        """How many times the plan's noise is still enough for a half-width on [0, 1], of questions with such values.
+
+        Or how many times it follows a hint of what the answer is `about`.
+        """
+        mechanism = self.plan.mechanism
+        if about is None:
+            return 1.0 if precision is None else coarseness_for(at_levels(mechanism, levels), precision)
+        if not isinstance(mechanism, FollowsHint):
+            those = " or ".join(f"method={name!r}" for name in HINTED)
+            raise InvalidArgument(
+                f"noise follows what an answer is about with {those} only, and these data were opened with "
+                f"{self.plan.method!r}; leave about= out."
+            )
+        if precision is not None:
+            raise InvalidArgument("about= and precision= both choose the noise; leave one of them out.")
+        return mechanism.noise_about(about)
 
     def _guess(self, asked: Asked) -> tuple[float, float] | None:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:

@@ -70,6 +70,7 @@ class Guard(show.Shown):
         missing: float | None = None,
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
+        about: float | None = None,
     ) -> Answer:
         """The mean of a row expression, with an interval that holds. A question asked before is free.
 
@@ -88,6 +89,8 @@ class Guard(show.Shown):
                 over some of the rows it is meant for the two charged answers, as parts of all rows.
             guess: A value and a half-width of your own, from training data for example, with a method that checks
                 guesses: if the rows that check agree, they are the answer, and if not you get a coarser one.
+            about: What the answer will read, about, with method="settled": noise then follows this in place of a coarse
+                first draw. A wrong hint makes later answers a little wider; all intervals hold, whatever it is.
 
         Returns:
             The value, its interval, what it covers, and what it cost.
@@ -100,6 +103,7 @@ class Guard(show.Shown):
             EngineError: The engine failed. It is paid for, and completed when it is asked again.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        arguments["about"] = about
         return self.ask_many([{"expression": expression, **arguments}])[0]
 
     def price(
@@ -110,6 +114,7 @@ class Guard(show.Shown):
         missing: float | None = None,
         precision: float | None = None,
         guess: tuple[float, float] | None = None,
+        about: float | None = None,
         *,
         mean: float | None = None,
         share: float = 1.0,
@@ -125,6 +130,7 @@ class Guard(show.Shown):
             missing: As in `ask`.
             precision: As in `ask`.
             guess: As in `ask`.
+            about: As in `ask`.
             mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
             share: Of a mean over some of the rows, what part of all rows these are expected to be.
             exam: Asked in the exam, as one of so many questions: what to expect there.
@@ -145,6 +151,7 @@ class Guard(show.Shown):
         if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
             return price_of_statistic(self.desk, self.analyst, expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
+        arguments["about"] = about
         asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
         return price_of_question(self.desk, self.analyst, asked, mean, share, exam, deviation)
 

@@ -131,7 +131,7 @@ def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> floa
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
     """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
     levels = asked.queries[-1].levels
-    mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision, levels)), levels)
+    mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision, levels, asked.about)), levels)
     released = desk.ledger.released(desk.terms)
     low, high = asked.bounds
 

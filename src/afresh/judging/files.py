@@ -27,6 +27,7 @@ ARCHIVES = {".zip": "application/zip", ".tar": "application/x-tar", ".tar.gz": "
 FILE = "application/octet-stream"
 MOST_FILES = 10_000
 _DEEPEST = 32
+_LONGEST = 200  # characters of a name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CHUNK = 1 << 20
 
@@ -90,7 +91,7 @@ def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = N
     """The candidate at a path: a file, a folder, or an archive by its ending; at most so many bytes."""
     place, shown = Path(path), checks.shown(os.fspath(path))
     called = place.name or place.resolve().name if name is None else name
-    checks.text("name", called, "what to call the candidate")
+    _check_called(called)
     try:
         kind = os.stat(place).st_mode
         if stat.S_ISDIR(kind):
@@ -130,6 +131,7 @@ def _walked(top: Path, most: int) -> Iterator[tuple[str, tuple[bytes, bool]]]:
 
 def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Files:
     """What was uploaded: an archive by its media type, or one file that is called `file`."""
+    _check_called(name)
     if len(content) > most:
         raise _too_large(most)
     if media not in ARCHIVES.values():
@@ -146,6 +148,7 @@ def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Fil
 
 def files_of(name: str, contents: Mapping[str, bytes], *, folder: bool, most: int) -> Files:
     """A candidate from contents by name: the files of a folder, or one file."""
+    _check_called(name)
     for each in contents:
         _check_name(checks.text("files", each, "names of files"), link=False)
     if sum(map(len, contents.values())) > most:
@@ -199,6 +202,11 @@ def _untarred(content: bytes, media: str, most: int) -> list[tuple[str, tuple[by
     return found
 
 
+def _check_called(name: str) -> None:
+    if len(checks.text("name", name, "what to call the candidate")) > _LONGEST:
+        raise InvalidArgument(f"the candidate's name has {len(name):,} characters; use {_LONGEST} at most.")
+
+
 def _check_name(name: str, *, link: bool) -> None:
     if link:
         raise InvalidArgument(
@@ -206,7 +214,7 @@ def _check_name(name: str, *, link: bool) -> None:
         )
     parts = name.removeprefix("./").split("/")
     bad = "\\" in name or ":" in name or any(ord(each) < 32 for each in name) or len(parts) > _DEEPEST
-    if bad or not all(parts) or {".", ".."} & {*parts} or max(map(len, parts)) > 200:
+    if bad or not all(parts) or {".", ".."} & {*parts} or max(map(len, parts)) > _LONGEST:
         raise InvalidArgument(f"the archive has a file named {checks.shown(name)}; use plain names inside of it.")
 
 

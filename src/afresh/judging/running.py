@@ -24,6 +24,7 @@ from afresh.judging.settings import Settings, user_of
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHOWN = 2000  # characters of what a failed command said
+_LARGEST = 200_000_000  # bytes of any file that a command writes, its output too
 _GRACE = 60.0  # seconds, beyond its own limit, that the confined program may take to end
 
 
@@ -111,7 +112,7 @@ def _confined(settings: Settings, command: list[str], folder: Path, log: str) ->
         "seconds": evaluator.seconds,
         "memory": evaluator.memory,
         "processes": evaluator.processes,
-        "file_size": evaluator.memory,
+        "file_size": _LARGEST,
         "network": evaluator.network,
         "secrets": [os.path.abspath(each) for each in (settings.items, settings.state) if "://" not in each],
     }

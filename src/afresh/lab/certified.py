@@ -16,6 +16,7 @@ from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
+from afresh.mechanisms.settled import Settled
 from afresh.mechanisms.twofold import Twofold
 from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
@@ -78,10 +79,8 @@ class Certified:
             return _InRounds(self.mechanism)
         if isinstance(self.mechanism, Checked):
             return Checking(self.mechanism, rng)
-        if isinstance(self.mechanism, Endless):
-            return _WithoutEnd(self.mechanism, rng)
-        if isinstance(self.mechanism, Twofold):
-            return _DrawingTwice(self.mechanism, rng)
+        if isinstance(self.mechanism, Endless | Settled | Twofold):
+            return _OneByOne(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
         return _Noisy(self, rng)
@@ -108,29 +107,24 @@ class _Noisy:
         return _table(self._constants.mechanism)(released)
 
 
-class _WithoutEnd:
-    """Every answer knows how many were before it."""
+class _OneByOne:
+    """Several draws an answer, or answers that know those before them."""
 
-    def __init__(self, mechanism: Endless, rng: np.random.Generator) -> None:
-        self._mechanism, self._rng, self._records = mechanism, rng, list[dict[str, float]]()
+    def __init__(self, mechanism: Endless | Settled | Twofold, rng: np.random.Generator) -> None:
+        self._mechanism, self._rng, self._records = mechanism, rng, list[Any]()
 
     def answer(self, values: Values) -> Answers:
-        found = []
+        mechanism, found = self._mechanism, []
         for each in moments(values):
-            released = self._mechanism.release(each, float(self._rng.standard_normal()))(self._records)
+            draws = mechanism.draws if isinstance(mechanism, DrawsSeveral) else None
+            made = mechanism.release(each, self._noise(draws))
+            released = made(self._records) if callable(made) else made
             self._records.append(released)
-            found.append((self._mechanism.value(released), *self._mechanism.interval(released)))
+            found.append((mechanism.value(released), *mechanism.interval(released)))
         return Answers(*np.array(found).T)
 
-
-class _DrawingTwice:
-    """Coarse draws first, and noise that follows them."""
-
-    def __init__(self, mechanism: Twofold, rng: np.random.Generator) -> None:
-        self._mechanism, self._rng = mechanism, rng
-
-    def answer(self, values: Values) -> Answers:
-        return _several(self._mechanism, moments(values), self._rng)
+    def _noise(self, draws: int | None) -> Any:
+        return float(self._rng.standard_normal()) if draws is None else self._rng.standard_normal(draws).tolist()
 
 
 def _several(mechanism: Any, of_each: Sequence[Moments], rng: np.random.Generator) -> Answers:

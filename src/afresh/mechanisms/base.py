@@ -275,6 +275,15 @@ class FollowsDeviation(Protocol):
 
 
 @runtime_checkable
+class FollowsHint(Protocol):
+    """A mechanism whose noise can follow what an analyst says the answer is about."""
+
+    def noise_about(self, mean: float) -> float:
+        """How many times the plan's noise an answer then has, about a mean in [0, 1]."""
+        ...
+
+
+@runtime_checkable
 class AnswersNumbers(Protocol):
     """A mechanism that answers numbers otherwise than conditions, at the same price."""
 

@@ -9,18 +9,17 @@ from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, round_to_grid
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoSymbols, Promised
+from afresh.mechanisms.ghost import MOST_ROWS, ByGhost
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoSymbols
 from afresh.moments import Moments, Span
-from afresh.theory.symmetrized.constants import BAD_SHARE
 from afresh.theory.symmetrized.endless import SLANTS, block, endless_plan, intervals_of, last_answer
 
 EXPECTED = 1000
-MOST_ROWS = 10**12
 _NAMES = ("value", "place")
 
 
 @dataclass(frozen=True)
-class Endless(Promised, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
+class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     """y = clip(round(mu + s xi)), and its place j among all answers, which its interval depends on.
 
     Answer j has the failure K/((j+K)(j+K-1)) of all, K being how many are `expected`: widths are best about there, and
@@ -30,8 +29,6 @@ class Endless(Promised, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     method: ClassVar[str] = "endless"
     about: ClassVar[str] = "fixed noise, and a budget that never ends: widths grow slowly"
     unavailable: ClassVar[str] = "too few rows"
-    promised: ClassVar[bool] = True
-    checks_guesses: ClassVar[bool] = False
 
     rows: int
     expected: int
@@ -59,12 +56,6 @@ class Endless(Promised, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     def accounted(self) -> str:
         """What an answer tells; there is no limit but the last answer's."""
         return f"{self.charge:.4g} nats an answer, and no limit"
-
-    @property
-    def failure_use(self) -> dict[str, float]:
-        """As with a fixed number of answers."""
-        bad = BAD_SHARE * self.failure
-        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
 
     @property
     def advice(self) -> str:

@@ -3,5 +3,6 @@
 `registry` is what these names mean, and a test holds the two together.
 """
 
-OFFERED = ("stabilized", "symmetrized", "calibrated", "rounds", "checked")
+OFFERED = ("stabilized", "symmetrized", "settled", "calibrated", "rounds", "checked")
 GUESSING = ("checked",)
+HINTED = ("settled",)

@@ -17,6 +17,7 @@ from afresh.mechanisms.endless import Endless, plan_endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck
 from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows, plan_own_rows
 from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
+from afresh.mechanisms.settled import Settled, plan_settled
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
@@ -34,6 +35,7 @@ class Planner(Protocol):
 _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Stabilized, plan_stabilized),
     (Symmetrized, plan_symmetrized),
+    (Settled, plan_settled),
     (Calibrated, plan_calibrated),
     (Rounds, plan_rounds),
     (Checked, plan_checks),
@@ -49,9 +51,11 @@ PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OF
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
 # Those whose constants can be chosen for other typical means (`typical=`) than the usual ones.
-TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method)
+TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method, Settled.method)
 # Those whose comparisons of models can follow a public `disagreement=`.
 FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
+# Those whose noise can follow a hint (`about=`).
+HINTED: tuple[str, ...] = (Settled.method,)
 # The one that releases vectors at once, for less than their numbers one by one.
 AT_ONCE = Symmetrized.method
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.

@@ -10,22 +10,20 @@ from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
-from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised, ReleasesMean
+from afresh.mechanisms.ghost import MOST_ROWS, ROUNDING, ByGhost
+from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, ReleasesMean
 from afresh.moments import Moments, Vector
 from afresh.theory.symmetrized.common import Common, Intervals, common_plan, highest
 from afresh.theory.symmetrized.comparisons import public_pairs
-from afresh.theory.symmetrized.constants import BAD_SHARE, Constants, constants
+from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-MOST_ROWS = 10**12
-
-_ROUNDING = 1e-9
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 
 @dataclass(frozen=True)
-class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
+class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     """y = clip(round(mu + s xi)): noise s, bound D on the pairs that differ, cap q on one row, and one curve.
 
     The curve has the bend l, and spends the part `lower` on lower tails; it gives every answer its interval, whatever
@@ -34,9 +32,6 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
 
     method: ClassVar[str] = "symmetrized"
     about: ClassVar[str] = "fixed noise on the mean, compared with a ghost sample"
-    unavailable: ClassVar[str] = "too few rows for so many answers"
-    promised: ClassVar[bool] = True
-    checks_guesses: ClassVar[bool] = False
 
     rows: int
     questions: int
@@ -119,12 +114,6 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         return 1 / (4 * self.rows**2 * self.s**2)
 
     @property
-    def failure_use(self) -> dict[str, float]:
-        """A part for pairs that differ more than D says, the rest for noise and sample together."""
-        bad = BAD_SHARE * self.failure
-        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
-
-    @property
     def advice(self) -> str:
         """The promise, and where it is a narrow one."""
         return f"{super().advice} They are narrowest for means that are not rare, and hardly grow with the confidence."
@@ -185,15 +174,15 @@ class Symmetrized(Promised, FromAllRows, ReleasesMean, DifferenceOfParts):
         found = grid_problems(self.grid, self.finest * self.s)
         if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
             return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
-        if self.row_share < self.questions * self._row_unit * (1 - _ROUNDING):
+        if self.row_share < self.questions * self._row_unit * (1 - ROUNDING):
             found.append("one row may matter more than q says")
         try:
             least = self._world(None).pairs
         except InvalidArgument as refused:
             return [*found, str(refused)]
-        if least * (1 - _ROUNDING) > self.D:
+        if least * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
-        if self.height and self.height > highest(self._constants, self.most, self.bend, self.lower) + _ROUNDING:
+        if self.height and self.height > highest(self._constants, self.most, self.bend, self.lower) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
         return found
 

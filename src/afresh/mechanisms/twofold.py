@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import Charges, grid_problems, grid_step, round_to_grid
-from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, FromAllRows, Promised
+from afresh.mechanisms.ghost import MOST_ROWS, ROUNDING, ByGhost
+from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, FromAllRows
 from afresh.moments import Moments, Span
 from afresh.theory.numbers import mean_square
 from afresh.theory.symmetrized.common import Common, highest
-from afresh.theory.symmetrized.constants import BAD_SHARE
 from afresh.theory.symmetrized.twofold import (
     COARSE,
     DRAWS,
@@ -23,13 +23,11 @@ from afresh.theory.symmetrized.twofold import (
     world,
 )
 
-MOST_ROWS = 10**12
 _NAMES = ("first", "square", "last")
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
+class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
     """Three draws an answer: the mean and the mean square about it with noise 2 s, then the mean with noise f s.
 
     f follows from the first two, and lies between `finest` and 1. The curve is that of Theorem S (17.7), for all draws.
@@ -37,9 +35,6 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
 
     method: ClassVar[str] = "twofold"
     about: ClassVar[str] = "noise that follows the standard deviation of numbers, by coarse first draws"
-    unavailable: ClassVar[str] = "too few rows for so many answers"
-    promised: ClassVar[bool] = True
-    checks_guesses: ClassVar[bool] = False
     draws: ClassVar[int] = DRAWS
 
     rows: int
@@ -70,12 +65,6 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
     def information(self) -> float:
         """The cap on the information of all answers together."""
         return self.questions * self.charge
-
-    @property
-    def failure_use(self) -> dict[str, float]:
-        """As of plain answers."""
-        bad = BAD_SHARE * self.failure
-        return {"noise and sample together": self.failure - bad, "pairs that differ": bad}
 
     @property
     def advice(self) -> str:
@@ -136,10 +125,10 @@ class Twofold(Promised, EqualAnswers, FromAllRows, DifferenceOfParts):
             least = world(self.rows, self.questions, self.s, self.failure, self.finest)
         except InvalidArgument as refused:
             return [*found, str(refused)]
-        if least.pairs * (1 - _ROUNDING) > self.D:
+        if least.pairs * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
         c = self.followed.common.constants
-        if self.height > highest(c, DRAWS * self.questions, self.bend, self.lower) + _ROUNDING:
+        if self.height > highest(c, DRAWS * self.questions, self.bend, self.lower) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
         return found
 

@@ -9,28 +9,28 @@ from typing import Any, ClassVar
 
 from afresh.escaping import visible
 from afresh.results import show
-from afresh.results.answer import Answer, Interval, Released, cost_line, exam_line, in_words, simulation_mark
+from afresh.results.answer import (
+    Answer,
+    Difference,
+    Interval,
+    Released,
+    cost_line,
+    exam_line,
+    in_words,
+    simulation_mark,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Released):
+class Comparison(Difference):
     """The mean loss of A minus that of B, with its simultaneous interval: above 0, B is better."""
 
-    a: str
-    b: str
     loss: str
     rows: int
     smallest_difference: float
     """About the smallest that would show between models that disagree as often as these."""
     would_tell: tuple[str, ...] = ()
     """Where it cannot tell, what a plan would have needed to tell a difference as large as `value`, each by itself."""
-
-    @property
-    def better(self) -> str | None:
-        """'A', 'B', or None where the interval leaves it open."""
-        if self.low > 0:
-            return "B"
-        return "A" if self.high < 0 else None
 
     @property
     def verdict(self) -> str:

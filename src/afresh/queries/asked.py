@@ -38,6 +38,8 @@ class Asked:
     """How many times the plan's noise, where it follows what is public."""
     guess: tuple[float, float] | None = None
     """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
+    about: float | None = None
+    """What the answer is said to be about, on [0, 1]: only its noise follows it."""
     own: bool = True
     """Whether it is asked for itself, and not as a part of something that will be stated."""
     skips: bool = False
@@ -83,6 +85,7 @@ def ask(
     missing: float | None = None,
     precision: float | None = None,
     guess: tuple[float, float] | None = None,
+    about: float | None = None,
 ) -> Asked:
     """Check one question; every mistake is an error here, before anything is charged.
 
@@ -101,13 +104,17 @@ def ask(
     low, high = query.bounds
     if precision is not None:
         precision = checks.precision(precision) / (high - low)
-    if guess is not None:
-        if len(queries) > 1:
+    for name, given in (("guess", guess), ("about", about)):
+        if given is not None and len(queries) > 1:
+            rest = "where" if where is not None else f"{name}, or say missing={number(low)} to count all rows"
             raise InvalidArgument(
-                "a guess is about one answer, and a mean over some of the rows is made of two: leave out "
-                + ("where" if where is not None else f"the guess, or say missing={number(low)} to count all rows")
+                f"{name}= is for one answer, and a mean over some of the rows is made of two: leave out {rest}"
             )
+    if guess is not None:
         guess = _check_guess(guess, low, high)
+    if about is not None:
+        within = f"within the bounds ({number(low)}, {number(high)}), about what the answer will read"
+        about = (checks.number("about", about, within, least=low, most=high) - low) / (high - low)
     return Asked(
         queries=queries,
         question=queries[0].words,
@@ -118,6 +125,7 @@ def ask(
         rule=None if len(queries) == 1 else "within",
         precision=precision,
         guess=guess,
+        about=about,
         skips=skips,
     )
 

@@ -267,10 +267,11 @@ def _with_vectors(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
 
 
 # Version 4 has one more constant: which part of the failure probability is kept for numbers, whose noise then follows
-# their standard deviation.
+# their standard deviation; and one more method.
 _CONSTANTS_4 = {
     **_CONSTANTS_3,
     **{method: (*_CONSTANTS_3[method], "numbers") for method in ("stabilized", "calibrated")},
+    "settled": ("failure", "s", "D", "bend", "lower", "height", "steps"),
 }
 
 

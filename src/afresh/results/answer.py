@@ -156,6 +156,21 @@ class Released(show.Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Released):
+    """How much better B is than A: above 0, B is better."""
+
+    a: str
+    b: str
+
+    @property
+    def better(self) -> str | None:
+        """'A', 'B', or None where the interval leaves it open."""
+        if self.low > 0:
+            return "B"
+        return "A" if self.high < 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Released):
     """The answer of one question."""
 

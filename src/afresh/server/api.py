@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from afresh.errors import InvalidArgument, TooLarge
+from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
 from afresh.server.schemas import shows
@@ -193,11 +194,12 @@ async def transcript(
 ) -> Response:
     """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
-    found = to_json(await desk.asking.read(lambda: served.guard.transcript))
-    records = found.pop("records")
+    records, total = await desk.asking.read(lambda: served.history.part(after, limit))
+    plan, terms = served.guard.plan, served.guard.desk.terms
+    found = to_json(Transcript(tuple(records), plan.confidence, terms.simulated))
     found.pop("questions")
-    more = after + limit if after + limit < len(records) else None
-    return JSONResponse({**found, "records": records[after : after + limit], "total": len(records), "next": more})
+    more = after + limit if after + limit < total else None
+    return JSONResponse({**found, "total": total, "next": more})
 
 
 @router.get("/datasets/{name}/receipt", responses={**shows(), 304: {"description": "Nothing was added since."}})
@@ -205,11 +207,8 @@ async def receipt(request: Request, name: str) -> Response:
     """Everything that was released, as a document for `afresh verify`; its ETag is the head of the chain."""
     desk, served, _ = await enter(request, name, "viewer")
 
-    def make() -> tuple[str, dict[str, Any]]:
-        inner = served.guard.desk
-        return f'"{inner.ledger.chain(inner.terms)[-1].hash}"', served.guard.receipt()
-
-    tag, document = await desk.asking.read(make)
+    head, document = await desk.asking.read(served.history.receipt)
+    tag = f'"{head}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)

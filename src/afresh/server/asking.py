@@ -73,18 +73,27 @@ class Asking:
 
         `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
         """
-        began, name = time.monotonic(), _name(served.name, question)
-        known = name in self._answered
+        began, since, name = time.monotonic(), time.time(), _name(served.name, question)
+        known, made = name in self._answered, set[int]()
+
+        def answered() -> _Found:
+            try:
+                return self._work(served, caller, work, price, charged)
+            finally:
+                made.update(served.history.notice(since, caller.name))
+
         try:
-            found = await self._wait(lambda: self._work(served, caller, work, price, charged))
-            self._remember(name, found)
-            return found
+            found = await self._wait(answered)
         finally:
             if not known:
                 ready = time.monotonic() - began
                 leaves = leaving(ready, self.house.config.tick)
-                self.metrics.ticked(late=leaves > self.house.config.tick > 0)
                 await asyncio.sleep(leaves - (time.monotonic() - began))
+                self.metrics.ticked(late=leaves > self.house.config.tick > 0)
+        served.history.show(made)
+        self._remember(name, found)  # now that it leaves: until then the same question keeps to the clock as well
+        self.metrics.answered(charged(found))
+        return found
 
     def _work(
         self,
@@ -105,7 +114,6 @@ class Asking:
                 spent = charged(found)
             finally:
                 self.house.tokens.give_back(caller, taken - spent)
-        self.metrics.answered(charged(found))
         return found
 
     async def _wait(self, work: Callable[[], _Found]) -> _Found:

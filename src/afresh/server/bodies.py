@@ -30,6 +30,7 @@ class Question(Body):
     missing: _Number | bool | None = Field(None, description="What rows without a value count as; left out by default.")
     precision: _Number | None = Field(None, description="A half-width that is enough, at a lower charge.")
     guess: _Pair | None = Field(None, description="A value and a half-width of your own, to be checked.")
+    about: _Number | None = Field(None, description="What the answer will read, about, where noise follows a hint.")
 
     model_config = ConfigDict(
         extra="forbid",

@@ -1,7 +1,8 @@
 """What was released of a dataset, the newest first, a page at a time: a page costs what is on it, not what there is.
 
 It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer that was recorded is shown
-when it may leave (`clock`), so that whoever looks again and again learns no more about scans than whoever asked.
+when it leaves to whoever asked it (`asking` says so), so that whoever looks again and again learns no more about scans
+than whoever asked. What another worker answered is shown `ELSEWHERE` seconds after its question.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from afresh.ledger.records import answers
 from afresh.results.transcript import Record, derived, single, vector_of
 from afresh.server.clock import leaving
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 PAGE = 50
 """Lines of a page."""
+ELSEWHERE = 1.0
+"""Seconds after its question that an answer of another worker is shown: only it knows when that one leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,10 @@ class _Line(NamedTuple):
 class History:
     """The lines of one desk. Safe to use from several threads."""
 
-    def __init__(self, desk: Desk, tick: float, patience: float) -> None:
-        """`patience`: an answer that took more seconds is shown when it is there; nobody waits for it by then."""
-        self._desk, self._tick, self._patience = desk, tick, patience
+    def __init__(self, desk: Desk, tick: float) -> None:
+        """`tick` is that of the clock; 0 if there is none."""
+        self._desk, self._tick = desk, tick
+        self._elsewhere = max(ELSEWHERE, 2 * tick) if tick > 0 else 0.0
         self._lock = threading.Lock()
         self._asked: list[Reserved] = []
         self._answered = self._stated = 0
@@ -100,6 +105,41 @@ class History:
                 found = [self._single(number, account)]
             return found
 
+    def part(self, after: int, count: int) -> tuple[list[Record], int]:
+        """So many lines from the oldest on, without the first ones, and how many there are in all."""
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            return [self._record(line, account) for line in self._lines[after : after + count]], len(self._lines)
+
+    def receipt(self) -> tuple[str, dict[str, Any]]:
+        """The head of what may be shown, and the receipt of it."""
+        from afresh.receipts import make_receipt
+
+        chain = self._desk.ledger.chain(self._desk.terms)
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            hidden = set(self._later)
+        if hidden:
+            places = (place for place, record in enumerate(chain) if answers(record.text) in hidden)
+            chain = chain[: next(places, len(chain))]
+        return chain[-1].hash, make_receipt(chain)
+
+    def notice(self, since: float, analyst: str) -> list[int]:
+        """Which questions of an analyst, reserved since then, are answered by now: they are shown when they leave."""
+        with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
+            self._follow(account)
+            own = [self._asked[number - 1] for number in self._later]
+            numbers = [each.number for each in own if each.analyst == analyst and each.at.timestamp() >= since]
+            leaves = since + leaving(time.time() - since, self._tick)
+            self._later |= dict.fromkeys(numbers, leaves)
+            return numbers
+
+    def show(self, numbers: Iterable[int]) -> None:
+        """These have left to whoever asked."""
+        with self._lock:
+            for number in numbers:
+                self._later.pop(number, None)
+
     def state(self) -> tuple[int, int]:
         """Something that changes whenever something new may be shown."""
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
@@ -126,9 +166,7 @@ class History:
             self._take(asked)
         now = time.time()
         for place in account.entries.order[self._answered :]:
-            after = now - self._asked[place].at.timestamp()
-            if 0 <= after < self._patience:
-                self._later[place + 1] = now - after + leaving(after, self._tick)
+            self._later[place + 1] = self._asked[place].at.timestamp() + self._elsewhere
         self._answered = len(account.entries.order)
         self._later = {number: at for number, at in self._later.items() if at > now}
         new = list(islice(reversed(account.stated.values()), len(account.stated) - self._stated))[::-1]

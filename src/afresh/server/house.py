@@ -172,7 +172,7 @@ def _opened(settings: Dataset, config: Config) -> Served:
             from afresh.models.open import holdout as hold
 
             holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
-        history = History(desk, config.tick, config.limits.seconds)
+        history = History(desk, config.tick)
         found = Served(settings, guard, dictionary, history, holdout)
         _ = found.places, found.plan  # what is wrong with ids is told now
         return found

@@ -180,7 +180,7 @@ async def receipt(request: Request, name: str, form: str) -> Response:
     def make() -> str:
         from afresh.receipts.page import as_html
 
-        document = served.guard.receipt()
+        _, document = served.history.receipt()
         return json.dumps(document, indent=1) if form == "json" else as_html(document)
 
     content = await desk.asking.read(make)

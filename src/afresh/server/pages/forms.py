@@ -45,6 +45,7 @@ def question(given: Mapping[str, str]) -> dict[str, Any]:
         missing=number(given, "missing"),
         precision=number(given, "precision"),
         guess=None,
+        about=None,
     ).given()
 
 

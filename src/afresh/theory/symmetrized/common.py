@@ -69,7 +69,7 @@ class Common:
 
     def widths_and_alphas(self, reach: ArrayLike, log_part: float = 0.0) -> tuple[Floats, Floats]:
         """The same with the alphas at which both conditions hold."""
-        tangents = _Tangents(self.constants.swap, reach, _THETAS)
+        tangents = Tangents(self.constants.swap, reach, _THETAS)
         first = tangents.upper(self.bend, self.height + log_part)
         h = np.maximum(first, tangents.lower(self.log_lower + log_part))
         best = h.argmin(axis=1)
@@ -80,7 +80,7 @@ class Common:
         return pairs_within(self.constants, low, high)
 
 
-class _Tangents:
+class Tangents:
     """What is the same for all curves: tangents of slope lam = 2 b theta, for each b = reach and each theta.
 
     ln E lies above the line lam rho - lam^2/(2l) + ln a, and ln G, which is concave, below its own tangent of that
@@ -88,6 +88,7 @@ class _Tangents:
     """
 
     def __init__(self, swap: float, reach: ArrayLike, thetas: Floats) -> None:
+        """For these b and theta; `swap` is kap."""
         self.swap, self.thetas = swap, thetas
         self.reach = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
         self.sig = np.sqrt(1 + 4 * self.reach * self.reach)
@@ -160,6 +161,14 @@ def pairs_within(c: Constants, low: ArrayLike, high: ArrayLike, *, iterates: int
     return pairs
 
 
+@lru_cache(maxsize=64)
+def cells_of(c: Constants, cells: int) -> tuple[Floats, Floats]:
+    """The edges of so many cells of [0, 1], and D(P) on each of the lower half; D(P) = D(1 - P)."""
+    edges = np.sin(np.linspace(0, math.pi / 2, cells + 1)) ** 2
+    edges[-1] = 1.0
+    return edges, pairs_within(c, edges[: cells // 2], edges[1 : cells // 2 + 1])
+
+
 @dataclass(frozen=True)
 class Intervals:
     """The intervals of all answers of noise s, by a table: how far a truth in each cell may be from its answer."""
@@ -174,10 +183,8 @@ class Intervals:
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        edges = np.sin(np.linspace(0, math.pi / 2, self.cells + 1)) ** 2
-        edges[-1] = 1.0
         c = self.common.constants
-        half = pairs_within(self.events or c, edges[: self.cells // 2], edges[1 : self.cells // 2 + 1])
+        edges, half = cells_of(self.events or c, self.cells)
         away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half), self.log_part) * (1 + _SAFE)
         return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
 
@@ -249,7 +256,7 @@ def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bo
     """The best curve for these constants, with the mean of the logarithms of about their half-widths."""
     nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
     reach = np.sqrt(c.scaled(1.0) * pairs_within(c, nodes, nodes, iterates=_ITERATES if final else 6))
-    points, tangents = np.array(typical), _Tangents(c.swap, reach, _ROUGH_THETAS)
+    points, tangents = np.array(typical), Tangents(c.swap, reach, _ROUGH_THETAS)
 
     def best(lower: float) -> tuple[float, Common]:
         second = tangents.lower(Common(c, answers, 0.5, lower, 0.0).log_lower)

@@ -1,0 +1,235 @@
+"""Noise that follows a coarse first draw or a hint, charged for the interval that came out (17.10).
+
+A question is answered by y1, its mean with noise c s, which only chooses f, and y2, its mean with noise f s. Both have
+one direction, so together they are one answer whose noise s/sqrt(v) has v = 1/c^2 + 1/f^2; with a hint there is no y1.
+D' = max D(P) over the interval of y2 bounds d until the first miss. So the answer is charged u = v D'/D of a plain
+answer's unit, when it is known, and at least `FLOOR`: the next answers have what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InvalidArgument
+from afresh.theory.search import minimize_between
+from afresh.theory.symmetrized.common import Common, Intervals, Tangents, cells_of, pairs_within
+from afresh.theory.symmetrized.constants import Constants, constants
+from afresh.theory.symmetrized.fixed import best_noise
+
+Floats = NDArray[np.float64]
+
+# The first four are part of what every plan means, and never change.
+SHARE = 0.1  # of a unit for the first draw: 1/c^2; by measurement, see 17.10
+GRAIN = 2.0**-10  # of a unit, to which charges are rounded up
+FLOOR = 973 * GRAIN  # about .95 of a unit: the least that an answer is charged, so that the last ones are not too many
+_OCTAVE = 16  # steps of noise
+CAUTION = 0.5  # by how many deviations of its noise a first draw is taken to be nearer to one half than it reads
+_ROOM = 1.0  # and by how many of its own noise an answer to a hint may be
+_PLAIN = 1 / math.sqrt(1 - SHARE)  # f of an answer whose d may be as large as D: it counts one unit
+COARSEST = -1  # the step of the coarsest noise, which counts less than FLOOR
+MOST_STEPS = 80
+_CELLS = 320
+_SAFE = 1e-9
+# While the noise is chosen:
+_ROUGH_THETAS = np.geomspace(0.6, 9.0, 48)
+_USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
+
+
+def times(step: int) -> float:
+    """f of a step: 16 to the octave, and 0 for an answer that counts one unit whatever its mean."""
+    return float(_PLAIN * 2.0 ** (-step / _OCTAVE))
+
+
+def step_of(noise: float) -> int:
+    """The step of an f."""
+    return round(_OCTAVE * math.log2(_PLAIN / noise))
+
+
+def world(n: int, count: int, s: float, beta: float, steps: int, pairs: float | None = None) -> Constants:
+    """The constants of `count` answers; q has room for all of them at the finest noise, the own row counted 4 times."""
+    finest = times(steps)
+    row = (count * (SHARE + finest**-2) + 3 * finest**-2) / (4 * n * n * s * s) * (1 + 1e-12)
+    return constants(
+        n, count, s, beta, least=min(finest, 1.0) * s, row=row, largest=finest**-2, alike=False, pairs=pairs
+    )
+
+
+def highest(c: Constants, bend: float, lower: float) -> float:
+    """The largest ln a: a e^(f(t/c^2)/2) sum_i exp(phi (k - i FLOOR)/2), phi = f(t FLOOR)/FLOOR, is what is left of bm.
+
+    With i answers to come at most k - i FLOOR units are spent, and f(t u) <= phi u for u >= FLOOR, as f is concave.
+    """
+    rate = bend / (1 - bend) * (1 + 1e-12)
+
+    def exponent(step: float) -> float:
+        return math.log1p(rate * step / (1 + step)) / 2
+
+    each, first = exponent(c.step * FLOOR), exponent(c.step * SHARE)
+    total = each / FLOOR * c.count * (1 - FLOOR) + each * (c.count - 1)
+    total += math.log(-math.expm1(-each * c.count)) - math.log(-math.expm1(-each))
+    return math.log(c.main) + math.log1p(-lower) - first - total - _SAFE
+
+
+@dataclass(frozen=True)
+class Settling:
+    """The intervals of a plan, one curve for all noises, and what answers are charged."""
+
+    common: Common
+    steps: int
+    """The step of the finest noise."""
+    cells: int = _CELLS
+
+    @property
+    def s(self) -> float:
+        """The noise of one plain answer, which counts one unit."""
+        return self.common.constants.s
+
+    @property
+    def coarse(self) -> float:
+        """The noise of the first draw."""
+        return self.s / math.sqrt(SHARE)
+
+    def ends(self, value: float, step: int, half_step: float = 0.0) -> tuple[float, float]:
+        """The interval of an answer with this noise."""
+        return _intervals(self.common, step, self.cells).ends(value, half_step)
+
+    def units(self, value: float, step: int, *, hinted: bool, half_step: float = 0.0, inward: float = 0.0) -> float:
+        """What the answer is charged, before it is rounded up; `inward` makes its interval so much smaller.
+
+        D(P) grows towards one half, so that the end of the interval that is nearest to it decides.
+        """
+        low, high = self.ends(value, step, half_step)
+        nearest = min(max(0.5, low + inward), high - inward)
+        return max(self.reserve(step, hinted=hinted) * self._pairs(min(nearest, 1 - nearest)), FLOOR)
+
+    def _pairs(self, truth: float) -> float:
+        """D(P)/D from above, for truths up to this one, which is at most one half."""
+        edges, pairs = cells_of(self.common.constants, self.cells)
+        place = min(int(np.searchsorted(edges, truth + 1e-15)), len(pairs))
+        return float(pairs[max(place - 1, 0)]) / self.common.constants.pairs
+
+    @staticmethod
+    def reserve(step: int, *, hinted: bool) -> float:
+        """v: what it is charged at most, whatever its mean."""
+        return times(step) ** -2 + (0.0 if hinted else SHARE)
+
+    @staticmethod
+    def charged(units: float) -> float:
+        """On the public grid of charges, upward."""
+        return math.ceil(units / GRAIN) * GRAIN
+
+    def admitted(self, spent: float, after: int, *, hinted: bool) -> int:
+        """The finest step that leaves FLOOR to each of the answers after this one, whatever its mean."""
+        left = self.common.constants.count - spent - after * FLOOR - GRAIN
+        most = max(left, FLOOR) - (0.0 if hinted else SHARE)
+        return min(max(math.floor(step_of_square(most)), COARSEST), self.steps)
+
+    def step_after(self, first: float) -> int:
+        """The finest noise at which an answer will probably count one unit, after a first draw."""
+        away = CAUTION * self.coarse
+        return self._suited(min(min(first, 1 - first) + away, 0.5), hinted=False)
+
+    def step_about(self, mean: float) -> int:
+        """The same for a hint."""
+        return self._suited(min(mean, 1 - mean), hinted=True)
+
+    def _suited(self, mean: float, *, hinted: bool) -> int:
+        low, high = (1 if hinted else 0), self.steps
+        while low < high:  # an answer of finer noise counts more
+            middle = (low + high + 1) // 2
+            end = mean + times(middle) * self.s * (self._width + (_ROOM if hinted else 0.0))
+            units = self.reserve(middle, hinted=hinted) * self._pairs(min(end, 0.5))
+            low, high = (middle, high) if units <= 1 else (low, middle - 1)
+        return low
+
+    @cached_property
+    def _width(self) -> float:
+        """h at the end of an interval that counts one unit, where b^2 is t, about."""
+        return float(self.common.widths(self.common.constants.reach)[0])
+
+    def half_width(self, mean: float, step: int | None = None) -> float:
+        """Half the length if no draw has noise; at the noise of a step, or at what the first draw chooses."""
+        low, high = self.ends(mean, self.step_after(mean) if step is None else step)
+        return (high - low) / 2
+
+
+def step_of_square(units: float) -> float:
+    """The step, not rounded, whose noise alone counts so many units."""
+    return _OCTAVE * math.log2(_PLAIN * math.sqrt(units))
+
+
+@lru_cache(maxsize=256)
+def _intervals(common: Common, step: int, cells: int) -> Intervals:
+    return Intervals(common, common.constants.s * times(step), cells)
+
+
+@lru_cache(maxsize=64)
+def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) -> Settling:
+    """The plan with the narrowest answers, in the geometric mean at the typical means."""
+
+    # The finest noise is what the rarest of the means needs; noise and cap depend on one another, any cap is valid.
+    steps = _USUAL_STEPS
+
+    def width(s: float) -> float:
+        nonlocal steps
+        found = math.inf
+        for _ in range(3):
+            before = steps
+            try:
+                found, _, steps = _best_curve(world(n, count, s, beta, steps), _USUAL_LOWER, typical)
+            except InvalidArgument:  # one row may matter too much
+                steps //= 2
+                continue
+            if abs(steps - before) <= 1:
+                break
+        return math.exp(found) if found < math.inf else 1e6 / s
+
+    s = best_noise(n, count, width)
+    for _ in range(2):
+        width(s)
+    c = world(n, count, s, beta, steps)
+    curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
+    return Settling(curve, steps)
+
+
+def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple[float, Common, int]:
+    """The best bend for these constants, with the mean logarithm of about its half-widths and the finest step it needs.
+
+    An answer that counts one unit has b^2 D'/D(P) = t (1 - SHARE D'/D) at its end, so h of b^2 from 0 to t is enough.
+    """
+    nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
+    pairs = pairs_within(c, nodes, nodes, iterates=6) / c.pairs
+    parts = np.linspace(0.0, 1.0, 10) ** 2
+    tangents = Tangents(c.swap, np.sqrt(c.step * np.maximum(parts, 1e-4)), _ROUGH_THETAS)
+    second = tangents.lower(Common(c, c.count, 0.5, lower, 0.0).log_lower)
+
+    def widths(bend: float) -> tuple[float, float]:
+        """The mean logarithm, and the finest noise."""
+        h = np.maximum(tangents.upper(bend, highest(c, bend, lower)), second).min(axis=1)
+        logs, finest = [], _PLAIN
+        for mean in typical:
+            centre, noise = min(mean, 1 - mean), _PLAIN
+            cautious = centre + CAUTION * c.s / math.sqrt(SHARE)
+            for _ in range(8):
+                share = np.interp(cautious + noise * c.s * h[-1], nodes, pairs)
+                noise = min((1 / share - SHARE) ** -0.5, _PLAIN)
+            high, low = centre, centre
+            for _ in range(5):
+                reach = np.interp(np.interp([high, low], nodes, pairs) / noise**2, parts, h)
+                high, low = centre + noise * c.s * reach[0], max(centre - noise * c.s * reach[1], 0.0)
+            logs.append(math.log((high - low) / 2))
+            finest = min(finest, noise)
+        return math.fsum(logs) / len(logs), finest
+
+    def bend_of(x: float) -> float:
+        return 1 / (1 + math.exp(-x))
+
+    bend = bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, 4.0, tolerance=0.05))
+    found, finest = widths(bend)
+    steps = min(max(math.ceil(step_of_square(finest**-2)), 0), MOST_STEPS)
+    return found, Common(c, c.count, bend, lower, highest(c, bend, lower)), steps
