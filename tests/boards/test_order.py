@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.boards import Constraints, Order, order
+from afresh.boards.pairing import candidates, worth
 
 SIDE = 5  # means are whole numbers from 0 to SIDE: with whole ends nothing between them matters
 Interval = tuple[int, int]
@@ -84,10 +85,20 @@ def test_what_is_open_about_one_entry_is_what_the_whole_says(
     if not points:
         return
     which %= board[0]
-    open_ = graph_of(*board).undecided(which)
+    low, high = graph_of(*board).around(which)
+    values = np.arange(board[0], dtype=float)
+    found = candidates(values, which, low, high)
     for j in range(board[0]):
+        assert (low[j], high[j]) == (min(x[j] - x[which] for x in points), max(x[j] - x[which] for x in points))
         decided = all(x[j] < x[which] for x in points) or all(x[j] > x[which] for x in points)
-        assert open_[j] == (j != which and not decided)
+        assert (j in found) == (j != which and not decided)
+    leader = 0 if which else 1
+    assert leader not in found or found[0] == leader
+
+
+def test_only_what_would_tell_more_is_worth_its_price() -> None:
+    assert worth(0.02, -0.03, 0.03)
+    assert not worth(0.03, -0.03, 0.03)
 
 
 def test_a_chain_of_comparisons_orders_entries_that_were_never_compared() -> None:

@@ -13,13 +13,14 @@ import numpy as np
 
 from afresh import checks
 from afresh.boards.asking import Asking
+from afresh.boards.pairing import LOOKED_AT, candidates, worth
 from afresh.boards.record import Recorded, Scored, constraints_of, read_record
 from afresh.boards.rules import Rules
 from afresh.boards.shelf import Kept, Shelf
 from afresh.boards.table import BoardTable, Standing, Submitted
 from afresh.boards.tabulate import table_of
 from afresh.errors import BudgetExhausted, InvalidArgument, NotFound
-from afresh.models.compare import identical
+from afresh.models.compare import expected_width, identical
 from afresh.models.predictions import Predicted
 from afresh.models.score import asked_scores
 from afresh.results import show
@@ -321,27 +322,20 @@ class Board(show.Shown):
         return self._submitted(predicted.name, who, replies, compared)
 
     def _opponent(self, name: str, compared: Sequence[str]) -> Predicted | None:
-        """Whom to compare an entry with next, from what is released: the leader, then the nearest, if undecided."""
+        """Whom to compare an entry with next, from what is released: the leader, then the nearest that is worth it."""
         recorded = self._recorded()
         target = next(each.target for each in recorded.scores if each.name == name)
         names, graph = constraints_of(recorded, target)
-        if name not in names:
-            return None
-        place = names.index(name)
-        open_ = graph.undecided(place)
-        values = {each.name: each.number.value for each in recorded.scores if each.target == target}
-        own = values[name]
-        near = sorted(
-            (each for i, each in enumerate(names) if open_[i] and each not in compared and each in values),
-            key=lambda each: abs(values[each] - own),
-        )
-        leader = min((each for each in values if each != name), key=values.__getitem__, default=None)
-        if leader in near:
-            near = [leader, *(each for each in near if each != leader)]
-        mine = self._models[name]
-        for each in near:
-            other = self._predicted(each)
-            if other is not None and not identical(self.holdout.labelled, mine, other):
+        scores = {each.name: each.number.value for each in recorded.scores if each.target == target}
+        values = np.array([scores.get(each, np.nan) for each in names])
+        own, mine = names.index(name), self._models[name]
+        low, high = graph.around(own)
+        for place in candidates(values, own, low, high)[:LOOKED_AT]:
+            other = None if names[place] in compared else self._predicted(names[place])
+            if other is None or identical(self.holdout.labelled, mine, other):
+                continue
+            expected = expected_width(self.holdout.labelled, mine, other, self.loss)
+            if expected is None or worth(expected, low[place], high[place]):
                 return other
         return None
 

@@ -53,9 +53,8 @@ class Constraints:
     def __init__(self, count: int, scale: float = 1.0) -> None:
         """Nothing is known yet."""
         self.count, self._slack = count, CERTAIN * scale
-        self._edges: list[tuple[int, int, float]] = []
+        self._tails, self._heads, self._weights = list[int](), list[int](), list[float]()
         self._claims: list[tuple[int, int]] = []
-        self._degrees = np.zeros(count + 1, dtype=np.int64)
 
     def score(self, entry: int, low: float, high: float) -> None:
         """The mean of an entry lies between two ends."""
@@ -63,8 +62,9 @@ class Constraints:
 
     def difference(self, a: int, b: int, low: float, high: float) -> None:
         """The mean of one entry minus that of another does."""
-        self._edges += [(b, a, high), (a, b, -low)]
-        self._degrees[[a, b]] += 1
+        self._tails += (b, a)
+        self._heads += (a, b)
+        self._weights += (high, -low)
 
     def ahead(self, better: int, worse: int) -> None:
         """One entry was certified to be better than another, and nothing else was released."""
@@ -75,13 +75,6 @@ class Constraints:
         low = -self._reached([entry], backwards=True)[0][: self.count]
         high = self._reached([entry])[0][: self.count]
         return low, high
-
-    def undecided(self, entry: int) -> Flags:
-        """Which other entries are neither certainly better nor certainly worse than one."""
-        low, high = self.around(entry)
-        found = (low <= self._slack) & (high >= -self._slack)
-        found[entry] = False
-        return found
 
     def solve(self) -> Order:
         """All that follows."""
@@ -106,14 +99,15 @@ class Constraints:
         count = self.count
         claims = _transitive(self._claims, count)
         if count <= _ALL:
-            size = max(_BLOCK // max(2 * len(self._edges), 1), 1)
+            size = max(_BLOCK // max(2 * len(self._tails), 1), 1)
             for first in range(0, count, size):
                 rows = list(range(first, min(first + size, count)))
                 found = self._reached(rows)[:, :count]
                 back = -self._reached(rows, backwards=True)[:, :count]  # x_v - x_u >= back
                 yield self._flagged(rows, found, back, claims)
             return
-        anchors = [count, *np.argsort(-self._degrees[:count], kind="stable")[: _ANCHORS - 1].tolist()]
+        degrees = np.bincount(np.array(self._tails, dtype=np.int64), minlength=count + 1)[:count]
+        anchors = [count, *np.argsort(-degrees, kind="stable")[: _ANCHORS - 1].tolist()]
         high, low = self._reached(anchors)[:, :count], -self._reached(anchors, backwards=True)[:, :count]
         direct = self._direct()
         size = max(_BLOCK // count, 1)
@@ -148,7 +142,7 @@ class Constraints:
 
     def _direct(self) -> dict[int, list[tuple[int, float, float]]]:
         found: dict[int, list[tuple[int, float, float]]] = {}
-        for u, v, weight in self._edges:
+        for u, v, weight in zip(self._tails, self._heads, self._weights, strict=True):
             if u < self.count and v < self.count:
                 found.setdefault(u, []).append((v, -np.inf, weight))
                 found.setdefault(v, []).append((u, -weight, np.inf))
@@ -159,9 +153,10 @@ class Constraints:
         nodes = self.count + 1
         reached = np.full((len(sources), nodes), np.inf)
         reached[np.arange(len(sources)), list(sources)] = 0.0
-        if not self._edges:
+        if not self._tails:
             return reached
-        tails, heads, weights = (np.array(each) for each in zip(*self._edges, strict=True))
+        tails, heads = np.array(self._tails), np.array(self._heads)
+        weights = np.array(self._weights)
         if backwards:
             tails, heads = heads, tails
         order = np.argsort(heads, kind="stable")

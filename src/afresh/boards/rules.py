@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from afresh import checks
 
 Reveal = Literal["at once", "rounds", "improvements"]
+RULES = ("reveal", "against", "limit", "per", "every")
 AGAINST = 3
 _UNITS = {"minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 

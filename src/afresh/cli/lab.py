@@ -198,3 +198,29 @@ def loops(
         looped.write(page, told)
     print(json.dumps([each.to_dict() for each in found]) if as_json else told)
     _say([looped.draw(out, seed=seed)])
+
+
+@app.command()
+def boards(
+    runs: Annotated[int, typer.Option(help="Runs of each board.")] = 40,
+    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    page: Annotated[
+        Path | None, typer.Option(help="A Markdown page to write the table into, between its marks.", metavar="PAGE")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Boards with 200 entries, 80 of them by climbers: what each board claims, and whether it is true.
+
+    Example: afresh lab boards --runs 400 --page docs/boards.md
+    """
+    from afresh import checks
+    from afresh.lab import boards as climbed
+    from afresh.lab.climbing import BOARDS
+
+    checks.whole("runs", runs, 1, 10_000)
+    with _progress(len(BOARDS) * runs, "runs") as progress:
+        found = [climbed.climb(name, runs, seed, progress) for name in BOARDS]
+    told = climbed.table(found)
+    if page is not None:
+        climbed.write(page, told)
+    print(json.dumps([each.to_dict() for each in found]) if as_json else told)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
-from afresh.client.guard import RemoteGuard
+from afresh.client.doors import guard_at
 from afresh.errors import InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout
 from afresh.results import show
+from afresh.results.closing import Closing
 from afresh.wire.addresses import split_address
 
 if TYPE_CHECKING:
+    from afresh.boards.board import Board
     from afresh.client.evaluation import RemoteJudge
 
 
-class Service(show.Shown):
+class Service(show.Shown, Closing):
     """A service, as one token sees it. Make it with `afresh.connect`."""
 
     def __init__(self, connection: Connection) -> None:
@@ -49,7 +51,7 @@ class Service(show.Shown):
         Raises:
             NotFound: There is no such dataset for this token.
         """
-        return RemoteGuard(RemoteDesk(self._connection, name), self.analyst)
+        return guard_at(RemoteDesk(self._connection, name), self.analyst)
 
     def holdout(self, name: str) -> Holdout:
         """A holdout, to score and compare models by. Models run here; their predictions are sent.
@@ -70,6 +72,29 @@ class Service(show.Shown):
         if desk.told["kind"] != "holdout":
             raise InvalidArgument(f"{name!r} is a dataset without labels to score models by; use open({name!r}).")
         return RemoteHoldout(desk, self.analyst)
+
+    @property
+    def boards(self) -> dict[str, dict[str, Any]]:
+        """What boards there are, by name: holdout, description, rules."""
+        return {each["name"]: each for each in self._connection.get("/v1/boards")["boards"]}
+
+    def board(self, name: str) -> Board:
+        """A board, to enter predictions and to see what is certain about their order.
+
+        Args:
+            name: One of `boards`.
+
+        Returns:
+            A board with the methods, results and errors of a local one.
+
+        Raises:
+            NotFound: There is no such board for this token.
+        """
+        from afresh.client.board import RemoteBoard
+        from afresh.client.holdout import RemoteHoldout
+
+        told = self._connection.get(f"/v1/boards/{quote(name, safe='')}")
+        return RemoteBoard(RemoteHoldout(RemoteDesk(self._connection, told["holdout"]), self.analyst), told)
 
     @property
     def evaluations(self) -> dict[str, dict[str, Any]]:
@@ -96,16 +121,6 @@ class Service(show.Shown):
     def close(self) -> None:
         """Let go of the service; nothing is lost."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        """A service is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -261,7 +261,21 @@ def write(page: Path, text: str) -> None:
     Raises:
         InvalidArgument: It has no such marks.
     """
-    begin, end = _MARKS
+    write_between(page, text, _MARKS)
+
+
+def write_between(page: Path, text: str, marks: tuple[str, str]) -> None:
+    """Put a text into a page, between two lines of it.
+
+    Args:
+        page: A Markdown file.
+        text: What goes there.
+        marks: The two lines.
+
+    Raises:
+        InvalidArgument: It has no such lines.
+    """
+    begin, end = marks
     before, found, rest = page.read_text().partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):

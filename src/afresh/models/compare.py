@@ -17,7 +17,7 @@ from afresh.errors import BudgetExhausted, InvalidArgument
 from afresh.losses import Custom
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.labels import Labels
-from afresh.models.paired import disagreement_of, smallest_difference
+from afresh.models.paired import disagreement_of, resolution, smallest_difference
 from afresh.models.score import asked_scores, score
 from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
@@ -272,6 +272,15 @@ def following(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> flo
         return None  # a function of somebody's own may give two losses for one prediction
     noise = mechanism.noise_following(min(float(np.mean(np.square(_ranges(rows, a, b, loss)))) * (1 + 1e-9), 1.0))
     return noise if noise < 1 else None
+
+
+def expected_width(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> float | None:
+    """About the half-width that a comparison would have, in units of the loss; None where nobody can know it before."""
+    if rows.visibility != "public" or isinstance(loss, Custom):
+        return None
+    share = min(float(np.mean(np.square(_ranges(rows, a, b, loss)))), 1.0)
+    noise = following(rows, a, b, loss)
+    return resolution(rows.desk.plan, share, 1.0 if noise is None else noise) * (loss.bounds[1] - loss.bounds[0])
 
 
 _MOST_CLASSES = 32

@@ -13,15 +13,17 @@ from afresh.guard.guard import Guard
 from afresh.guard.open import check_opening, open_desk, opened_engine
 from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import Settings
-from afresh.server.config import Config, Dataset
+from afresh.server.config import BoardSettings, Config, Dataset
 from afresh.server.dictionary import Dictionary
 from afresh.server.history import History
 from afresh.server.store import store_of
 from afresh.server.tokens import Caller, Freezer, Tokens
 from afresh.wire.arguments import to_argument
+from afresh.wire.boards import rules_to_json
 from afresh.wire.plans import plan_to_json
 
 if TYPE_CHECKING:
+    from afresh.boards.board import Board
     from afresh.models.holdout import Holdout
 
 STEWARD = "steward"
@@ -74,6 +76,7 @@ class Served:
             "columns": self.dictionary.describe(desk.schema),
             "plan": self.plan,
             "simulated": desk.terms.simulated,
+            "download": settings.download,
         }
         if self.holdout is not None:
             labels = self.holdout.labelled.labels
@@ -83,10 +86,30 @@ class Served:
                 "classes": None if self.holdout.classes is None else list(self.holdout.classes),
                 "loss": to_argument(self.holdout.loss),
                 "features": self.holdout.visibility,
-                "download": settings.download,
                 "id": settings.id,
             }
         return told
+
+
+@dataclass(frozen=True, eq=False)
+class Posted:
+    """A board of a holdout."""
+
+    settings: BoardSettings
+    board: Board
+
+    def describe(self) -> dict[str, Any]:
+        """What anybody who may look at it may know."""
+        rules, settings = self.settings.rules, self.settings
+        return {
+            "name": settings.name,
+            "holdout": settings.holdout,
+            "description": settings.description,
+            "public": settings.public,
+            "loss": to_argument(self.board.loss),
+            "rules": rules_to_json(rules),
+            "words": rules.words,
+        }
 
 
 class House:
@@ -94,17 +117,36 @@ class House:
 
     def __init__(self, config: Config) -> None:
         """Open everything, or nothing."""
-        self.config, self.served, self.judges = config, dict[str, Served](), dict[str, Judge]()
+        self.config, self.served, self.boards = config, dict[str, Served](), dict[str, Posted]()
+        self.judges = dict[str, Judge]()
         store = store_of(config.state, config.ledger)
         self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
         try:
             for settings in config.datasets.values():
                 self.served[settings.name] = _open(settings, config)
+            for board in config.boards.values():
+                self.boards[board.name] = self._post(board)
             for each in config.evaluations.values():
                 self.judges[each.name] = _judge(each)
         except BaseException:
             self.close()
             raise
+
+    def _post(self, settings: BoardSettings) -> Posted:
+        from afresh.boards.asking import check_board
+        from afresh.boards.board import Board
+        from afresh.server.shelf import Stored
+
+        holdout = self.served[settings.holdout].holdout
+        assert holdout is not None  # the configuration says so
+        loss = holdout.settled()
+        try:
+            check_board(holdout, settings.rules, loss)
+        except AfreshError as error:
+            error.add_note(f"while opening the board {settings.name}")
+            raise
+        shelf = Stored(self.store, settings.name)
+        return Posted(settings, Board(holdout, settings.name, settings.rules, loss, shelf))
 
     def judge(self, name: str, caller: Caller) -> Judge:
         """An evaluation in the caller's name, if it exists for whoever asks."""

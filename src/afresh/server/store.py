@@ -25,6 +25,13 @@ _TABLES = (
         revoked BIGINT
     )""",
     "CREATE TABLE IF NOT EXISTS afresh_frozen (dataset TEXT PRIMARY KEY, why TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS afresh_shelf (
+        board TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        sealed BIGINT NOT NULL,
+        content BYTEA NOT NULL,
+        PRIMARY KEY (board, entry)
+    )""",
     """CREATE TABLE IF NOT EXISTS afresh_sessions (
         hash TEXT PRIMARY KEY,
         caller TEXT NOT NULL,

@@ -1,0 +1,29 @@
+"""With whom a new entry is compared: public facts and released numbers decide, before anything is paid."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORTH = 0.75
+"""A comparison is worth its price if it would be narrower than this part of what is known already."""
+LOOKED_AT = 20
+"""Candidates whose disagreement with the entry is looked at, at most."""
+
+
+def candidates(values: NDArray[np.float64], own: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[int]:
+    """Who cannot be told from an entry: the leader first, then by the distance of released values.
+
+    `low` and `high` are what the means of all entries, minus that of this one, lie between.
+    """
+    open_ = (low <= 0) & (high >= 0) & np.isfinite(values)
+    open_[own] = False
+    others = np.where(np.arange(len(values)) == own, np.inf, np.where(np.isfinite(values), values, np.inf))
+    leader = int(np.argmin(others)) if np.isfinite(others).any() else own
+    near = [int(each) for each in np.argsort(np.abs(values - values[own]), kind="stable") if open_[each]]
+    return ([leader] if leader in near else []) + [each for each in near if each != leader]
+
+
+def worth(expected: float, low: float, high: float) -> bool:
+    """Whether a comparison of this half-width would tell more than what is known already."""
+    return expected < WORTH * (high - low) / 2
