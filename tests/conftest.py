@@ -37,6 +37,10 @@ THOROUGH = (
     *(
         "integrations/",
         "server/",
+        "agents/",
+        "judging/",
+        "evaluations/test_reading.py::test_inspect_end",
+        "evaluations/test_reading.py::test_lm_evaluation_harness_end",
         "test_checks",
         "evaluations/test_hostile",
         "theory/paper",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shutil
 import stat
 import sys
 from pathlib import Path
+
+import pytest
 
 ITEMS = 400
 RUN = """
@@ -47,13 +48,15 @@ def others_may_run(path: str) -> bool:
     return found.is_file() and all(bits)
 
 
-def interpreter() -> tuple[str, str]:
-    """A Python that candidates may run, and what the configuration says of their user."""
+def interpreter() -> str:
+    """A Python that candidates may run, whoever they run as."""
+    if os.geteuid():
+        return sys.executable
     places = [sys.executable, *filter(None, (shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin"),))]
     for each in places:
         if others_may_run(each):
-            return each, ""
-    return sys.executable, f'user = "{pwd.getpwuid(os.geteuid()).pw_name}"'
+            return each
+    pytest.skip("there is no Python that another user may run")
 
 
 def make(folder: Path, more: str = "", evaluator: str = "", items: int = ITEMS) -> Path:
@@ -64,9 +67,8 @@ def make(folder: Path, more: str = "", evaluator: str = "", items: int = ITEMS) 
     made.chmod(0o600)
     (folder / "run.py").write_text(RUN)
     (folder / "baseline.py").write_text(BASELINE)
-    python, user = interpreter()
     place = folder / "evaluation.toml"
-    place.write_text(CONFIG.format(more=more, python=python, evaluator=f"{user}\n{evaluator}"))
+    place.write_text(CONFIG.format(more=more, python=interpreter(), evaluator=evaluator))
     return place
 
 

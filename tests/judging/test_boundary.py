@@ -163,13 +163,7 @@ def test_nothing_lives_on_after_a_run(judge: Judge, tmp_path: Path) -> None:
         f"time.sleep(600) # {mark}'], start_new_session=True)\n"
     )
     assert judge.try_open(judge.read(candidate(tmp_path, daemon + PERFECT))).open_score == 1
-    lines = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(each.read_bytes())
-        except OSError:  # it has ended
-            continue
-    assert not [line for line in lines if mark.encode() in line and b"sleep" in line]
+    assert not alive(mark)
 
 
 def test_time_and_memory_are_limited(tmp_path: Path) -> None:
@@ -186,6 +180,41 @@ def test_time_and_memory_are_limited(tmp_path: Path) -> None:
             judge.try_open(judge.read(candidate(tmp_path, "x = bytearray(10**9)\n")))
         assert "MemoryError" in failed.value.output
         assert judge.evaluation.budget.spent == 0
+
+
+def test_where_it_cannot_be_another_user_limits_and_the_end_still_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("afresh.judging.running.user_of", lambda name: None)
+    monkeypatch.setenv("AFRESH_TOKEN", "secret token")
+    place = make(tmp_path / "steward")
+    place.write_text(place.read_text().replace("seconds = 20", "seconds = 3"))
+    mark = f"afresh-{os.getpid()}-same-user"
+    spawn = (
+        f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600) # {mark}'], "
+    )
+    spawn += "start_new_session=True)\nimport os\nprint(sorted(os.environ))\n"
+    with open_judge(read_settings(place)) as judge:
+        checked = judge.check()
+        assert not checked.alone
+        assert "as this user" in checked.confined
+        tried = judge.try_open(judge.read(candidate(tmp_path, spawn + PERFECT)))
+        assert "AFRESH_TOKEN" not in tried.output
+        assert judge.propose(judge.read(candidate(tmp_path, PERFECT)))
+        with pytest.raises(EvaluatorFailed, match="more than 3 seconds"):
+            judge.try_open(judge.read(candidate(tmp_path, f"{spawn}import time\ntime.sleep(600)\n")))
+    assert not alive(mark)
+
+
+def alive(mark: str) -> list[bytes]:
+    """Processes whose command has a mark, other than this one."""
+    lines = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(each.read_bytes())
+        except OSError:  # it has ended
+            continue
+    return [line for line in lines if mark.encode() in line and b"sleep" in line]
 
 
 def test_links_and_devices_are_no_candidates(judge: Judge, folder: Path, tmp_path: Path) -> None:
@@ -261,6 +290,7 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
         ("seconds = 20", "seconds = -1", 9, "seconds"),
         ("memory = 400_000_000", 'memory = "much"', 10, "memory"),
         ("tick = 0.05", 'tick = 0.05\nuser = "no such user"', 12, "there is no user"),
+        ("tick = 0.05", 'tick = 0.05\nuser = "root"', 12, "must not run as root"),
         ("tick = 0.05", 'tick = 0.05\nresults = "/etc/passwd"', 12, "inside of the folder"),
         ("tick = 0.05", "tick = 0.05\nenvironment = {A = 1}", 12, "names and texts"),
         ("[evaluator]", "[evaluators]", 6, "there is no such key"),
@@ -289,6 +319,6 @@ def test_items_that_others_may_read_are_refused(tmp_path_factory: pytest.TempPat
             judge.check()
             (folder / "items.jsonl").chmod(0o644)
             with pytest.raises(EvaluatorFailed, match=r"may read .*items.jsonl; run: chmod"):
-                judge.check()
+                judge.check(again=True)
     finally:
         shutil.rmtree(folder)

@@ -18,13 +18,14 @@ from typing import Any
 from afresh.errors import AfreshError, DataError, EngineError
 from afresh.evaluations.reading import read
 from afresh.evaluations.results import Results
-from afresh.judging import confine
 from afresh.judging.files import Files
 from afresh.judging.settings import Settings, user_of
 
+_CONFINE = os.path.join(os.path.dirname(__file__), "confine.py")  # not imported: it is a program for POSIX
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHOWN = 2000  # characters of what a failed command said
 _LARGEST = 200_000_000  # bytes of any file that a command writes, its output too
+_RESULTS = 100_000_000  # bytes of results that are read
 _GRACE = 60.0  # seconds, beyond its own limit, that the confined program may take to end
 
 
@@ -121,7 +122,7 @@ def _confined(settings: Settings, command: list[str], folder: Path, log: str) ->
     streams = [os.open(f"{log}{end}", flags, 0o600) for end in (".out", ".err")]
     try:
         launched = subprocess.run(
-            [sys.executable, "-I", "-S", confine.__file__, str(told)],
+            [sys.executable, "-I", "-S", _CONFINE, str(told)],
             input=json.dumps(spec).encode(),
             stdout=streams[0],
             stderr=streams[1],
@@ -180,6 +181,8 @@ def _results(settings: Settings, folder: Path) -> Results:
     with open(opened, "rb") as file, tempfile.TemporaryDirectory(prefix="afresh-results-") as own:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise DataError(f"its {wanted} is no file.")
+        if os.fstat(opened).st_size > _RESULTS:
+            raise DataError(f"its {wanted} has more than {_RESULTS:,} bytes.")
         copy = os.path.join(own, os.path.basename(found[0]))
         with open(copy, "wb") as out:
             shutil.copyfileobj(file, out)

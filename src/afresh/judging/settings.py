@@ -133,8 +133,10 @@ def _command(reader: Reader, path: tuple[str, ...], table: Any) -> Command:
         place = os.path.join(reader.place.parent, each)
         if os.path.isabs(each) or ".." in each.split("/") or not os.path.exists(place):
             reader.wrong((*path, "files"), f"there is no {checks.shown(each)} in the folder of this file.")
-    if "user" in given and user_of(given["user"]) is None:
+    if "user" in given and (found := user_of(given["user"])) is None:
         reader.wrong((*path, "user"), f"there is no user {checks.shown(given['user'])}.")
+    elif "user" in given and found is not None and found[0] == 0:
+        reader.wrong((*path, "user"), "candidates must not run as root; name a user that owns nothing.")
     return Command(**{"command": (), **given})
 
 

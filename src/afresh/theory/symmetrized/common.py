@@ -26,7 +26,7 @@ from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
 from afresh.theory.symmetrized.adaptive import TYPICAL, first_argument_upper_each
 from afresh.theory.symmetrized.comparisons import public_pairs
-from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift
+from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift, first_argument_upper
 from afresh.theory.symmetrized.fixed import best_noise
 from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
 
@@ -158,6 +158,20 @@ def pairs_within(c: Constants, low: ArrayLike, high: ArrayLike, *, iterates: int
         mean = np.minimum(np.minimum(narrow, wide) * _UP, 1.0)
         # Means only fall, so that the last iterate is above the next; a sum of roundings more than it need be.
         pairs = np.minimum(pairs, first_argument_upper_each(mean, c.level1 / c.n, pairs * _UP))
+    return pairs
+
+
+def pairs_of(c: Constants, low: float, high: float, iterates: int) -> float:
+    """`pairs_within` of one interval, without the price of arrays."""
+    middle = min(max(0.5, low), high)
+    spread = 2 * middle * (1 - middle) * _UP
+    level, away = c.level3 / c.n, drift(c) + math.sqrt(c.level3 / (2 * c.n))
+    rest = max(1 - 2 * spread, 0.0)
+    wide = 0.5 + away * away / 2 if rest <= away * away else spread + away * math.sqrt(rest)
+    pairs = c.pairs
+    for _ in range(iterates):
+        narrow = spread + drift(c) * math.sqrt(pairs) + math.sqrt(spread * level) + level / 3
+        pairs = min(pairs, first_argument_upper(min(min(narrow, wide) * _UP, 1.0), c.level1 / c.n))
     return pairs
 
 

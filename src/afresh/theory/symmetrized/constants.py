@@ -150,13 +150,16 @@ def first_argument_upper(e: float, bound: float) -> float:
         return 0.0
     if e >= 1.0 or bound >= -math.log(e):
         return 1.0
-    low, high = e, min(e + math.sqrt(bound / 2), 1.0)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if kl(middle, e) <= bound * (1 + 1e-13) else (low, middle)
-        if high - low < 1e-14 * high:
+    # kl(d || e) >= 2 (d-e)^2 and >= (d-e)^2/(2d), and is convex in d: Newton's steps descend to the root.
+    d = min(e + math.sqrt(bound / 2), e + bound + math.sqrt(bound * bound + 2 * e * bound), 1 - 1e-15)
+    for _ in range(40):
+        slope = math.log(d / e) - math.log1p(-d) + math.log1p(-e)
+        step = max((kl(d, e) - bound) / slope, 0.0) if slope > 0 else 0.0
+        d = max(d - step, e)
+        if step <= 1e-14 * d:
             break
-    return min(high * _UP, 1.0)
+    # If kl is too small there, the root is beyond 1 - 1e-15.
+    return 1.0 if kl(d, e) < bound * (1 - 1e-9) else min(d * _UP, 1.0)
 
 
 def _check(n: int, count: int, s: float, beta: float) -> None:

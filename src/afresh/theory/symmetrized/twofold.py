@@ -17,7 +17,7 @@ import numpy as np
 
 from afresh.errors import InvalidArgument
 from afresh.theory.numbers import largest_square
-from afresh.theory.symmetrized.common import Common, Intervals, best_curve, pairs_within
+from afresh.theory.symmetrized.common import Common, Intervals, best_curve, pairs_of
 from afresh.theory.symmetrized.constants import Constants, constants, drift, first_argument_upper
 from afresh.theory.symmetrized.fixed import best_noise
 
@@ -39,16 +39,12 @@ def number_pairs(c: Constants, square: float, centre: float) -> float:
     square = min(max(square, 0.0), 1.0)
     level, r, scale = c.level3 / c.n, drift(c), largest_square(centre)
     away = r + math.sqrt(level / 2)
-    own, sample = _pairs(c, 0.0, square), first_argument_upper(square, level)
+    own, sample = pairs_of(c, 0.0, square, _ITERATES), first_argument_upper(square, level)
     pairs = c.pairs
     for _ in range(_ITERATES):  # every iterate is valid
         mean = scale * (square + sample + r * math.sqrt(min(own, 4 * pairs / scale))) + away * away / 2
         pairs = min(pairs, first_argument_upper(min(mean * _UP, 1.0), c.level1 / c.n))
     return pairs
-
-
-def _pairs(c: Constants, low: float, high: float) -> float:
-    return float(pairs_within(c, low, high, iterates=_ITERATES))
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Followed:
         low, high = self.coarse.ends(first, half_step)
         c = self.common.constants
         most = self.coarse.ends(square, half_step)[1]
-        pairs = min(_pairs(c, low, high), number_pairs(c, most, first))
+        pairs = min(pairs_of(c, low, high, _ITERATES), number_pairs(c, most, first))
         return low, high, min(max(math.sqrt(pairs / c.pairs) * _UP, self.finest), 1.0)
 
     @lru_cache(maxsize=4096)  # noqa: B019 - as above
@@ -83,15 +79,28 @@ class Followed:
         """All truths in the interval of the first draw that the last one admits; outward, cell by cell."""
         low, high, f = self._bounds(first, square, half_step)
         c, s = self.common.constants, self.s * f
-        edges = np.linspace(low, high, _LAST_CELLS + 1)
-        pairs = np.minimum(pairs_within(c, edges[:-1], edges[1:], iterates=_ITERATES), f * f * c.pairs * _UP)
-        away = (s * self.common.widths(np.sqrt(c.scaled(1.0, s) * pairs)) + half_step) * (1 + 1e-9) + 1e-15
-        admitted = (edges[:-1] <= last + away) & (edges[1:] >= last - away)
-        if not admitted.any():  # a miss that is known: both draws cannot be right
-            return low, high
-        bottom = np.maximum(edges[:-1], last - away)[admitted].min()
-        top = np.minimum(edges[1:], last + away)[admitted].max()
-        return max(float(bottom) - 1e-15, low), min(float(top) + 1e-15, high)
+        edges = np.linspace(low, high, _LAST_CELLS + 1).tolist()
+        most = self.s * f * self._width + half_step  # b^2 is at most t
+        found = [low, high]
+        for side in (0, 1):  # the outermost cell that the last draw admits decides
+            for cell in range(_LAST_CELLS) if side == 0 else range(_LAST_CELLS - 1, -1, -1):
+                left, right = edges[cell], edges[cell + 1]
+                if left > last + most * (1 + 2e-9) + 2e-15 or right < last - most * (1 + 2e-9) - 2e-15:
+                    continue
+                pairs = min(pairs_of(c, left, right, _ITERATES), f * f * c.pairs * _UP)
+                width = float(self.common.widths(math.sqrt(c.scaled(pairs, s)))[0])
+                away = (s * width + half_step) * (1 + 1e-9) + 1e-15
+                if left <= last + away and right >= last - away:
+                    found[side] = max(left, last - away) if side == 0 else min(right, last + away)
+                    break
+            else:  # a miss that is known: both draws cannot be right
+                return low, high
+        return max(found[0] - 1e-15, low), min(found[1] + 1e-15, high)
+
+    @cached_property
+    def _width(self) -> float:
+        """h of the largest b."""
+        return float(self.common.widths(self.common.constants.reach)[0])
 
     def half_width(self, mean: float, deviation: float) -> float:
         """Half the length if no draw has noise."""
