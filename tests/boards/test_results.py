@@ -44,7 +44,7 @@ def test_places_hold_at_once(binary: bool) -> None:
     rng, failed = np.random.default_rng(11), 0
     truth = np.repeat([0.3, 0.32, 0.4, 0.6], 2)
     for _ in range(60):
-        errors = (rng.random((8, 200)) < truth[:, None]) * 1.0
+        errors = (rng.random((8, 200)) < truth[:, None]).astype(np.float64)
         if not binary:
             errors = (errors + truth[:, None]) / 2
         table = table_of_results(

@@ -111,7 +111,9 @@ def made_up_results(models: int = 20, items: int = 2000, *, spread: float = 0.3,
     ability, difficulty = rng.normal(1.0, spread, models), rng.normal(0.0, 1.5, items)
     chance = 1 / (1 + np.exp(difficulty[None, :] - ability[:, None]))
     names = tuple(f"model {number}" for number in range(1, models + 1))
-    return ItemResults(names, tuple(f"item {i}" for i in range(items)), (rng.random(chance.shape) < chance) * 1.0)
+    return ItemResults(
+        names, tuple(f"item {i}" for i in range(items)), (rng.random(chance.shape) < chance).astype(np.float64)
+    )
 
 
 def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: str = "results") -> BoardTable:

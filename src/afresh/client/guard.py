@@ -11,6 +11,7 @@ from afresh.errors import Forbidden, InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.queries.asked import make_asked
 from afresh.results.answer import Answer
+from afresh.results.answers import Answers
 from afresh.results.budget import Budget
 from afresh.results.claims import Claimed
 from afresh.results.price import Price
@@ -85,10 +86,10 @@ class RemoteGuard(Guard):
             return super().checked(questions)  # which says what is wrong
         return [self._sent(each) for each in listed]
 
-    def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> list[Answer]:
+    def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> Answers:
         """Answer what `checked` gave."""
         found = self.desk.post("ask_many", {"questions": list(asked), "rows": rows})
-        return [from_json(each) for each in found["answers"]]
+        return Answers(from_json(each) for each in found["answers"])
 
     def exam(self, questions: Iterable[Any]) -> list[Answer]:
         """As of any guard."""

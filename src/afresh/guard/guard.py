@@ -12,6 +12,7 @@ from afresh.guard.outside import convert
 from afresh.guard.round import Round
 from afresh.results import show
 from afresh.results.answer import Answer
+from afresh.results.answers import Answers
 from afresh.results.transcript import Transcript, transcribed
 
 if TYPE_CHECKING:
@@ -155,14 +156,14 @@ class Guard(show.Shown):
         asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
         return price_of_question(self.desk, self.analyst, asked, mean, share, exam, deviation)
 
-    def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
+    def ask_many(self, questions: Iterable[Any]) -> Answers:
         """Answer a list of questions in one scan. All are charged, or none.
 
         Args:
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            Their answers, in the same order.
+            Their answers, in the same order: a list that shows itself as a table.
 
         Raises:
             QueryError: One of them cannot be asked; nothing was charged.
@@ -263,7 +264,7 @@ class Guard(show.Shown):
             raise InvalidArgument(f"method={self.plan.method!r} has no rounds to close.")
         return [self.desk.tell(reply) for reply in self.desk.look_again(self.analyst)]
 
-    def ask_checked(self, asked: Sequence[Asked], rows: int | None = None) -> list[Answer]:
+    def ask_checked(self, asked: Sequence[Asked], rows: int | None = None) -> Answers:
         """Answer what `afresh.queries.asked` has made of questions, for faces that check them before they open a guard.
 
         Args:
@@ -273,7 +274,7 @@ class Guard(show.Shown):
         Returns:
             Their answers, in the same order. All are charged, or none.
         """
-        return [self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst, rows=rows)]
+        return Answers(self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst, rows=rows))
 
     def claim(
         self,

@@ -93,6 +93,34 @@ class Released(show.Told):
         """The interval's upper end."""
         return self.interval.high
 
+    def __float__(self) -> float:
+        """The value; no number where it would mislead."""
+        return self.value if self.told else math.nan
+
+    def __format__(self, spec: str) -> str:
+        """The value, as a format such as .3f says; all that is shown, without one."""
+        return format(float(self), spec) if spec else str(self)
+
+    def __lt__(self, other: object) -> bool:
+        """Refused: see what it says."""
+        raise self._no_order(other)
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def _no_order(self, other: object) -> TypeError:
+        """Two values are no order: their truths may be the other way round."""
+        if isinstance(other, Released):
+            certain = (
+                "a.high < b.low tells that a's truth is certainly smaller, a.value < b.value only what was released"
+            )
+            better = "; to compare two models, Holdout.compare(a, b) is sharper than two scores"
+        else:
+            certain = (
+                "answer.high < x tells that the truth is certainly below x, answer.value < x only what was released"
+            )
+            better = "; Interval has `in`: x in answer.interval"
+        return TypeError(f"an answer is an interval and has no order: {certain}{better}.")
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {

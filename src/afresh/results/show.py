@@ -27,6 +27,7 @@ from afresh.results.blocks import (
     Picture,
     Table,
     Title,
+    one_scale,
     zoomed,
 )
 from afresh.results.html import fragment
@@ -51,6 +52,7 @@ __all__ = [
     "Title",
     "Told",
     "as_text",
+    "one_scale",
     "percent",
     "width",
     "with_interval",
