@@ -15,6 +15,7 @@ from afresh.models.compare import best_of, coarseness_of, compare, examine
 from afresh.models.paired import resolution
 from afresh.models.score import asked_scores, score
 from afresh.results import show
+from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
     from afresh.guard.scope import Features
@@ -161,7 +162,8 @@ class Holdout(show.Shown):
         Raises:
             InvalidArgument: Some predictions do not suit the loss.
         """
-        return self.labelled.predict(models, names, loss, features)
+        with waiting("Predicting"):
+            return self.labelled.predict(models, names, loss, features)
 
     def score_predicted(
         self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None

@@ -96,7 +96,11 @@ class Comparison(Difference):
     def _blocks(self) -> list[show.Block]:
         models = show.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        return self._lines(title, models, *map(show.Line, [self._takes(), self.covers, *self._check()]))
+        said = [show.Line(each) for each in (self._takes(), *self._check())]
+        return self._lines(title, models, *said, self._folded())
+
+    def _about(self) -> str:
+        return f"{self.loss}: {self.a} minus {self.b}"
 
     def _takes(self) -> str:
         smallest = show.width(self.smallest_difference)

@@ -93,6 +93,23 @@ class Released(show.Told):
         """The interval's upper end."""
         return self.interval.high
 
+    @property
+    def details(self) -> show.Said:
+        """What exactly is guaranteed, and what was done with rows that have no value."""
+        return show.Said([show.Title(self._about()), *map(show.Line, self._guarantee())])
+
+    def _about(self) -> str:
+        """What it is about, in a line."""
+        return f"{self.method}, {show.percent(self.confidence)}"
+
+    def _guarantee(self) -> list[str]:
+        """What exactly is guaranteed, in sentences."""
+        return [self.covers]
+
+    def _folded(self) -> show.Fold:
+        """The same for a page; in text it is told on demand."""
+        return show.Fold("What exactly is guaranteed", list(map(show.Line, self._guarantee())), brief=True)
+
     def __float__(self) -> float:
         """The value; no number where it would mislead."""
         return self.value if self.told else math.nan
@@ -237,15 +254,21 @@ class Answer(Released):
 
     def _blocks(self) -> list[show.Block]:
         title = self.question + (f" where {self.where}" if self.where else "")
-        said = [self.covers, self.missing]
+        said = []
         if not self.told:
-            said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
+            said.append("Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         said += self._check()
         if self.would_tell:
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
-        return self._lines(title, *map(show.Line, said))
+        return self._lines(title, *map(show.Line, said), self._folded())
+
+    def _about(self) -> str:
+        return self.question + (f" where {self.where}" if self.where else "")
+
+    def _guarantee(self) -> list[str]:
+        return [self.covers, self.missing]
 
     @property
     def _range(self) -> float:

@@ -135,6 +135,8 @@ class Fold:
 
     summary: str
     blocks: Sequence[Block]
+    brief: bool = False
+    """Whether text, which cannot be unfolded, leaves it out: there it is told on demand."""
 
 
 Block = Title | Heading | Line | Alert | Facts | Table | Bar | Gauge | Drawn | Fold
