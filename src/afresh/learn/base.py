@@ -17,6 +17,7 @@ from afresh.mechanisms.registry import AT_ONCE
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
+    from afresh.queries.asked import Asked
     from afresh.results.answer import Answer
 
 Floats = NDArray[np.float64]
@@ -78,6 +79,16 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
     def _about(self) -> list[Any]:
         """What else names its questions."""
         raise NotImplementedError
+
+    def _certified(
+        self, guard: Guard, asked: Asked, before: int, weights: Floats, scale: Scale
+    ) -> tuple[Floats, float]:
+        """Ask for the certificate, keep what every fit ends with, and give coefficients and intercept."""
+        (reply,) = guard.desk.answer([asked], guard.analyst)
+        self.certificate_ = guard.desk.tell(reply)
+        self.charged_ = guard.budget.spent - before
+        self.weights_, self.n_iter_ = weights, self._steps
+        return scale.unscaled(weights)
 
     def _scaled(self, columns: int) -> Scale:
         return scale_of(self.bounds, columns, self.norm)

@@ -127,14 +127,9 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
             error,
             (0.0, ((high - low) / 2) ** 2),
         )
-        (reply,) = guard.desk.answer([asked], guard.analyst)
-        self.certificate_ = guard.desk.tell(reply)
-        self.charged_ = guard.budget.spent - before
-        self.weights_ = weights
-        coefficients, intercept = scale.unscaled(weights)
+        coefficients, intercept = self._certified(guard, asked, before, weights, scale)
         self.coef_ = coefficients * (high - low) / 2
         self.intercept_ = intercept * (high - low) / 2 + (low + high) / 2
-        self.n_iter_ = self._steps
 
     def predict(self, X: Any) -> Floats:
         """The target, within its bounds.

@@ -126,13 +126,8 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
             right,
             (0.0, 1.0),
         )
-        (reply,) = guard.desk.answer([asked], guard.analyst)
-        self.certificate_ = guard.desk.tell(reply)
-        self.charged_ = guard.budget.spent - before
-        self.weights_ = weights
-        coefficients, intercept = scale.unscaled(weights)
+        coefficients, intercept = self._certified(guard, asked, before, weights, scale)
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
-        self.n_iter_ = self._steps
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the second class.
