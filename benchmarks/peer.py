@@ -1,4 +1,4 @@
-"""One peer, in the environment of the peers, which has numpy but not afresh: `python -m benchmarks.peer NAME`."""
+"""One peer, in an environment of its own, which has numpy but not afresh: `python -m benchmarks.peer NAME`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from benchmarks.timing import side_by_side
 
 Numbers = NDArray[np.float64]
-PEERS = {"diffprivlib": "diffprivlib", "OpenDP": "opendp", "tea-tasting": "tea-tasting", "SmartNoise": "smartnoise-sql"}
+# What each is called where it is installed from, and what it needs besides.
+PEERS = {
+    "diffprivlib": ("diffprivlib", "scikit-learn<1.6"),  # 0.6.6 does not import with later ones
+    "OpenDP": ("opendp",),
+    "tea-tasting": ("tea-tasting",),
+    "SmartNoise": ("smartnoise-sql",),
+}
 
 
 def _diffprivlib(values: Numbers) -> Callable[[], object]:
@@ -55,11 +61,11 @@ WORKS = {"diffprivlib": _diffprivlib, "OpenDP": _opendp, "tea-tasting": _tea_tas
 
 
 def work(peer: str, rows: int, rounds: int) -> None:
-    """In the peers' environment: seconds of the peer and of numpy, in turns."""
+    """In the peer's environment: seconds of the peer and of numpy, in turns."""
     values = np.random.default_rng(0).exponential(100.0, rows)
     works = {"peer": WORKS[peer](values), "numpy": lambda: (values.clip(0, 500).mean(), values.clip(0, 500).var())}
     taken = side_by_side(works, rounds)
-    print(json.dumps([taken["peer"], taken["numpy"], importlib.metadata.version(PEERS[peer])]))
+    print(json.dumps([taken["peer"], taken["numpy"], importlib.metadata.version(PEERS[peer][0])]))
 
 
 if __name__ == "__main__":

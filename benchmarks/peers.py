@@ -1,7 +1,8 @@
-"""Peers, in an environment of their own: a mean of a million numbers by each, and a whole ask here, to numpy's.
+"""Peers, in environments of their own: a mean of a million numbers by each, and a whole ask here, to numpy's.
 
-Each peer is installed by name into `.venv-peers`, once. What cannot be installed is said, and left out. They promise
-other things (privacy, a fixed experiment), so this is what they cost, not what they are worth.
+Each peer is installed by name into an environment below `.venv-peers`, once, since what one needs another may not
+bear. What cannot be installed is said, and left out. They promise other things (privacy, a fixed experiment), so this
+is what they cost, not what they are worth.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ def measure(rows: int = 1_000_000, rounds: int = 5, peers: tuple[str, ...] = tup
             }
             taken = side_by_side(works, rounds)
     yield compared(f"afresh: a mean of {rows:,} numbers, to numpy", taken["ask"], taken["numpy"])
-    if peers and not (HOME / "bin" / "python").exists():
-        _run(sys.executable, "-m", "venv", str(HOME), limit=300)
     for peer in peers:
-        python, package = str(HOME / "bin" / "python"), PEERS[peer]
+        package, *others = PEERS[peer]
+        home = HOME / package
+        python = str(home / "bin" / "python")
+        if not Path(python).exists():
+            _run(sys.executable, "-m", "venv", str(home), limit=300)
         there = _run(python, "-c", f"import importlib.metadata as m; m.version({package!r})", limit=60)
-        if there is None and _run(python, "-m", "pip", "install", "--quiet", package, "numpy", limit=900) is None:
+        install = (python, "-m", "pip", "install", "--quiet", package, *others, "numpy")
+        if there is None and _run(*install, limit=900) is None:
             yield Measured(f"{peer}: not measured", float("nan"), told=f"{package} does not install here")
             continue
         found = _run(python, "-m", "benchmarks.peer", peer, f"{rows}", f"{rounds}", limit=600)

@@ -85,6 +85,11 @@ class Desk:
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
     @property
+    def rows(self) -> int:
+        """How many rows it has, which is public."""
+        return self.engine.rows
+
+    @property
     def schema(self) -> Mapping[str, Type | None]:
         """The columns that questions may name, and their types."""
         if not self.hidden:

@@ -391,6 +391,7 @@ def plan_stabilized(
     return None if chosen is None else _finish(chosen)
 
 
+@lru_cache(maxsize=64)  # the same for all typical means
 def _draft(n: int, k: int, most: int, failure: float, v0: float) -> Stabilized | None:
     """Noise and tilt for one floor, with an unverified envelope: good for comparing, not for releasing."""
     joint = _joint_cvar(most, 1 / k, failure)

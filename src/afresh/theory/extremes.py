@@ -86,7 +86,7 @@ def _maximum_around(
     layer = weight * (1 + max((math.pi / 2) * tau * tau - 1, 0.0) * share)
     below = tau - layer * np.array([160.0, 40.0, 10.0, 2.5, 0.6, 0.1, 0.0])
     kink = math.sqrt(2 / math.pi)  # where the positive part begins
-    edges = np.unique(np.concatenate([support, np.clip([*below, kink], least, most)]))
+    edges = np.sort(np.concatenate([support, np.clip([*below, kink], least, most)]))  # equal ones are no panel
     half = np.diff(edges)[:, None] / 2
     m = (edges[:-1, None] + half * (rule[0] + 1)).ravel()
     log_density = math.log(2 * k * _INVERSE_ROOT_TWO_PI) - m * m / 2

@@ -149,3 +149,9 @@ def log_sum_exp(values: ArrayLike, weights: ArrayLike) -> float:
     if math.isinf(top):
         return top
     return top + math.log(float(np.sum(w * np.exp(v - top))))
+
+
+def distinct(ordered: Floats) -> Floats:
+    """Numbers in their order, each once; numpy.unique would import masked arrays."""
+    found: Floats = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.theory.special import gammaln
+from afresh.theory.special import distinct, gammaln
 from afresh.theory.transform import Transform
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class TiltedMean:
         # On the scale arcsin(sqrt(m)) the standard deviation is 1/(2 sqrt n) everywhere.
         cells = math.ceil(self.cells_per_deviation * math.pi * math.sqrt(n))
         angles = np.linspace(0.0, math.pi / 2, cells + 1)
-        edges = np.unique(np.floor(n * np.sin(angles) ** 2))
+        edges = distinct(np.floor(n * np.sin(angles) ** 2))
         edges = np.append(edges[edges < n], [n, n + 1])  # the count n is a cell of its own
         left = edges[:-1]
         m = left / n

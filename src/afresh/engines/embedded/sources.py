@@ -253,11 +253,13 @@ def _from_pandas(name: str, frame: Any, place: int) -> Any:
 
 def _from_polars(name: str, frame: Any) -> Any:
     import polars as pl
+    import pyarrow as pa
 
     def convert() -> Any:
         series = frame[name]  # another one every time: it would keep what is made of it
-        # texts as they are, or all would be copied
-        return series.to_arrow(compat_level=pl.CompatLevel.newest()) if series.dtype == pl.String else series.to_arrow()
+        # piece by piece, and texts as they are, or all would be copied
+        level = pl.CompatLevel.newest() if series.dtype == pl.String else None
+        return pa.chunked_array([piece.to_arrow(compat_level=level) for piece in series.get_chunks() or [series]])
 
     return _converted(name, convert)
 
@@ -325,16 +327,15 @@ def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> 
 
 
 def _together(incoming: _Columns) -> list[list[str]]:
-    """The columns in groups that are no larger than the largest column, or than what hardly matters."""
+    """The columns, each by itself if it is large, and small ones in groups of a size that hardly matters."""
     names = sorted(incoming, key=lambda name: -incoming[name][0])
-    limit = max(incoming[names[0]][0], _HARDLY)
     groups: list[list[str]] = []
     room = 0
     for name in names:
         size = incoming[name][0]
         if not groups or size > room:
             groups.append([])
-            room = limit
+            room = _HARDLY
         groups[-1].append(name)
         room -= size
     return groups

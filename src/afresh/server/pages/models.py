@@ -8,14 +8,15 @@ from fastapi import APIRouter, Query, Request, Response
 
 from afresh.errors import AfreshError, InvalidArgument, NotFound
 from afresh.results import show
-from afresh.server.api import check_batch
+from afresh.server.api import check_batch, written
+from afresh.server.decode import CSV
 from afresh.server.house import Served, require
-from afresh.server.models import written_features
 from afresh.server.pages import views
 from afresh.server.pages.datasets import enter
 from afresh.server.pages.entries import Entries
 from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender
-from afresh.server.predictions import CSV, NPY, PARQUET, Submission, read_submission
+from afresh.server.predictions import NPY, PARQUET, Submission, read_submission
+from afresh.wire.tables import FORMATS
 
 if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
@@ -144,9 +145,9 @@ async def features(request: Request, name: str, form: str) -> Response:
     holdout = _holdout(served, who.caller.name)
     if form not in ("csv", "parquet"):
         raise NotFound(f"features come as csv or parquet, not as {form}.")
-    content, media = await desk.asking.read(lambda: written_features(served, holdout, form))
+    content = await desk.asking.read(lambda: written(served, form, lambda: (holdout.features, None)))
     keep = {"Content-Disposition": f'attachment; filename="{served.name}.{form}"'}
-    return Response(content, headers={**HEADERS, **keep}, media_type=media)
+    return Response(content, headers={**HEADERS, **keep}, media_type=FORMATS[form])
 
 
 def concluded(found: Comparison | Identical) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
-from afresh.theory.special import log_sum_exp
+from afresh.theory.special import distinct, log_sum_exp
 from afresh.theory.symmetrized.constants import ALPHA_MIN, MOST_ROW, Constants, constants
 from afresh.theory.symmetrized.gaussian import log_excess, slope, slope_and_hazard
 
@@ -207,7 +207,7 @@ def width_of(c: Constants, shares: Shares, *, rough: bool = False) -> float:
         return float(solve_width(math.log(c.main / c.count), c.reach, c.bulk_before(c.count), c.swap))
     if shares != "constant width":
         raise InvalidArgument(f"shares == {shares!r}, must be 'constant width' or 'equal'.")
-    ends = np.unique(np.ceil(np.linspace(0, c.count, min(blocks, c.count) + 1)))
+    ends = distinct(np.ceil(np.linspace(0, c.count, min(blocks, c.count) + 1)))
     sizes, bulk = np.diff(ends), _bulk(c, ends[1:])
     target = math.log(c.main)
 
