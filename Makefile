@@ -3,15 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo browser test test-lowest quick lint types docs benchmarks pins clean
+.PHONY: help install demo browser test test-lowest quick lint types docs dist try-dist benchmarks pins clean
 
 help:
-	@echo "make demo        the whole story in a minute, on data it makes"
+	@echo "make demo        the whole story in a minute, on real flights"
 	@echo "make browser     the system's Chromium, for the tests of pages, unless there is a browser"
 	@echo "make test        lint, types, tests, examples of README and docs"
 	@echo "make test-lowest the tests against the lowest versions that pyproject.toml allows"
 	@echo "make quick       lint, types and the fast tests; make quick AREA=ledger for one area"
 	@echo "make docs        the documentation as a site in site/, built offline"
+	@echo "make dist        a wheel and a source distribution in dist/"
+	@echo "make try-dist    install both in clean environments, bare and with every extra"
 	@echo "make benchmarks  speed, as ratios measured side by side"
 	@echo "make pins        renew the hashed requirements (needs uv)"
 
@@ -69,6 +71,15 @@ docs: install
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The site is in site/. Read it with: $(BIN)/python -m http.server --directory site --bind 127.0.0.1"
 
+dist: install
+	@rm -rf dist
+	@$(BIN)/hatchling build
+
+# On every Python that is named: make try-dist PYTHONS="python3.11 python3.12 python3.13"
+PYTHONS ?= $(PYTHON)
+try-dist: dist
+	@$(BIN)/python tools/try_dist.py $(foreach python,$(PYTHONS),--python $(python))
+
 benchmarks: install
 	$(BIN)/python -m benchmarks
 
@@ -80,4 +91,4 @@ pins:
 	$(PINS) --resolution lowest-direct --output-file requirements/lowest.txt
 
 clean:
-	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis site
+	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis site dist

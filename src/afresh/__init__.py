@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from afresh.version import __version__
 
 if TYPE_CHECKING:
-    from afresh import boards, errors, evaluations, integrations, lab, losses, receipts, statistics
+    from afresh import boards, datasets, errors, evaluations, integrations, lab, losses, receipts, statistics
     from afresh.boards.board import Board
     from afresh.boards.open import board
     from afresh.client.connect import connect
@@ -45,6 +45,7 @@ __all__ = [
     "boards",
     "connect",
     "correct_pvalue",
+    "datasets",
     "errors",
     "evaluation",
     "evaluations",
@@ -59,7 +60,10 @@ __all__ = [
 ]
 
 
-_ROOMS = ("boards", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts", "statistics")
+_ROOMS = (
+    *("boards", "datasets", "errors", "evaluations", "integrations", "lab", "learn", "losses", "receipts"),
+    "statistics",
+)
 _HOMES = {
     "board": "boards.open",
     "Board": "boards.board",

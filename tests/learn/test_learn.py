@@ -90,7 +90,7 @@ def test_every_row_of_a_gradient_lies_in_its_ball(norm: float | None) -> None:
         def digest(self, kind: str, weights: Floats) -> str:
             return kind
 
-    sample = Unnamed(None, tuple("abcdefg"), z, rng.integers(0, 2, size=400) * 1.0, ())  # type: ignore[arg-type]
+    sample = Unnamed(None, "ann", tuple("abcdefg"), z, rng.integers(0, 2, size=400) * 1.0, ())  # type: ignore[arg-type]
     gradient = Gradient(sample, rng.normal(size=8) * 9, scale.norm, lambda t, y: np.tanh(t) * y - (1 - y))
     values = np.array([asked.queries[0].values(slice(None)) for asked in gradient.questions(1)])  # type: ignore[attr-defined]
     assert np.all(np.linalg.norm(values - 0.5, axis=0) <= 0.5 * (1 + 1e-12))

@@ -11,22 +11,21 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
-import subprocess
 import tempfile
 import threading
 import time
-from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import afresh
-from afresh.errors import ServiceError
+from afresh.errors import BudgetExhausted, ServiceError
 from afresh.server.config import read_config
 from afresh.server.store import store_of
 from afresh.server.tokens import Tokens
 from ledger.servers import running as postgres
-from server.running import free_port, start, wait, write_data
+from server.running import free_port, wait, write_data
+from server.warm import Warm
 
 CONFIG = """
 state = "state"
@@ -41,92 +40,149 @@ questions = {questions}
 
 
 class Hosts:
-    """Servers that pose as hosts; a killed one is started again."""
+    """Servers that pose as hosts. Each is killed at random moments and started again."""
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self._folder, self._config = folder, folder / "afresh.toml"
+    def __init__(self, folder: Path, count: int, kills: int, chance: random.Random) -> None:
+        self._folder, self._most, self._warm = folder, kills, Warm(folder, folder / "afresh.toml")
         self.ports = [free_port() for _ in range(count)]
-        self._running: list[subprocess.Popen[str]] = [start(folder, self._config, port) for port in self.ports]
-        for place, port in enumerate(self.ports):
-            wait(self._running[place], f"http://127.0.0.1:{port}", folder)
+        self._counting, self.kills, self._finished = threading.Condition(), 0, threading.Event()
+        for place in range(count):
+            self._warm.start(self.ports[place])
+        for place in range(count):
+            self._wait(place)
+        self._killers = [
+            threading.Thread(target=self._kill, args=(place, random.Random(chance.random()))) for place in range(count)
+        ]
 
     def url(self, place: int) -> str:
         return f"http://127.0.0.1:{self.ports[place]}"
 
-    def kill(self, place: int) -> None:
-        self._running[place].send_signal(signal.SIGKILL)
-        self._running[place].wait()
-        self._running[place] = start(self._folder, self._config, self.ports[place])
-        wait(self._running[place], self.url(place), self._folder)
+    def _wait(self, place: int) -> None:
+        wait(self._warm.process, self.url(place), self._folder)
+
+    def begin(self) -> None:
+        for killer in self._killers:
+            killer.start()
+
+    def _kill(self, place: int, chance: random.Random) -> None:
+        while not self._finished.wait(chance.uniform(0, 2)):
+            with self._counting:
+                if self.kills >= self._most:
+                    return
+                self.kills += 1
+            self._warm.start(self.ports[place])
+            with self._counting:
+                self._counting.notify_all()
+            self._wait(place)
+
+    def keep_pace(self, part: float) -> None:
+        """Wait for this part of the kills, so that they fall while questions are asked."""
+        with self._counting:
+            while self.kills < part * self._most:
+                self._counting.wait(1)
 
     def stop(self) -> None:
-        for process in self._running:
-            process.kill()
-            process.wait()
+        self._finished.set()
+        for killer in self._killers:
+            if killer.ident is not None:
+                killer.join()
+        self._warm.stop()
 
 
-def ask(hosts: Hosts, token: str, questions: list[str], chance: random.Random, got: list[tuple[str, Any]]) -> None:
-    """Ask one question after the other of random hosts, until each is answered; some of them twice."""
-    for question in questions:
-        for _ in range(1 + (chance.random() < 0.3)):
-            while True:
-                try:
-                    with afresh.connect(hosts.url(chance.randrange(len(hosts.ports))), token) as service:
-                        answer = service.open("customers").ask(question)
-                except ServiceError:
-                    time.sleep(0.05)
-                    continue
-                got.append((question, [answer.value, answer.low, answer.high]))
-                break
+@dataclass
+class Client:
+    """Asks one question after the other of random hosts, until each is answered; some of them twice."""
+
+    hosts: Hosts
+    token: str
+    questions: list[str]
+    chance: random.Random
+    got: list[tuple[str, Any]] = field(default_factory=list)
+    guards: dict[str, afresh.Guard] = field(default_factory=dict)
+    lost: int = 0
+    """Requests that ended without an answer, after the client's own repeats."""
+    refused: int = 0
+    failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            for number, question in enumerate(self.questions):
+                self.hosts.keep_pace(number / len(self.questions))
+                for _ in range(1 + (self.chance.random() < 0.3)):
+                    try:
+                        self.got.append((question, self.ask(question)))
+                    except BudgetExhausted:
+                        self.refused += 1
+        except BaseException as failure:
+            self.failure = failure
+            raise
+
+    def ask(self, question: str) -> list[float]:
+        while True:
+            url = self.hosts.url(self.chance.randrange(len(self.hosts.ports)))
+            try:
+                if url not in self.guards:
+                    self.guards[url] = afresh.connect(url, self.token).open("customers")
+                answer = self.guards[url].ask(question)
+                return [answer.value, answer.low, answer.high]
+            except ServiceError:
+                self.lost += 1
+                time.sleep(0.05)
 
 
 def run(folder: Path, clients: int, questions: int, kills: int, servers: int = 3, seed: int = 1) -> dict[str, int]:
+    """Ask and kill, and look at what is left; more figures than anybody asked for."""
     chance = random.Random(seed)
     write_data(folder, 2000)
     with postgres() as server:
-        total = clients * questions
-        (folder / "afresh.toml").write_text(CONFIG.format(ledger=server.empty(), questions=total))
+        # Half of the questions are everybody's, so that several ask for one at once; the budget has not enough for all.
+        budget = (clients * questions + questions) // 2 * 9 // 10
+        (folder / "afresh.toml").write_text(CONFIG.format(ledger=server.empty(), questions=budget))
         read = read_config(folder / "afresh.toml")
-        hosts = Hosts(folder, servers)
+        store = store_of(read.state, read.ledger)
+        tokens, began = Tokens(store), time.monotonic()
+        hosts = Hosts(folder, servers, kills, chance)
         try:
-            store = store_of(read.state, read.ledger)
-            tokens = Tokens(store)
-            got: list[tuple[str, Any]] = []
-            threads = []
-            for client in range(clients):
-                # Half of the questions are everybody's, so that several ask for one at once.
-                own = [f"tenure < {i} AND amount < {i if i % 2 else 1000 * (client + 1)}" for i in range(questions)]
+            asking = []
+            for number in range(clients):
+                own = [f"tenure < {i} AND amount < {i if i % 2 else 1000 * (number + 1)}" for i in range(questions)]
                 chance.shuffle(own)
-                token = tokens.new(f"client{client}")
-                arguments = (hosts, token, own, random.Random(chance.random()), got)
-                threads.append(threading.Thread(target=ask, args=arguments))
+                asking.append(Client(hosts, tokens.new(f"client{number}"), own, random.Random(chance.random())))
+            threads = [threading.Thread(target=each.run) for each in asking]
             for thread in threads:
                 thread.start()
-            killed = 0
-            while killed < kills and any(thread.is_alive() for thread in threads):
-                time.sleep(chance.uniform(0, 0.5))
-                hosts.kill(chance.randrange(servers))
-                killed += 1
+            hosts.begin()
             for thread in threads:
                 thread.join()
-            found = {"kills": killed, **look(hosts, tokens, got)}
-            store.close()
-            return found
+            if failed := [each.failure for each in asking if each.failure is not None]:
+                raise failed[0]
+            told = {"kills": hosts.kills, "requests without an answer": sum(each.lost for each in asking)}
+            told["refused, as the budget was spent"] = sum(each.refused for each in asking)
+            got = [each for client in asking for each in client.got]
+            return {**told, **look(hosts, tokens, got), "seconds": round(time.monotonic() - began)}
         finally:
             hosts.stop()
+            store.close()
 
 
 def look(hosts: Hosts, tokens: Tokens, got: list[tuple[str, Any]]) -> dict[str, int]:
     """What must be true after all that."""
-    with afresh.connect(hosts.url(0), tokens.new("judge", "viewer")) as service:
-        guard = service.open("customers")
-        transcript, budget = guard.transcript, guard.budget
-        assert afresh.receipts.verify(guard.receipt()).passed
+    found = None
+    while found is None:  # whoever was killed last may still be starting
+        try:
+            with afresh.connect(hosts.url(0), tokens.new("judge", "viewer")) as service:
+                guard = service.open("customers")
+                found = guard.transcript, guard.budget, guard.receipt()
+        except ServiceError:
+            time.sleep(0.2)
+    transcript, budget, receipt = found
+    assert afresh.receipts.verify(receipt).passed
     stored = {record.question: [record.value, record.low, record.high] for record in transcript}
     assert len(stored) == len(transcript) == budget.spent <= budget.questions  # paid for once each
     for question, answer in got:
         assert stored[question] == answer
-    return {"answers received": len(got), "answers paid for": budget.spent, **Counter(unanswered=_open(transcript))}
+    told = {"answers received": len(got), "budget": budget.questions, "answers paid for": budget.spent}
+    return {**told, "paid for, not answered": _open(transcript)}
 
 
 def _open(transcript: afresh.Transcript) -> int:

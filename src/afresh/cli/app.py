@@ -324,12 +324,12 @@ def pvalue(
 
 @app.command(epilog=EPILOG)
 def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Where the data and the picture go.", metavar="FOLDER")] = Path(
+    folder: Annotated[Path, typer.Option("--out", help="Where the data and the pictures go.", metavar="FOLDER")] = Path(
         "demo"
     ),
     as_json: Json = False,
 ) -> None:
-    """The whole story in a minute, on data it makes."""
+    """The whole story in a minute, on real flights: a false lead refused, something real found, a loop of edits."""
     from afresh.demo import run
 
     story = run(folder, talk=sys.stderr if as_json else sys.stdout)

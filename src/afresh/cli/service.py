@@ -53,7 +53,7 @@ def serve(
         told = [
             f"  {each.name}: {each.guard.rows:,} rows, {each.guard.plan.in_words}" for each in house.served.values()
         ]
-        told += [f"  {name}: {each.evaluation.items:,} items" for name, each in house.judges.items()]
+        told += [f"  {name}: {each.judge.evaluation.items:,} items" for name, each in house.judges.items()]
         house.close()
         print("\n".join([f"{visible(what)} is good; it serves", *map(visible, told)]))
         return

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from afresh import checks
 from afresh.boards.board import Board
 from afresh.boards.table import BoardTable, Submitted
+from afresh.client.sending import send
 from afresh.errors import InvalidArgument
 from afresh.losses import make_loss
 from afresh.wire.arguments import to_loss
@@ -40,7 +41,7 @@ class RemoteBoard(Board):
         if entrant not in (None, self.holdout.guard.analyst):
             raise InvalidArgument(f"entrant == {entrant!r}: on a service the token says who enters; leave it out.")
         predicted = self.holdout.predict([predictions], [name], self.loss)
-        found: Submitted = from_json(self.holdout.send(f"/v1/boards/{self.name}/submit", predicted))
+        found: Submitted = from_json(send(self.holdout.desk, f"/v1/boards/{self.name}/submit", predicted))
         return found
 
     def table(self, round: int | None = None) -> BoardTable:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from afresh.client.connection import Connection
 from afresh.client.desk import RemoteDesk
-from afresh.client.guard import RemoteGuard
+from afresh.client.doors import guard_at
 from afresh.errors import InvalidArgument
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout
 from afresh.results import show
+from afresh.results.closing import Closing
 from afresh.wire.addresses import split_address
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from afresh.client.evaluation import RemoteJudge
 
 
-class Service(show.Shown):
+class Service(show.Shown, Closing):
     """A service, as one token sees it. Make it with `afresh.connect`."""
 
     def __init__(self, connection: Connection) -> None:
@@ -51,7 +51,7 @@ class Service(show.Shown):
         Raises:
             NotFound: There is no such dataset for this token.
         """
-        return RemoteGuard(RemoteDesk(self._connection, name), self.analyst)
+        return guard_at(RemoteDesk(self._connection, name), self.analyst)
 
     def holdout(self, name: str) -> Holdout:
         """A holdout, to score and compare models by. Models run here; their predictions are sent.
@@ -121,16 +121,6 @@ class Service(show.Shown):
     def close(self) -> None:
         """Let go of the service; nothing is lost."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        """A service is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from afresh.errors import InvalidArgument, MissingExtra, NotAllowed, Unreachable
-from afresh.wire.addresses import is_address
+from afresh.wire.addresses import is_address, on_this_machine
 from afresh.wire.problems import from_problem
 
 try:
@@ -109,7 +109,7 @@ def check_url(url: str) -> str:
         raise InvalidArgument(f"url == {url!r}, must be the address of a service, such as https://host.")
     if parts.username or parts.password:
         raise InvalidArgument("the address must hold no password; the token goes in token= or AFRESH_TOKEN.")
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+    if parts.scheme == "http" and not on_this_machine(parts.hostname):
         raise InvalidArgument(f"http://{parts.hostname} would show your token to the network; use https://.")
     return url.rstrip("/")
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from afresh.client.connection import Connection
 from afresh.errors import GuardClosed
+from afresh.guard.opened import as_kind
 from afresh.guard.scope import Scope
 from afresh.mechanisms.base import coarseness_for
 from afresh.queries.tree import Type
 from afresh.wire.plans import plan_from_json
 from afresh.wire.results import from_json
+from afresh.wire.tables import from_file
 
 
 class RemoteDesk:
@@ -56,6 +58,12 @@ class RemoteDesk:
         """What is at a door of this dataset, as a document."""
         self.check_open()
         return self.connection.get(f"/v1/datasets/{self.name}/{what}", **query)
+
+    def frame(self, what: str, of: str = "datasets", kind: str = "pandas") -> Any:
+        """A table that is handed out, as a frame of a kind."""
+        self.check_open()
+        table, places = from_file(self.connection.download(f"/v1/{of}/{self.name}/{what}?format=arrow"))
+        return as_kind(kind, table, lambda: places)
 
     def close(self) -> None:
         """Let go of it."""

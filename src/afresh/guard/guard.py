@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
-from afresh.guard.outside import convert
+from afresh.guard.doors import LocalDoors
+from afresh.guard.opened import KINDS
 from afresh.guard.round import Round
 from afresh.results import show
-from afresh.results.answer import Answer
 from afresh.results.answers import Answers
-from afresh.results.transcript import Transcript, transcribed
+from afresh.results.closing import Closing
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
-    from afresh.guard.tasked import Tasked
+    from afresh.guard.doors import Doors
     from afresh.planning.plan import Plan
-    from afresh.queries.asked import Asked
+    from afresh.results.answer import Answer
     from afresh.results.budget import Budget
     from afresh.results.claims import Claimed
+    from afresh.results.fitted import Fitted, Task
     from afresh.results.price import Price
+    from afresh.results.transcript import Transcript
     from afresh.statistics.base import Measures, Statistic
 
 
-class Guard(show.Shown):
+class Guard(show.Shown, Closing):
     """Stands between the analyst and the rows. Make one with `afresh.open`."""
 
-    def __init__(self, desk: Desk, analyst: str) -> None:
-        """Not for users: `afresh.open` opens the desk, `for_analyst` gives it another face."""
+    def __init__(self, desk: Desk, analyst: str, doors: Doors | None = None) -> None:
+        """Not for users: `afresh.open` opens the desk, `for_analyst` gives it another face.
+
+        `doors` lead to the desk; to one in this process unless they are given.
+        """
         self.desk, self.analyst = desk, analyst
+        self._doors: Doors = LocalDoors(desk, analyst) if doors is None else doors
 
     def for_analyst(self, analyst: str) -> Guard:
         """The same opened data in another name, for the record and for shares of a divided budget.
@@ -45,7 +50,8 @@ class Guard(show.Shown):
         Returns:
             Another guard on the same rows, plan and ledger.
         """
-        return Guard(self.desk, checks.text("analyst", analyst, "a name"))
+        name = checks.text("analyst", analyst, "a name")
+        return Guard(self.desk, name, self._doors.named(name))
 
     @property
     def plan(self) -> Plan:
@@ -55,7 +61,7 @@ class Guard(show.Shown):
     @property
     def rows(self) -> int:
         """The number of rows, which is public."""
-        return self.desk.engine.rows
+        return self.desk.rows
 
     @property
     def columns(self) -> dict[str, str]:
@@ -145,16 +151,13 @@ class Guard(show.Shown):
             QueryError: The question cannot be asked of these columns.
             InvalidArgument: Another argument is wrong.
         """
-        from afresh.guard.pricing import price_of_question, price_of_statistic
-        from afresh.queries.asked import make_asked
-
         self.desk.check_open()
         if callable(getattr(expression, "measure", None)) and not isinstance(expression, type):
-            return price_of_statistic(self.desk, self.analyst, expression)
+            return self._doors.price_of(expression)
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         arguments["about"] = about
-        asked = make_asked({"expression": expression, **arguments}, self.desk.schema)
-        return price_of_question(self.desk, self.analyst, asked, mean, share, exam, deviation)
+        expected = {"mean": mean, "share": share, "exam": exam, "deviation": deviation}
+        return self._doors.price({"expression": expression, **arguments}, expected)
 
     def ask_many(self, questions: Iterable[Any]) -> Answers:
         """Answer a list of questions in one scan. All are charged, or none.
@@ -199,12 +202,10 @@ class Guard(show.Shown):
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         from afresh.statistics import VectorMean
-        from afresh.statistics.base import Asker
 
-        self.desk.check_open()
-        return VectorMean(expressions, radius, centre).measure(Asker(self.desk, self.analyst))
+        return cast("Measures", self.measure(VectorMean(expressions, radius, centre)))
 
-    def checked(self, questions: Iterable[Any]) -> list[Asked]:
+    def checked(self, questions: Iterable[Any]) -> list[Any]:
         """What `ask_checked` answers, of a list of questions; every mistake is an error here, and free.
 
         Args:
@@ -216,11 +217,9 @@ class Guard(show.Shown):
         Raises:
             QueryError: One of them cannot be asked.
         """
-        from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
-
         if isinstance(questions, str | bytes | Mapping) or (listed := checks.iterated(questions)) is None:
             raise QueryError(f"ask_many takes a list of questions, not a {type(questions).__name__}; ask takes one.")
-        return [make_asked(question, self.desk.schema) for question in listed]
+        return self._doors.checked(listed)
 
     def round(self, rows: int | None = None) -> Round:
         """A round of questions: they are collected, and answered together from rows of their own when it ends.
@@ -262,10 +261,10 @@ class Guard(show.Shown):
         self.desk.check_open()
         if self.plan.rounds is None:
             raise InvalidArgument(f"method={self.plan.method!r} has no rounds to close.")
-        return [self.desk.tell(reply) for reply in self.desk.look_again(self.analyst)]
+        return self._doors.close_rounds()
 
-    def ask_checked(self, asked: Sequence[Asked], rows: int | None = None) -> Answers:
-        """Answer what `afresh.queries.asked` has made of questions, for faces that check them before they open a guard.
+    def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> Answers:
+        """Answer what `checked` gave, for faces that check questions before anything is asked.
 
         Args:
             asked: Questions that were checked against the columns of these rows.
@@ -274,7 +273,7 @@ class Guard(show.Shown):
         Returns:
             Their answers, in the same order. All are charged, or none.
         """
-        return Answers(self.desk.tell(reply) for reply in self.desk.answer(asked, self.analyst, rows=rows))
+        return Answers(self._doors.answers(asked, rows))
 
     def claim(
         self,
@@ -302,9 +301,8 @@ class Guard(show.Shown):
             InvalidArgument: Another argument is wrong, or the method takes no claims; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        from afresh.guard.claims import put
-
-        return put(self.desk, self.analyst, self._claim(expression, between, bounds, missing))
+        self.desk.check_open()
+        return self._doors.claim({"expression": expression, "bounds": bounds, "missing": missing}, between)
 
     def detects(
         self,
@@ -327,31 +325,25 @@ class Guard(show.Shown):
         Returns:
             A distance in the answer's units: a truth that far inside passes nine times in ten, about.
         """
-        from afresh.guard.claims import present
-
-        return present(self.desk, self._claim(expression, between, bounds, missing), deviation)
-
-    def _claim(self, expression: Any, between: Any, bounds: Any, missing: float | None) -> Tasked:
-        from afresh.guard.claims import of_mean, single
-        from afresh.queries.asked import make_asked
-
         self.desk.check_open()
-        given = {"expression": expression, "bounds": bounds, "missing": missing}
-        return of_mean(single(make_asked(given, self.desk.schema)), between)
+        question = {"expression": expression, "bounds": bounds, "missing": missing}
+        return self._doors.detects(question, between, deviation)
 
-    def open_rows(self) -> Any:
+    def open_rows(self, kind: str | None = None) -> Any:
         """The rows that are open, to look at, plot and fit: the same in every process. The first call fixes the plan.
 
+        Args:
+            kind: "pandas", "polars" or "arrow"; the kind that was opened unless it is given, of a file pandas.
+
         Returns:
-            A frame of the kind that was opened; of a file, a pandas frame (an Arrow table without pandas). The index
-            of a pandas frame says which rows of the data these are.
+            A frame of that kind (an Arrow table without pandas). The index of a pandas frame says which rows of the
+            data these are.
 
         Raises:
             InvalidArgument: The data were opened without `open`.
         """
-        from afresh.guard.opened import as_kind, hand_out
-
-        return as_kind(self.desk, *hand_out(self.desk, self.analyst))
+        self.desk.check_open()
+        return self._doors.open_rows(None if kind is None else checks.one_of("kind", kind, KINDS))
 
     def exam(self, questions: Iterable[Any]) -> list[Answer]:
         """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
@@ -374,8 +366,7 @@ class Guard(show.Shown):
 
         self.desk.check_open()
         check_exam(self.plan)
-        replies = self.desk.answer(self.checked(questions), self.analyst, exam=True)
-        return [self.desk.tell(reply) for reply in replies]
+        return self._doors.exam(self.checked(questions))
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
         """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
@@ -391,12 +382,22 @@ class Guard(show.Shown):
             QueryError: It cannot be measured of these columns; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
-        from afresh.statistics.base import Asker
-
         self.desk.check_open()
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure", None)):
             raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs no model")
-        return statistic.measure(Asker(self.desk, self.analyst))
+        return self._doors.measure(statistic)
+
+    def fit(self, task: Task) -> Fitted:
+        """Fit a model by noisy gradients, for the estimators of `afresh.learn`, which check the task.
+
+        Args:
+            task: What is to be fitted to which columns.
+
+        Returns:
+            Weights, and a certificate of how good they are.
+        """
+        self.desk.check_open()
+        return self._doors.fit(task)
 
     def charge(
         self,
@@ -434,15 +435,8 @@ class Guard(show.Shown):
         """
         self.desk.check_open()
         checks.text("revealed", revealed, "words that say what was revealed, for the record")
-        nats = None
-        if study is not None:
-            from afresh.receipts.study import spent_by
-
-            head, nats = spent_by(study)
-            revealed = f"{revealed} (receipt {head})"
-        basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": nats}
-        self.desk.ledger.charge(self.desk.terms, convert(self.plan, revealed, basis, rows, count), self.analyst)
-        return self.budget
+        basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": study}
+        return self._doors.charge(revealed, basis, rows, count)
 
     def divide(self, shares: Mapping[str, int]) -> Budget:
         """Divide the budget: how many full-price answers each named analyst may have in all; the others share the rest.
@@ -466,48 +460,28 @@ class Guard(show.Shown):
             checks.text("analyst", name, "a name"): checks.whole(f"the share of {checks.shown(name)}", share, 0)
             for name, share in shares.items()
         }
-        self.desk.ledger.divide(self.desk.terms, divided, self.analyst)
-        return self.budget
+        return self._doors.divide(divided)
 
     @property
     def budget(self) -> Budget:
         """What was spent, what is left for this analyst, and what an answer is worth."""
-        from afresh.guard.budgeting import budget_of
-
         self.desk.check_open()
-        return budget_of(self.desk, self.analyst)
+        return self._doors.budget()
 
     @property
     def transcript(self) -> Transcript:
         """Everything this guard has released, by whichever process, in order."""
         self.desk.check_open()
-        ledger, terms = self.desk.ledger, self.desk.terms
-        return Transcript(
-            transcribed(ledger.entries(terms), ledger.stated(terms), exam=self.plan.exam is not None),
-            self.plan.confidence,
-            terms.simulated,
-        )
+        return self._doors.transcript()
 
     def receipt(self) -> dict[str, Any]:
         """Plan, questions, answers, intervals, charges and chain as one JSON-ready document, for `afresh verify`."""
-        from afresh.receipts import make_receipt
-
         self.desk.check_open()
-        return make_receipt(self.desk.ledger.chain(self.desk.terms))
+        return self._doors.receipt()
 
     def close(self) -> None:
         """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost."""
         self.desk.close()
-
-    def __enter__(self) -> Self:
-        """A guard is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""
@@ -525,5 +499,5 @@ class Guard(show.Shown):
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
-        facts = {"rows": f"{self.rows:,}", "columns": columns}
-        return [show.Title("Guard"), show.Facts(facts), *self.budget.blocks()]
+        facts = show.Facts({"rows": f"{self.rows:,}", "columns": columns})
+        return [show.Title("Guard"), facts, *self.budget.blocks()]

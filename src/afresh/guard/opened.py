@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 from afresh.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from afresh.guard.desk import Desk
     from afresh.moments import Span
+
+KINDS = ("pandas", "polars", "arrow")
 
 
 def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
@@ -26,11 +30,19 @@ def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
     return table.drop_columns([name for name in table.column_names if name in desk.hidden]), span
 
 
-def as_kind(desk: Desk, table: Any, span: Span) -> Any:
-    """An Arrow table as a frame of the kind that the data were."""
-    if desk.kind == "arrow":
+def places_of(desk: Desk, span: Span) -> Any:
+    """Which rows of the data these are; None of a table in a database, which has no order to tell places by."""
+    from afresh.engines.embedded.engine import EmbeddedEngine
+    from afresh.engines.embedded.rowwise import rows_of_span
+
+    return rows_of_span(desk.engine, span) if isinstance(desk.engine, EmbeddedEngine) else None
+
+
+def as_kind(kind: str, table: Any, places: Callable[[], Any]) -> Any:
+    """An Arrow table as a frame of a kind; the index of a pandas frame says which rows these are."""
+    if kind == "arrow":
         return table
-    if desk.kind == "polars":
+    if kind == "polars":
         import polars as pl
 
         return pl.from_arrow(table)
@@ -38,12 +50,9 @@ def as_kind(desk: Desk, table: Any, span: Span) -> Any:
         import pandas  # noqa: F401 - to_pandas needs it
     except ImportError:
         return table
-    from afresh.engines.embedded.engine import EmbeddedEngine
-    from afresh.engines.embedded.rowwise import rows_of_span
-
-    frame = table.to_pandas()
-    if isinstance(desk.engine, EmbeddedEngine):  # a table in a database has no order to tell places by
-        frame.index = rows_of_span(desk.engine, span)
+    frame, index = table.to_pandas(), places()
+    if index is not None:
+        frame.index = index
     return frame
 
 

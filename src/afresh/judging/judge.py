@@ -2,7 +2,7 @@
 
 The open items and the guarded items are run apart, in this order, so that nothing about a guarded item can show in what
 is open. Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would tell
-something about the items, and cost nothing. When a verdict leaves tells as little as the clock lets it.
+something about the items, and cost nothing. When a guarded run has ended shows on the clock only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 from afresh.errors import EvaluatorFailed, InvalidArgument
 from afresh.evaluations.candidates import Part
@@ -33,7 +33,6 @@ from afresh.judging.settings import Settings
 from afresh.results import show
 from afresh.server.clock import leaving
 
-_Found = TypeVar("_Found")
 _BASELINE = "baseline"
 
 
@@ -90,39 +89,27 @@ class Judge(show.Shown):
             gate = self._gate()
             if gate.judged(opened, files.label):
                 return gate.propose(self._whole(opened, {}), files.label)
-            return self._on_the_clock(
-                lambda: gate.propose(self._whole(opened, self._guarded(files, "guarded")), files.label)
-            )
+            return gate.propose(self._whole(opened, self._guarded(files, "guarded")), files.label)
 
     def score(self, files: Files) -> Scored:
         """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
         opened = self._open(files).results
-        return self._on_the_clock(
-            lambda: self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
-        )
+        return self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
 
     def compare(self, a: Files, b: Files) -> Compared:
         """Whether B is better than A, item by item: 1 answer."""
         opened = [self._open(each).results for each in (a, b)]
-
-        def ask() -> Compared:
-            runs = [self._guarded(each, "guarded") for each in (a, b)]
-            first, second = (self._whole(*both) for both in zip(opened, runs, strict=True))
-            return self.evaluation.compare(first, second, names=(a.label, b.label))
-
-        return self._on_the_clock(ask)
+        runs = [self._guarded(each, "guarded") for each in (a, b)]
+        first, second = (self._whole(*both) for both in zip(opened, runs, strict=True))
+        return self.evaluation.compare(first, second, names=(a.label, b.label))
 
     def exam(self, files: Files) -> Examined:
         """Take the exam with the final candidate: its score, and its gain over the baseline. Once."""
         baseline = self._baseline()
         opened = [self._open(each).results for each in (files, baseline)]
         first = self._of_baseline(baseline, "exam")
-
-        def ask() -> Examined:
-            final, start = self._whole(opened[0], self._guarded(files, "exam")), self._whole(opened[1], first)
-            return self.evaluation.exam(final, start, names=(files.label, baseline.label))
-
-        return self._on_the_clock(ask)
+        final, start = self._whole(opened[0], self._guarded(files, "exam")), self._whole(opened[1], first)
+        return self.evaluation.exam(final, start, names=(files.label, baseline.label))
 
     def check(self, again: bool = False) -> Checked:
         """Run the baseline on the open items, and say what the gate can notice, before the first proposal. Free."""
@@ -168,9 +155,16 @@ class Judge(show.Shown):
         return "\n".join(text for text in (tail(ran.out), tail(ran.err)) if text)
 
     def _guarded(self, files: Files, part: Part) -> dict[str, float]:
-        """Scores of a part that is not open; 0 where there is none that is good, without a word."""
+        """Scores of a part that is not open; 0 where there is none that is good, without a word.
+
+        They are there when the clock says so, and so is all that is recorded of them.
+        """
+        began = time.monotonic()
         results = self._run(files, part).results
-        return {} if results is None else _lenient(results)
+        found = {} if results is None else _lenient(results)
+        leaves = leaving(time.monotonic() - began, self.settings.evaluator.tick)
+        time.sleep(max(leaves - (time.monotonic() - began), 0.0))
+        return found
 
     def _whole(self, opened: Results, others: dict[str, float]) -> Results:
         """Scores of the open items with those of others, 0 where there are none."""
@@ -222,15 +216,6 @@ class Judge(show.Shown):
             for place in places:
                 found.update(repr(place).encode() + (place.read_bytes() if place.is_file() else b""))
         return found.hexdigest()[:32]
-
-    def _on_the_clock(self, work: Callable[[], _Found]) -> _Found:
-        """Let a result leave on the clock, whatever came of it."""
-        began = time.monotonic()
-        try:
-            return work()
-        finally:
-            ready = time.monotonic() - began
-            time.sleep(max(leaving(ready, self.settings.evaluator.tick) - (time.monotonic() - began), 0.0))
 
     def _path(self, kind: Literal["open", "runs"], name: str) -> str:
         folder = os.path.join(self.settings.state, kind)

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from afresh import checks
-from afresh.errors import InvalidArgument
-from afresh.learn.descent import Sample, Scale, scale_of
+from afresh.learn.descent import Scale, scale_of
+from afresh.learn.fitting import checked
 from afresh.mechanisms.registry import AT_ONCE
+from afresh.results.fitted import Task
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
@@ -33,6 +34,7 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
     confidence: float
     ledger: Any
     certificate_: Answer
+    weights_: Floats
 
     @property
     def score_interval_(self) -> tuple[float, float]:
@@ -61,22 +63,23 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
     def _steps(self) -> int:
         return checks.whole("steps", self.steps, 1, 10**6)
 
-    def _sample(self, guard: Guard, features: Sequence[str], label: str, scale: Scale) -> tuple[Sample, Any]:
-        """The rows as a fit sees them, and the label's column as it is."""
-        from afresh.engines.embedded.rowwise import read_column
+    def _fit(self, guard: Guard, features: Sequence[str], label: str, **more: Any) -> None:
+        """Have it fitted where the rows are, and keep what comes back."""
+        kind, scale = self._kind, self._scaled(len(features))
+        fitted = guard.fit(
+            checked(Task(kind, tuple(features), label, self.bounds, self.norm, self._steps, float(self.alpha), **more))
+        )
+        self.certificate_, self.charged_ = fitted.certificate, fitted.charged
+        self.weights_, self.n_iter_ = np.array(fitted.weights), self._steps
+        self._unscaled(*scale.unscaled(self.weights_))
 
-        names = [checks.text("feature", each, "the name of a column") for each in features]
-        for name in (*names, checks.text("label", label, "the name of a column")):
-            if name not in guard.desk.schema:
-                raise InvalidArgument(f"there is no column {name!r}; there are {', '.join(guard.desk.schema)}.")
-        engine = guard.desk.engine
-        matrix = np.column_stack([numbers_of(read_column(engine, name), name) for name in names])
-        about = ([*map(float, scale.low), *map(float, scale.high)], scale.norm, self._about())
-        sample = Sample(guard, (*names, label), scale.rows(matrix), np.empty(0), about)
-        return sample, read_column(engine, label)
+    @property
+    def _kind(self) -> str:
+        """Of its task."""
+        raise NotImplementedError
 
-    def _about(self) -> list[Any]:
-        """What else names its questions."""
+    def _unscaled(self, coefficients: Floats, intercept: float) -> None:
+        """Keep `coef_` and `intercept_`, in their own units."""
         raise NotImplementedError
 
     def _scaled(self, columns: int) -> Scale:
@@ -87,11 +90,3 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
         X = validate_data(self, X, reset=False, dtype=np.float64)
         found: Floats = self.weights_ @ self._scaled(X.shape[1]).rows(X)
         return found
-
-
-def numbers_of(values: Any, name: str) -> Floats:
-    """A column as numbers, NaN where one is missing."""
-    if np.ma.getdata(values).dtype.kind not in "biuf":
-        raise InvalidArgument(f"the column {name!r} has no numbers.")
-    found: Floats = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
-    return found

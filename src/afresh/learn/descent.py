@@ -16,7 +16,7 @@ from afresh.models.vectors import VectorQuery, keyed_digest
 from afresh.queries.asked import Asked
 
 if TYPE_CHECKING:
-    from afresh.guard.guard import Guard
+    from afresh.guard.desk import Desk
     from afresh.models.vectors import Rows, Values
     from afresh.moments import Vector
 
@@ -57,7 +57,8 @@ class Scale:
 class Sample:
     """The rows behind a guard as a fit sees them: inside the guard only."""
 
-    guard: Guard
+    desk: Desk
+    analyst: str
     names: tuple[str, ...]
     """Of the features, and of the label last."""
     z: Floats
@@ -68,7 +69,7 @@ class Sample:
     def digest(self, kind: str, weights: Floats) -> str:
         """The name of a question; keyed, and of public numbers alone."""
         parts = [VERSION, kind, *self.names, *self.about, [float(each).hex() for each in weights]]
-        return keyed_digest(self.guard.desk.terms.seed, parts)
+        return keyed_digest(self.desk.terms.seed, parts)
 
     def single(
         self, kind: str, words: str, about_value: str, weights: Floats, values: Values, bounds: tuple[float, float]
@@ -125,12 +126,14 @@ class Gradient:
         )
 
 
-def descend(sample: Sample, norm: float, slope: Slope, curvature: float, steps: int, alpha: float) -> Floats:
-    """The weights after so many noisy gradients, with momentum, averaged over the last half.
+def descend(
+    sample: Sample, norm: float, slope: Slope, curvature: float, steps: int, alpha: float
+) -> tuple[Floats, int]:
+    """The weights after so many noisy gradients, with momentum, averaged over the last half; and what was charged.
 
     `curvature` bounds the second derivative of the loss by the prediction, so that no step is too long.
     """
-    desk, analyst = sample.guard.desk, sample.guard.analyst
+    desk, analyst, charged = sample.desk, sample.analyst, 0
     size = len(sample.z)
     vector = desk.at_once("ball", size)
     rate = 1 / (curvature * norm**2 + alpha)
@@ -138,23 +141,25 @@ def descend(sample: Sample, norm: float, slope: Slope, curvature: float, steps: 
     for step in range(1, steps + 1):
         asked = Gradient(sample, weights, norm, slope).questions(step)
         if step == 1:
-            _check_budget(sample.guard, asked, vector, steps)
-        found = np.array([reply.number.value for reply in desk.answer(asked, analyst, vector=vector)])
+            _check_budget(sample, asked, vector, steps)
+        replies = desk.answer(asked, analyst, vector=vector)
+        charged += sum(entry.counts for reply in replies for entry in reply.charged)
+        found = np.array([reply.number.value for reply in replies])
         penalty = alpha * np.append(weights[:-1], 0.0)
         speed = _MOMENTUM * speed - rate * (found + penalty)
         weights = weights + speed
         if step > steps * (1 - _KEPT):
             kept.append(weights)
     averaged: Floats = np.mean(kept, axis=0)
-    return averaged
+    return averaged, charged
 
 
-def _check_budget(guard: Guard, asked: Sequence[Asked], vector: Vector | None, steps: int) -> None:
+def _check_budget(sample: Sample, asked: Sequence[Asked], vector: Vector | None, steps: int) -> None:
     """Refuse a fit that could not be finished, unless it was begun before: what was asked then is free."""
-    desk, left = guard.desk, guard.budget.left
+    desk, left = sample.desk, sample.desk.left(sample.analyst)
     wanted = steps * (len(asked) if vector is None else vector.answers) + 1
     if wanted > left and desk.ledger.unpaid(desk.terms, desk.questions(asked, vector=vector)):
-        spent = guard.budget.spent
+        spent = desk.spent(sample.analyst).answers
         raise BudgetExhausted(asked=wanted, spent=spent, questions=spent + left)
 
 

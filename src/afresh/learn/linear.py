@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,8 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from afresh import checks
-from afresh.learn.base import LABEL, Guarded, numbers_of
-from afresh.learn.descent import descend
+from afresh.learn.base import LABEL, Guarded
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
@@ -76,7 +74,7 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         guard, names = self._opened(X, np.asarray(y, dtype=np.float64))
         with guard:
-            self._fit(guard, names, LABEL)
+            self._fit(guard, names, LABEL, target=self._target)
         return self
 
     def fit_guard(self, guard: Guard, features: Sequence[str], label: str) -> Self:
@@ -94,47 +92,22 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
             InvalidArgument: There is no such column, or it is no number.
             BudgetExhausted: The guard has no room for it; nothing was charged.
         """
-        self._fit(guard, features, label)
+        self._fit(guard, features, label, target=self._target)
         self.n_features_in_ = len(features)
         return self
 
-    def _about(self) -> list[Any]:
-        return ["linear", float(self.alpha), *self._target]
+    @property
+    def _kind(self) -> str:
+        return "linear"
 
     @property
     def _target(self) -> tuple[float, float]:
         return checks.bounds("target_bounds", self.target_bounds)
 
-    def _fit(self, guard: Guard, features: Sequence[str], label: str) -> None:
-        (low, high), scale = self._target, self._scaled(len(features))
-        sample, column = self._sample(guard, features, label, scale)
-        values = numbers_of(column, label)
-        with np.errstate(all="ignore"):
-            target = (values - (low + high) / 2) / ((high - low) / 2)
-        target = np.clip(np.where(np.isfinite(target), target, 0.0), -1.0, 1.0)
-        sample = replace(sample, labels=target)
-        before = guard.budget.spent
-        weights = descend(
-            sample, scale.norm, lambda t, y: np.clip(t - y, -1.0, 1.0), 1.0, self._steps, float(self.alpha)
-        )
-        # Up to half the range, as in the fit: a mean of numbers with a smaller range has a narrower interval.
-        error = np.square(np.clip(np.clip(weights @ sample.z, -1.0, 1.0) - target, -1.0, 1.0))
-        asked = sample.single(
-            "squared error",
-            f"mean squared error of the linear regression of {label} after {self._steps} steps",
-            "the mean squared error, where errors count up to half the range of the target",
-            weights,
-            error,
-            (0.0, ((high - low) / 2) ** 2),
-        )
-        (reply,) = guard.desk.answer([asked], guard.analyst)
-        self.certificate_ = guard.desk.tell(reply)
-        self.charged_ = guard.budget.spent - before
-        self.weights_ = weights
-        coefficients, intercept = scale.unscaled(weights)
+    def _unscaled(self, coefficients: Floats, intercept: float) -> None:
+        low, high = self._target
         self.coef_ = coefficients * (high - low) / 2
         self.intercept_ = intercept * (high - low) / 2 + (low + high) / 2
-        self.n_iter_ = self._steps
 
     def predict(self, X: Any) -> Floats:
         """The target, within its bounds.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,9 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from afresh.errors import InvalidArgument
 from afresh.learn.base import LABEL, Guarded
-from afresh.learn.descent import descend
 
 if TYPE_CHECKING:
     from afresh.guard.guard import Guard
@@ -80,7 +77,7 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
             raise ValueError(f"Only binary classification is supported, and y has {len(classes)} class(es).")
         guard, names = self._opened(X, y == classes[1])
         with guard:
-            self._fit(guard, names, LABEL, [False, True])
+            self._fit(guard, names, LABEL, classes=(False, True))
         self.classes_ = classes
         return self
 
@@ -100,39 +97,16 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
             InvalidArgument: There is no such column, or it is no number.
             BudgetExhausted: The guard has no room for it; nothing was charged.
         """
-        if len(classes) != 2 or classes[0] == classes[1]:
-            raise InvalidArgument(f"classes == {list(classes)!r}, must be two different labels.")
-        self._fit(guard, features, label, list(classes))
+        self._fit(guard, features, label, classes=tuple(classes))
         self.classes_, self.n_features_in_ = np.asarray(classes), len(features)
         return self
 
-    def _about(self) -> list[Any]:
-        return ["logistic", float(self.alpha)]
+    @property
+    def _kind(self) -> str:
+        return "logistic"
 
-    def _fit(self, guard: Guard, features: Sequence[str], label: str, classes: list[Any]) -> None:
-        scale = self._scaled(len(features))
-        sample, column = self._sample(guard, features, label, scale)
-        positive = np.ma.getdata(column) == classes[1]
-        positive &= ~np.ma.getmaskarray(np.ma.asarray(column))
-        sample = replace(sample, labels=positive.astype(np.float64))
-        before = guard.budget.spent
-        weights = descend(sample, scale.norm, lambda t, y: expit(t) - y, 0.25, self._steps, float(self.alpha))
-        right = ((weights @ sample.z) > 0) == positive
-        asked = sample.single(
-            "accuracy",
-            f"accuracy of the logistic regression of {label} after {self._steps} steps",
-            "the share of rows that the model classifies rightly",
-            weights,
-            right,
-            (0.0, 1.0),
-        )
-        (reply,) = guard.desk.answer([asked], guard.analyst)
-        self.certificate_ = guard.desk.tell(reply)
-        self.charged_ = guard.budget.spent - before
-        self.weights_ = weights
-        coefficients, intercept = scale.unscaled(weights)
+    def _unscaled(self, coefficients: Floats, intercept: float) -> None:
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
-        self.n_iter_ = self._steps
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the second class.

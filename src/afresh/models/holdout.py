@@ -11,15 +11,17 @@ from afresh.escaping import visible
 from afresh.guard.guard import Guard
 from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
-from afresh.models.compare import best_of, coarseness_of, compare, examine
+from afresh.models.compare import coarseness_of
+from afresh.models.judge import LocalJudge
 from afresh.models.paired import resolution
-from afresh.models.score import asked_scores, score
 from afresh.results import show
+from afresh.results.closing import Closing
 from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
     from afresh.guard.scope import Features
     from afresh.losses import Loss
+    from afresh.models.judge import Judge
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
     from afresh.models.verdicts import Comparison, Identical, Ranking
@@ -43,12 +45,15 @@ def check_holdout(holdout: object) -> Holdout:
     return holdout
 
 
-class Holdout(show.Shown):
+class Holdout(show.Shown, Closing):
     """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 
-    def __init__(self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None) -> None:
-        """Not for users: `afresh.holdout` puts the parts together."""
+    def __init__(
+        self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None, judge: Judge | None = None
+    ) -> None:
+        """Not for users: `afresh.holdout` puts the parts together. The judge has the labels, unless one is given."""
         self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
+        self._judge: Judge = LocalJudge(labelled, guard.analyst) if judge is None else judge
         self._incumbents: dict[str, Predicted] = {}  # by loss: predictions are made for one
 
     def for_analyst(self, analyst: str) -> Holdout:
@@ -181,7 +186,7 @@ class Holdout(show.Shown):
         Raises:
             BudgetExhausted: Together they cost more than is left; nothing was charged.
         """
-        return score(self.labelled, predicted, loss, self.guard.analyst, precision)
+        return self._judge.score(predicted, loss, precision)
 
     def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
         """How many of these scores would be charged. Free.
@@ -193,8 +198,7 @@ class Holdout(show.Shown):
         Returns:
             How many were not asked before.
         """
-        desk = self.guard.desk
-        return len(desk.ledger.unpaid(desk.terms, desk.questions(asked_scores(self.labelled, predicted, loss))))
+        return self._judge.unscored(predicted, loss)
 
     def compare(
         self,
@@ -230,7 +234,7 @@ class Holdout(show.Shown):
         """
         used = self.settled(loss)
         first, second = self.predict([a, b], names, used)
-        return compare(self.labelled, first, second, used, self.guard.analyst, precision)
+        return self._judge.compare(first, second, used, precision)
 
     def best_of(
         self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
@@ -253,7 +257,7 @@ class Holdout(show.Shown):
             BudgetExhausted: Their scores cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
-        return best_of(self.labelled, self.predict(models, names, used), used, self.guard.analyst)
+        return self._judge.best_of(self.predict(models, names, used), used)
 
     def open_rows(self) -> tuple[Any, Any]:
         """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
@@ -265,11 +269,8 @@ class Holdout(show.Shown):
         Raises:
             InvalidArgument: The holdout was opened without `open`.
         """
-        from afresh.guard.opened import hand_out
-
-        if not self.guard.plan.mechanism.own:
-            hand_out(self.guard.desk, self.guard.analyst)
-        return self.labelled.opened()
+        self.guard.desk.check_open()
+        return self._judge.open_rows()
 
     @property
     def has_open_rows(self) -> bool:
@@ -320,7 +321,7 @@ class Holdout(show.Shown):
         self.guard.desk.check_open()
         check_exam(self.guard.plan)
         used = self.settled(loss)
-        return examine(self.labelled, self.labelled.predict(models, names, used), used, self.guard.analyst)
+        return self._judge.exam(self.predict(models, names, used), used)
 
     def claim(
         self,
@@ -353,16 +354,14 @@ class Holdout(show.Shown):
             InvalidArgument: An argument is wrong, or the method takes no claims; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        from afresh.models.claims import claim_better, claim_score
-
         used = self.settled(loss)
         if (better_than is None) == (between is None):
             raise InvalidArgument("a claim has exactly one of better_than, another model, and between, two ends.")
         if between is not None:
             (only,) = self.predict([model], names, used)
-            return claim_score(self.labelled, only, between, used, self.guard.analyst)
+            return self._judge.claim_score(only, between, used)
         b, a = self.predict([model, better_than], names, used)
-        return claim_better(self.labelled, b, a, by, used, self.guard.analyst)
+        return self._judge.claim_better(b, a, by, used, challenge=False)
 
     def challenge(
         self,
@@ -393,8 +392,6 @@ class Holdout(show.Shown):
             InvalidArgument: There is no incumbent yet, or an argument is wrong; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        from afresh.models.claims import claim_better
-
         used = self.settled(loss)
         if incumbent is not None:
             b, a = self.predict([model, incumbent], names, used)
@@ -402,7 +399,7 @@ class Holdout(show.Shown):
             raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
         else:
             (b,), a = self.predict([model], names, used), self._incumbents[used.words]
-        found = claim_better(self.labelled, b, a, by, used, self.guard.analyst, challenge=True)
+        found = self._judge.claim_better(b, a, by, used, challenge=True)
         if found.passed or incumbent is not None:  # a rejection leaves whoever was accepted meanwhile
             self._incumbents[used.words] = b if found.passed else a
         return found
@@ -435,13 +432,11 @@ class Holdout(show.Shown):
             InvalidArgument: An argument is wrong, or the method takes no contests; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        from afresh.models.claims import contest
-
         used, all_models = self.settled(loss), [*models, *([] if incumbent is None else [incumbent])]
         predicted = self.predict(all_models, names, used)
         first = predicted if incumbent is None else predicted[:-1]
         last = None if incumbent is None else predicted[-1]
-        return contest(self.labelled, first, last, bins, used, self.guard.analyst)
+        return self._judge.contest(first, last, bins, used)
 
     def detects(
         self, model: Any, *, better_than: Any, by: float = 0.0, disagreement: float | None = None, loss: Any = None
@@ -458,17 +453,9 @@ class Holdout(show.Shown):
         Returns:
             A difference in units of the loss: one that large passes nine times in ten, about.
         """
-        from afresh.guard.claims import present
-        from afresh.models.claims import better, differing
-
         used = self.settled(loss)
         b, a = self.predict([model, better_than], None, used)
-        scale = used.bounds[1] - used.bounds[0]
-        if disagreement is None:
-            deviation = differing(self.labelled, [(a, b)], used)
-        else:
-            deviation = checks.share("disagreement", disagreement, ", a share of rows") ** 0.5 * scale
-        return present(self.guard.desk, better(self.labelled, b, a, by, used), deviation)
+        return self._judge.detects(b, a, by, disagreement, used)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
         """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers.
@@ -487,7 +474,7 @@ class Holdout(show.Shown):
         """
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
             raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
-        return statistic.measure_model(self.labelled, model, name, self.guard.analyst)
+        return self._judge.measure(statistic, model, name)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
         """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free.
@@ -524,14 +511,6 @@ class Holdout(show.Shown):
     def close(self) -> None:
         """Close the guard."""
         self.guard.close()
-
-    def __enter__(self) -> Holdout:
-        """A holdout is its own context."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -88,14 +88,7 @@ class LabelledRows:
 
     def open_loss(self, model: Any, loss: Loss) -> float:
         """The mean loss of a model on the open rows, which the analyst holds: free, and with no interval."""
-        features, values = self._opened
-        labels = Labels(values, self.labels.classes if loss.kind != "numbers" else None)
-        if is_model(model):
-            _, predictions = run(model, loss, self.classes(loss), features)
-        else:
-            predictions = np.asarray(model)[self._places]
-        made = check_predictions(predictions, loss.kind, labels)
-        return float(np.mean(loss.rows(made, labels, slice(None)), dtype=np.float64)) * _reach(loss) + loss.bounds[0]
+        return loss_on(model, loss, self.classes(loss), *self._opened, lambda: self._places)
 
     @cached_property
     def _opened(self) -> tuple[Any, Any]:
@@ -203,5 +196,15 @@ def stacked(first: Any, second: Any) -> Any:
     return np.concatenate([np.asarray(first), np.asarray(second)])
 
 
-def _reach(loss: Loss) -> float:
-    return loss.bounds[1] - loss.bounds[0]
+def loss_on(
+    model: Any, loss: Loss, classes: tuple[Any, ...], features: Any, values: Any, places: Callable[[], Any]
+) -> float:
+    """The mean loss of a model on rows with their labels; of predictions for more rows, `places` says which to take."""
+    labels = Labels(values, classes if loss.kind != "numbers" else None)
+    if is_model(model):
+        _, predictions = run(model, loss, classes, features)
+    else:
+        predictions = np.asarray(model)[places()]
+    made = check_predictions(predictions, loss.kind, labels)
+    low, high = loss.bounds
+    return float(np.mean(loss.rows(made, labels, slice(None)), dtype=np.float64)) * (high - low) + low

@@ -23,11 +23,7 @@ def spent_by(study: object) -> tuple[str, float]:
     Raises:
         InvalidArgument: It is no receipt, does not verify, or its method accounts for no information.
     """
-    if isinstance(study, str | os.PathLike):
-        try:
-            study = loads(Path(study).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise checks.wrong("study", study, "the receipt of a guard, or its file") from None
+    study = read_study(study)
     outcome = verify(study)
     assert isinstance(study, dict)
     if not outcome.passed:
@@ -38,3 +34,13 @@ def spent_by(study: object) -> tuple[str, float]:
             "all rows; it cannot be charged."
         )
     return outcome.head, float(study["spent"]["information"])
+
+
+def read_study(study: object) -> object:
+    """The receipt of a study, read from its file if that is given."""
+    if not isinstance(study, str | os.PathLike):
+        return study
+    try:
+        return loads(Path(study).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise checks.wrong("study", study, "the receipt of a guard, or its file") from None

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from afresh.errors import InvalidArgument, TooLarge
+from afresh.errors import Forbidden, InvalidArgument, TooLarge
+from afresh.guard.opened import hand_out, places_of
+from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
-from afresh.server.bodies import Claim, Detected, Measured, Priced, Question, Questions
+from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
-from afresh.server.schemas import shows
+from afresh.server.schemas import gives, shows, tells
+from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
 from afresh.wire.arguments import OF_ROWS, to_statistic
 from afresh.wire.results import to_json
+from afresh.wire.tables import FORMATS, to_file
 
 if TYPE_CHECKING:
     from afresh.server.app import Desk
 
 router = APIRouter(tags=["datasets"])
+_LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
+_COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
+_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": "symmetrized", "in_words": "200 questions ..."}
+_DESCRIBED = {**_LISTED, "columns": {"amount": _COLUMN}, "plan": _PLAN, "simulated": False, "download": True}
+_DESCRIBED["frozen"] = None
 
 
 async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, Caller]:
@@ -32,7 +42,7 @@ async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, C
     return desk, served, caller
 
 
-@router.get("/me", responses=shows())
+@router.get("/me", responses=tells({"name": "ann", "role": "analyst", "datasets": ["customers"], "cap": None}))
 async def me(request: Request) -> Response:
     """Whom the token belongs to."""
     caller = await request.app.state.desk.caller(request)
@@ -40,7 +50,7 @@ async def me(request: Request) -> Response:
     return JSONResponse(told)
 
 
-@router.get("/datasets", responses=shows())
+@router.get("/datasets", responses=tells({"datasets": [_LISTED]}))
 async def datasets(request: Request) -> Response:
     """What there is for this token."""
     desk: Desk = request.app.state.desk
@@ -58,15 +68,15 @@ async def datasets(request: Request) -> Response:
     return JSONResponse({"datasets": told})
 
 
-@router.get("/datasets/{name}", responses=shows())
+@router.get("/datasets/{name}", responses=tells(_DESCRIBED))
 async def describe(request: Request, name: str) -> Response:
     """Columns with the data dictionary, rows, and the plan."""
     desk, served, _ = await enter(request, name, "viewer")
 
-    def look() -> dict[str, Any]:
-        return {**served.describe(), "frozen": desk.house.freezer.why(name)}
+    def look() -> bytes:
+        return json.dumps({**served.describe(), "frozen": desk.house.freezer.why(name)}).encode()
 
-    return JSONResponse(await desk.asking.read(look))
+    return tagged(request, await desk.asking.read(look), "application/json")
 
 
 @router.post("/datasets/{name}/price", responses=shows("Price"))
@@ -154,6 +164,20 @@ async def measure(request: Request, name: str, body: Measured) -> Response:
     return JSONResponse(to_json(found))
 
 
+@router.post("/datasets/{name}/fit", responses=shows("Fitted"))
+async def fit(request: Request, name: str, body: Fit) -> Response:
+    """Fit a model: an answer a step where the method releases vectors, and one for its certificate."""
+    desk, served, caller = await enter(request, name, "analyst")
+    check_batch(desk, body.steps + 1)
+    guard, given = served.guard.for_analyst(caller.name), body.given()
+    task = Task(**{**given, "features": tuple(body.features)})
+    most = (body.steps * (len(body.features) + 1)) + 1
+    found = await desk.asking.ask(
+        served, caller, ["fit", given], lambda: guard.fit(task), lambda: most, lambda found: found.charged
+    )
+    return JSONResponse(to_json(found))
+
+
 @router.post("/datasets/{name}/claim", responses=shows("Claimed"))
 async def claim(request: Request, name: str, body: Claim) -> Response:
     """Whether a mean certainly lies between two ends: pass or fail, and nothing else."""
@@ -165,7 +189,7 @@ async def claim(request: Request, name: str, body: Claim) -> Response:
     return JSONResponse(to_json(found))
 
 
-@router.post("/datasets/{name}/detects", responses=shows())
+@router.post("/datasets/{name}/detects", responses=tells({"detects": 0.031}))
 async def detects(request: Request, name: str, body: Detected) -> Response:
     """How far inside its ends the truth must lie for a claim to pass. Free."""
     desk, served, caller = await enter(request, name, "analyst")
@@ -174,7 +198,38 @@ async def detects(request: Request, name: str, body: Detected) -> Response:
 
 
 def _claimed(served: Served, body: Claim) -> dict[str, Any]:
-    return served.dictionary.fill_question(body.given(), served.guard.desk.schema)
+    given = served.dictionary.fill_question(body.given(), served.guard.desk.schema)
+    return {**given, "between": tuple(body.between) if isinstance(body.between, list) else body.between}
+
+
+Form = Annotated[str, Query(alias="format", pattern="^(parquet|csv|arrow)$")]
+
+
+@router.get("/datasets/{name}/open_rows", responses=gives(*FORMATS.values()))
+async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
+    """The rows that are open, if the dataset was opened with some. The first call fixes the plan."""
+    desk, served, caller = await enter(request, name, "analyst")
+
+    def make() -> tuple[Any, Any]:
+        table, span = hand_out(served.guard.desk, caller.name)
+        return table, places_of(served.guard.desk, span)
+
+    return await handed_out(request, desk, served, form, make)
+
+
+async def handed_out(
+    request: Request, desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]
+) -> Response:
+    """A table and its rows' places as a file."""
+    return tagged(request, await desk.asking.read(lambda: written(served, form, make)), FORMATS[form])
+
+
+def written(served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> bytes:
+    """The same as bytes; or `Forbidden`, if the steward keeps it."""
+    if not served.settings.download:
+        raise Forbidden(f"the steward does not hand out rows of {served.name} here.")
+    table, places = make()
+    return to_file(table, form, places)
 
 
 @router.get("/datasets/{name}/budget", responses=shows("Budget"))
@@ -194,25 +249,28 @@ async def transcript(
 ) -> Response:
     """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
-    records, total = await desk.asking.read(lambda: served.history.part(after, limit))
-    plan, terms = served.guard.plan, served.guard.desk.terms
-    found = to_json(Transcript(tuple(records), plan.confidence, terms.simulated))
-    found.pop("questions")
-    more = after + limit if after + limit < total else None
-    return JSONResponse({**found, "total": total, "next": more})
+
+    def look() -> bytes:
+        records, total = served.history.part(after, limit)
+        plan, terms = served.guard.plan, served.guard.desk.terms
+        page = to_json(Transcript(tuple(records), plan.confidence, terms.simulated))
+        page.pop("questions")
+        more = after + limit if after + limit < total else None
+        return json.dumps({**page, "total": total, "next": more}).encode()
+
+    return tagged(request, await desk.asking.read(look), "application/json")
 
 
-@router.get("/datasets/{name}/receipt", responses={**shows(), 304: {"description": "Nothing was added since."}})
+@router.get("/datasets/{name}/receipt", responses=tells({"chain": {"head": "5f2b..."}}))
 async def receipt(request: Request, name: str) -> Response:
     """Everything that was released, as a document for `afresh verify`; its ETag is the head of the chain."""
     desk, served, _ = await enter(request, name, "viewer")
 
-    head, document = await desk.asking.read(served.history.receipt)
-    tag = f'"{head}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return JSONResponse(document, headers=headers)
+    def make() -> Response:
+        head, document = served.history.receipt()
+        return tagged(request, json.dumps(document).encode(), "application/json", head)
+
+    return await desk.asking.read(make)
 
 
 def check_batch(desk: Desk, count: int) -> None:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from afresh.errors import AfreshError, InvalidArgument, MissingExtra, NotAllowed, NotFound, ServiceError, TooLarge
+from afresh.errors import (
+    AfreshError,
+    InvalidArgument,
+    MissingExtra,
+    NotAllowed,
+    NotFound,
+    ServiceError,
+    TimedOut,
+    TooLarge,
+)
 from afresh.server.asking import Asking
 from afresh.server.config import Config, read_config
 from afresh.server.house import House
 from afresh.server.metrics import MEDIA_TYPE as METRICS
 from afresh.server.metrics import Metrics
+from afresh.server.patience import patience_left
+from afresh.server.schemas import components
 from afresh.server.tokens import Caller
 from afresh.version import __version__
 from afresh.wire import problems
@@ -31,7 +43,7 @@ except ImportError:
 
 RECEIPTS = 20_000_000
 """Bytes of a receipt that anyone may have checked; those of 10,000 answers are half of it."""
-_UPLOADS = re.compile(r"/datasets/[^/]+/(score|compare)")
+_UPLOADS = re.compile(r"/datasets/[^/]+/score|/boards/[^/]+/submit")
 CONFIG = "AFRESH_SERVE"
 """The environment variable with the path of the configuration, for worker processes."""
 
@@ -61,7 +73,7 @@ class Desk:
         """Whom a token belongs to, of this service or of the identity provider."""
         signed = self._provider is not None and token.count(".") == 2
         find = self._provider.find if self._provider is not None and signed else self.house.tokens.find
-        return await self.asking.read(lambda: find(token))
+        return await self.asking.look_up(lambda: find(token))
 
     def counted(self, request: Request, caller: Caller) -> Caller:
         """The same caller, one request further."""
@@ -101,11 +113,13 @@ def make_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.state.headers = config.limits.headers  # how long `Patient` waits for them
     for router in (api.router, models.router, boards.router, evaluations.router, steward.router):
         app.include_router(router, prefix="/v1")
     for router in doors.ROUTERS:
         app.include_router(router)
     tools = agents.mount(app)
+    _describe(app)
     _answer_for_itself(app)
     _refuse(app)
     app.add_middleware(Gate, config=config)
@@ -113,9 +127,28 @@ def make_app(config: Config) -> FastAPI:
         from starlette.middleware.cors import CORSMiddleware
 
         app.add_middleware(
-            CORSMiddleware, allow_origins=config.origins, allow_headers=["authorization", "content-type"]
+            CORSMiddleware,
+            allow_origins=config.origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["authorization", "content-type", "if-none-match"],
+            expose_headers=["etag"],
         )
     return app
+
+
+def _describe(app: FastAPI) -> None:
+    """The OpenAPI document, with the schemas that responses refer to and the token that every door takes."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        parts = document.setdefault("components", {})
+        parts["schemas"] = {**parts.get("schemas", {}), **components()}
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI says to do it
 
 
 def _answer_for_itself(app: FastAPI) -> None:
@@ -172,13 +205,15 @@ def _refuse(app: FastAPI) -> None:
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
 
 
-def refusal(request: Request, error: AfreshError, status: int | None = None) -> Response:
-    """The response for an error."""
+def refusal(
+    request: Request, error: AfreshError, status: int | None = None, more: Mapping[str, str] | None = None
+) -> Response:
+    """The response for an error, with more headers if some are given."""
     request.state.code = error.code
     document = problems.to_problem(error)
     if status is not None:
         document["status"] = status
-    headers = {"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {}
+    headers = {**(more or {}), **({"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {})}
     return JSONResponse(document, document["status"], headers, media_type=problems.MEDIA_TYPE)
 
 
@@ -205,10 +240,19 @@ class Gate:
         headers = {name.lower(): value for name, value in scope["headers"]}
         scope.setdefault("state", {})
 
+        complete = False
+
         async def counted() -> _Message:
-            nonlocal got
-            message = await receive()
+            nonlocal got, complete
+            if complete:  # what is left to receive is that the client has gone
+                return await receive()
+            try:
+                async with asyncio.timeout(patience_left(time.monotonic() - began, got, self._limits.seconds)):
+                    message = await receive()
+            except TimeoutError:
+                raise TimedOut("the body of the request comes too slowly; nothing was charged.") from None
             got += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if got > most:
                 raise too_large(most)
             return message
@@ -225,7 +269,10 @@ class Gate:
 
         try:
             declared = headers.get(b"content-length", b"0")
-            if b"content-encoding" in headers:
+            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # whoever stands before may go by the other
+                both = InvalidArgument("send a Content-Length or chunks, not both.")
+                await refusal(_request(scope), both, 400, {"Connection": "close"})(scope, receive, noted)  # type: ignore[arg-type]
+            elif b"content-encoding" in headers:
                 error: AfreshError = InvalidArgument("send the body as it is, without a Content-Encoding.")
                 await refusal(_request(scope), error, 415)(scope, receive, noted)  # type: ignore[arg-type]
             elif declared.isdigit() and int(declared) > most:

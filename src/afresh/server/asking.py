@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -17,10 +14,10 @@ from afresh.results.answer import Answer
 from afresh.server.clock import leaving
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
+from afresh.server.repeats import Repeats, name_of
 from afresh.server.tokens import Caller
 
 _Found = TypeVar("_Found")
-_REMEMBERED = 20_000  # questions that are known to be answered, in a worker, with their answers
 _WAITING = 16  # times as many requests may wait as are answered at once
 
 
@@ -52,13 +49,17 @@ class Asking:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
         self._readers = ThreadPoolExecutor(4, "afresh-read")
-        self._waiting = 0
-        self._answered: OrderedDict[bytes, Any] = OrderedDict()
+        self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")  # apart: no large upload keeps others at the door
+        self._waiting, self._repeats = 0, Repeats()
         self.rates = Rates(limits.requests)
 
     async def read(self, work: Callable[[], _Found]) -> _Found:
         """Something that asks nothing of the rows."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def look_up(self, work: Callable[[], _Found]) -> _Found:
+        """Something small that every request needs: whom its token belongs to."""
+        return await asyncio.get_running_loop().run_in_executor(self._doorkeepers, work)
 
     async def ask(
         self,
@@ -73,8 +74,8 @@ class Asking:
 
         `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
         """
-        began, since, name = time.monotonic(), time.time(), _name(served.name, question)
-        known, made = name in self._answered, set[int]()
+        began, since, name = time.monotonic(), time.time(), name_of(served.name, question)
+        known, made = name in self._repeats, set[int]()
 
         def answered() -> _Found:
             try:
@@ -91,7 +92,8 @@ class Asking:
                 await asyncio.sleep(leaves - (time.monotonic() - began))
                 self.metrics.ticked(late=leaves > self.house.config.tick > 0)
         served.history.show(made)
-        self._remember(name, found)  # now that it leaves: until then the same question keeps to the clock as well
+        # Now that it leaves: until then the same question keeps to the clock as well.
+        self._repeats.keep(name, found if isinstance(found, list) else ())
         self.metrics.answered(charged(found))
         return found
 
@@ -141,8 +143,8 @@ class Asking:
 
         They are as the ledger has them, and it is read for what is left: without a ledger there is no answer.
         """
-        found = self._answered.get(_name(served.name, question))
-        if not isinstance(found, list):
+        found = self._repeats.get(name_of(served.name, question))
+        if not found:
             return None
 
         def look() -> int:
@@ -151,26 +153,18 @@ class Asking:
             return served.guard.desk.left(caller.name)
 
         left = await self.read(look)
-        return [replace(each, charged=0, charged_information=0, fixes=None, left=left) for each in found]
+        ahead = served.guard.desk.ahead()
+        return [replace(each, charged=0, charged_information=0, fixes=None, left=left, ahead=ahead) for each in found]
 
     def _check_frozen(self, served: Served) -> None:
         if (why := self.house.freezer.why(served.name)) is not None:
             raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
 
-    def _remember(self, name: bytes, found: Any) -> None:
-        self._answered[name] = found if isinstance(found, list) else None
-        self._answered.move_to_end(name)
-        if len(self._answered) > _REMEMBERED:
-            self._answered.popitem(last=False)
-
     def close(self) -> None:
         """Let what was begun come to its end."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._readers.shutdown(wait=True, cancel_futures=True)
-
-
-def _name(dataset: str, question: Any) -> bytes:
-    return hashlib.blake2b(json.dumps([dataset, question]).encode(errors="surrogatepass"), digest_size=16).digest()
+        self._doorkeepers.shutdown(wait=True, cancel_futures=True)
 
 
 def _seen(running: Future[Any]) -> None:

@@ -72,7 +72,11 @@ class Claim(Body):
     """The arguments of `Guard.claim`."""
 
     expression: _Expression
-    between: tuple[_Number | None, _Number | None] = Field(examples=[[0.2, None]])
+    between: Any = Field(
+        description="Two ends; null leaves one side open.",
+        json_schema_extra={"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2},
+        examples=[[0.2, None]],
+    )
     bounds: _Pair | None = None
     missing: _Number | bool | None = None
 
@@ -81,6 +85,20 @@ class Detected(Claim):
     """Those of `Guard.detects`."""
 
     deviation: _Number | None = None
+
+
+class Fit(Body):
+    """A model to be fitted by noisy gradients, as `afresh.learn` does it."""
+
+    kind: str = Field(examples=["logistic"], description="logistic or linear.")
+    features: list[str] = Field(min_length=1, examples=[["tenure", "amount"]])
+    label: str = Field(examples=["churned"])
+    bounds: _Pair | list[_Pair] = Field((-3, 3), description="What features are clipped to: two numbers, or pairs.")
+    norm: _Number | None = Field(None, description="The longest row, scaled.")
+    steps: int = Field(50, ge=1, description="How many gradients are asked for.")
+    alpha: _Number = Field(0.0, description="The strength of the ridge penalty.")
+    classes: tuple[Any, Any] = Field((0, 1), examples=[[False, True]])
+    target: _Pair = Field((-1, 1), description="Of a linear regression, what the label is clipped to.")
 
 
 class Division(Body):

@@ -13,6 +13,7 @@ from afresh.errors import AfreshError
 from afresh.guard.open import check_opening
 from afresh.judging.settings import Settings, evaluation_of
 from afresh.losses import Loss, make_loss
+from afresh.server.keys import check_keys
 from afresh.settings.reader import Reader, as_given, shares, texts, words
 from afresh.wire.arguments import to_loss
 
@@ -50,7 +51,7 @@ class Dataset:
     classes: tuple[Any, ...] | None = None
     id: str | None = None
     download: bool = True
-    """Whether the service hands out the features of a holdout; analysts hold them in any case."""
+    """Whether the service hands out open rows, and the features of a holdout, which analysts hold in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,9 @@ class Limits:
     scans: int = 64
     """Requests that are answered at once; the others wait."""
     seconds: float = 60.0
-    """How long a request waits for its answer."""
+    """How long a request waits for its answer, and the service for the body of a request."""
+    headers: float = 20.0
+    """How long the service waits for the headers of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Jwt:
     """An identity provider whose signed tokens are taken beside the service's own."""
 
     keys: str
-    """Its key set (JWKS): a file, or an https address."""
+    """Its key set (JWKS): a file, or an https address, or an http one on this machine."""
     issuer: str
     audience: str
     role: str = "afresh_role"
@@ -165,12 +168,12 @@ class _Reader(Reader):
         limits = Limits(**self.take(("limits",), sections["limits"], _LIMITS))
         jwt = None
         if "jwt" in document:
-            given = self.take(("jwt",), sections["jwt"], {each.name: words for each in fields(Jwt)})
+            readers = {**{each.name: words for each in fields(Jwt)}, "keys": self._keys}
+            given = self.take(("jwt",), sections["jwt"], readers)
             if missing := {"keys", "issuer", "audience"} - given.keys():
                 self.wrong(("jwt",), f"{', '.join(sorted(missing))} must be given.")
             else:
-                keys = given["keys"]
-                jwt = Jwt(**{**given, "keys": keys if keys.startswith("https://") else self.path("keys", keys)})
+                jwt = Jwt(**given)
         boards = {
             name: found
             for name, table in self.tables(("boards",), sections["boards"]).items()
@@ -200,13 +203,13 @@ class _Reader(Reader):
         return BoardSettings(path[-1], rules=rules, **given)
 
     def dataset(self, path: tuple[str, ...], table: Mapping[str, Any], *, holdout: bool) -> Dataset:
-        own = {"data": self.path_or_address, "table": words, "description": words, "shares": shares}
+        own: dict[str, Callable[..., Any]] = {"data": self.path_or_address, "table": words, "shares": shares}
+        own |= {"description": words, "download": checks.flag}
         models = {
             "label": words,
             "loss": lambda key, value: make_loss(to_loss(value)),
             "classes": lambda key, value: checks.listed(key, value, "a list of the labels' classes"),
             "id": words,
-            "download": checks.flag,
         }
         readers = {**own, **(models if holdout else {}), **dict.fromkeys(_PLAN, as_given), "columns": as_given}
         given = self.take(path, table, readers)
@@ -227,6 +230,10 @@ class _Reader(Reader):
         self.check_plan(path, wishes)
         return Dataset(path[-1], **given, wishes=wishes, columns=columns)
 
+    def _keys(self, key: str, value: Any) -> str:
+        found = self.path_or_address(key, value)
+        return check_keys(found) if "://" in found else found
+
     def check_plan(self, path: tuple[str, ...], wishes: Mapping[str, Any]) -> None:
         """Whether there could be such a plan; each value by itself first, to tell which one is wrong."""
         for some in (*({key: value} for key, value in wishes.items()), wishes):
@@ -246,5 +253,7 @@ _COLUMN: Mapping[str, Callable[..., Any]] = {
 }
 _LIMITS: Mapping[str, Callable[..., Any]] = {
     **{each.name: lambda key, value: checks.whole(key, value, 1) for each in fields(Limits)},
-    "seconds": lambda key, value: checks.number(key, value, "a number of seconds above 0", above=0),
+    **dict.fromkeys(
+        ("seconds", "headers"), lambda key, value: checks.number(key, value, "a number of seconds above 0", above=0)
+    ),
 }

@@ -7,7 +7,6 @@ import binascii
 import json
 from collections.abc import Callable
 from threading import BoundedSemaphore
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
@@ -17,6 +16,7 @@ from afresh import checks
 from afresh.errors import InvalidArgument, TooMany
 from afresh.judging.files import ARCHIVES, FILE, Files, files_of, unpacked
 from afresh.judging.judge import Judge
+from afresh.results.transcript import Transcript
 from afresh.server.bodies import Freeze
 from afresh.server.house import require
 from afresh.server.schemas import shows
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from afresh.server.tokens import Caller
 
 router = APIRouter(tags=["evaluations"])
+_MOST = 10**6  # records of a transcript
 _AT_ONCE = BoundedSemaphore(8)  # requests of a worker that run candidates or wait to; the others are told to come back
 _EXAMPLE = {"candidates": [{"name": "shorter", "files": {"prompt.txt": "Answer in one word."}}]}
 _BODY: dict[str, Any] = {
@@ -43,9 +44,9 @@ _BODY: dict[str, Any] = {
 async def _enter(request: Request, name: str, role: str = "analyst") -> tuple[Desk, Judge, Caller]:
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
-    judge = desk.house.judge(name, caller)
+    judged = desk.house.judge(name, caller)
     require(caller, role)
-    return desk, judge, caller
+    return desk, judged.judge.for_analyst(caller.name), caller
 
 
 @router.get("/evaluations", responses=shows())
@@ -53,7 +54,7 @@ async def evaluations(request: Request) -> Response:
     """What there is for this token."""
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
-    seen = [each for name, each in desk.house.judges.items() if caller.sees(name)]
+    seen = [each.judge for name, each in desk.house.judges.items() if caller.sees(name)]
     return JSONResponse({"evaluations": [_short(each) for each in seen]})
 
 
@@ -101,16 +102,20 @@ async def budget(request: Request, name: str) -> Response:
 
 @router.get("/evaluations/{name}/transcript", responses=shows())
 async def transcript(request: Request, name: str) -> Response:
-    """Everything that was released."""
+    """Everything that was released and has left on the clock."""
     desk, judge, _ = await _enter(request, name, "viewer")
-    return JSONResponse(to_json(await desk.asking.read(lambda: judge.evaluation.guard.transcript)))
+    records, _ = await desk.asking.read(lambda: desk.house.judges[name].history.part(0, _MOST))
+    guard = judge.evaluation.guard
+    told = Transcript(tuple(records), guard.plan.confidence, guard.desk.terms.simulated)
+    return JSONResponse(to_json(told))
 
 
 @router.get("/evaluations/{name}/receipt", responses=shows())
 async def receipt(request: Request, name: str) -> Response:
     """The same as a document for `afresh verify`."""
-    desk, judge, _ = await _enter(request, name, "viewer")
-    return JSONResponse(await desk.asking.read(judge.evaluation.guard.receipt))
+    desk, _, _ = await _enter(request, name, "viewer")
+    _, document = await desk.asking.read(desk.house.judges[name].history.receipt)
+    return JSONResponse(document)
 
 
 @router.get("/evaluations/{name}/check", responses=shows("Checked"))
@@ -172,7 +177,7 @@ async def _run(request: Request, name: str, what: str, count: int, work: Callabl
     desk, judge, caller = await _enter(request, name)
     body, media, query = await request.body(), request.headers.get("content-type", ""), request.query_params
     files = await desk.asking.read(lambda: _candidates(body, media, dict(query), count, judge.most)) if count else []
-    served: Any = SimpleNamespace(name=name, guard=judge.evaluation.guard)
+    served: Any = desk.house.judges[name]  # all that asking needs of what is served
     price = 0 if what in _FREE else 1
 
     def at_once() -> Any:

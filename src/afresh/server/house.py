@@ -76,6 +76,7 @@ class Served:
             "columns": self.dictionary.describe(desk.schema),
             "plan": self.plan,
             "simulated": desk.terms.simulated,
+            "download": settings.download,
         }
         if self.holdout is not None:
             labels = self.holdout.labelled.labels
@@ -85,7 +86,6 @@ class Served:
                 "classes": None if self.holdout.classes is None else list(self.holdout.classes),
                 "loss": to_argument(self.holdout.loss),
                 "features": self.holdout.visibility,
-                "download": settings.download,
                 "id": settings.id,
             }
         return told
@@ -112,13 +112,23 @@ class Posted:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """One opened evaluation."""
+
+    name: str
+    judge: Judge
+    guard: Guard
+    history: History
+
+
 class House:
     """All of them, and who may come in."""
 
     def __init__(self, config: Config) -> None:
         """Open everything, or nothing."""
         self.config, self.served, self.boards = config, dict[str, Served](), dict[str, Posted]()
-        self.judges = dict[str, Judge]()
+        self.judges = dict[str, Judged]()
         store = store_of(config.state, config.ledger)
         self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
         try:
@@ -127,7 +137,7 @@ class House:
             for board in config.boards.values():
                 self.boards[board.name] = self._post(board)
             for each in config.evaluations.values():
-                self.judges[each.name] = _judge(each)
+                self.judges[each.name] = _judged(each, config.tick)
         except BaseException:
             self.close()
             raise
@@ -148,12 +158,12 @@ class House:
         shelf = Stored(self.store, settings.name)
         return Posted(settings, Board(holdout, settings.name, settings.rules, loss, shelf))
 
-    def judge(self, name: str, caller: Caller) -> Judge:
-        """An evaluation in the caller's name, if it exists for whoever asks."""
+    def judge(self, name: str, caller: Caller) -> Judged:
+        """An evaluation, if it exists for whoever asks."""
         if name not in self.judges or not caller.sees(name):
             there = ", ".join(each for each in self.judges if caller.sees(each)) or "none"
             raise NotFound(f"there is no evaluation {name!r} for this token; there are: {there}.")
-        return self.judges[name].for_analyst(caller.name)
+        return self.judges[name]
 
     def find(self, name: str, caller: Caller) -> Served:
         """A dataset, if it exists for whoever asks."""
@@ -166,18 +176,18 @@ class House:
         """Close everything; what was released is kept."""
         for served in self.served.values():
             served.guard.close()
-        for judge in self.judges.values():
-            judge.close()
+        for judged in self.judges.values():
+            judged.judge.close()
         self.store.close()
 
 
-def _judge(settings: Settings) -> Judge:
+def _judged(settings: Settings, tick: float) -> Judged:
     try:
         judge = open_judge(settings, STEWARD)
         guard = judge.evaluation.guard
         if settings.shares and guard.desk.ledger.shares(guard.desk.terms) != dict(settings.shares):
             guard.divide(settings.shares)
-        return judge
+        return Judged(settings.name, judge, guard, History(guard.desk, tick))
     except AfreshError as error:
         error.add_note(f"while opening {settings.name} (an evaluation)")
         raise

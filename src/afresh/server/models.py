@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from afresh.errors import Forbidden, InvalidArgument, NotFound
-from afresh.server.api import check_batch, enter
+from afresh.errors import InvalidArgument, NotFound
+from afresh.server.api import Form, check_batch, enter, handed_out
 from afresh.server.bodies import PREDICTIONS
 from afresh.server.house import Served
 from afresh.server.predictions import Submission, read_submission
-from afresh.server.schemas import shows
+from afresh.server.schemas import gives, shows, tells
 from afresh.wire.arguments import OF_MODELS, to_loss, to_statistic
 from afresh.wire.results import to_json
+from afresh.wire.tables import FORMATS as FILES
 
 if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
@@ -33,37 +33,23 @@ async def _holdout(request: Request, name: str, role: str = "analyst") -> tuple[
     return desk, served, caller, served.holdout.for_analyst(caller.name)
 
 
-@router.get("/holdouts/{name}/features", responses=shows())
-async def features(
-    request: Request, name: str, format: Annotated[str, Query(pattern="^(parquet|csv|arrow)$")] = "parquet"
-) -> Response:
+@router.get("/holdouts/{name}/features", responses=gives(*FILES.values()))
+async def features(request: Request, name: str, form: Form = "parquet") -> Response:
     """The features of all rows, in the order in which predictions come; with the id column, if there is one."""
     desk, served, _, holdout = await _holdout(request, name, "viewer")
-    content, media = await desk.asking.read(lambda: written_features(served, holdout, format))
-    return Response(content, media_type=media, headers={"Cache-Control": "private, no-cache"})
+    return await handed_out(request, desk, served, form, lambda: (holdout.features, None))
 
 
-def written_features(served: Served, holdout: Holdout, format: str) -> tuple[bytes, str]:
-    """The features as a file of a format, and its media type; or `Forbidden`, if the steward keeps them."""
-    import pyarrow as pa
+@router.get("/holdouts/{name}/open_rows", responses=gives(*FILES.values()))
+async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
+    """Features and labels of the rows that are open, if the holdout was opened with some."""
+    desk, served, _, holdout = await _holdout(request, name)
 
-    if not served.settings.download:
-        raise Forbidden(f"the steward does not hand out the features of {served.name} here.")
-    table = pa.Table.from_pandas(holdout.features, preserve_index=False)
-    out = io.BytesIO()
-    if format == "csv":
-        import pyarrow.csv
+    def make() -> tuple[Any, Any]:
+        frame, labels = holdout.open_rows()
+        return frame.assign(**{holdout.label: labels}), frame.index
 
-        pyarrow.csv.write_csv(table, out)
-        return out.getvalue(), "text/csv"
-    if format == "arrow":
-        with pa.ipc.new_file(out, table.schema) as writer:
-            writer.write_table(table)
-        return out.getvalue(), "application/vnd.apache.arrow.file"
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(table, out)
-    return out.getvalue(), "application/vnd.apache.parquet"
+    return await handed_out(request, desk, served, form, make)
 
 
 async def _submitted(request: Request, name: str) -> tuple[Desk, Served, Caller, Holdout, Submission]:
@@ -84,14 +70,12 @@ async def _ask(
     name: str,
     what: str,
     work: Callable[[Holdout, Submission], Any],
-    price: Callable[[int], int],
+    price: Callable[[Submission], int],
     charged: Callable[[Any], int] = lambda found: int(found.charged),
 ) -> Any:
     desk, served, caller, holdout, given = await _submitted(request, name)
     question = [what, given.digest]
-    return await desk.asking.ask(
-        served, caller, question, lambda: work(holdout, given), lambda: price(len(given.models)), charged
-    )
+    return await desk.asking.ask(served, caller, question, lambda: work(holdout, given), lambda: price(given), charged)
 
 
 @router.post("/holdouts/{name}/score", responses=shows("Answer", listed="answers"), openapi_extra=PREDICTIONS)
@@ -102,11 +86,13 @@ async def score(request: Request, name: str) -> Response:
         loss, precision = to_loss(given.options.get("loss")), given.options.get("precision")
         return holdout.score_many(given.models, names=given.names, loss=loss, precision=precision)
 
-    found = await _ask(request, name, "score", work, lambda count: count, lambda all: sum(each.charged for each in all))
+    found = await _ask(
+        request, name, "score", work, lambda given: len(given.models), lambda all: sum(each.charged for each in all)
+    )
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
-@router.post("/holdouts/{name}/unscored", responses=shows(), openapi_extra=PREDICTIONS)
+@router.post("/holdouts/{name}/unscored", responses=tells({"unscored": 1}), openapi_extra=PREDICTIONS)
 async def unscored(request: Request, name: str) -> Response:
     """How many of these scores would be charged. Free."""
     desk, _, _, holdout, given = await _submitted(request, name)
@@ -129,7 +115,7 @@ async def compare(request: Request, name: str) -> Response:
         a, b = given.models
         return holdout.compare(a, b, names=_pair(given.names), loss=loss, precision=precision)
 
-    return JSONResponse(to_json(await _ask(request, name, "compare", work, lambda count: 2)))
+    return JSONResponse(to_json(await _ask(request, name, "compare", work, lambda given: 2)))
 
 
 @router.post("/holdouts/{name}/best_of", responses=shows("Ranking"), openapi_extra=PREDICTIONS)
@@ -139,7 +125,7 @@ async def best_of(request: Request, name: str) -> Response:
     def work(holdout: Holdout, given: Submission) -> Any:
         return holdout.best_of(given.models, names=given.names, loss=to_loss(given.options.get("loss")))
 
-    found = await _ask(request, name, "best_of", work, lambda count: max(3 * count - 2, count * (count + 1) // 2))
+    found = await _ask(request, name, "best_of", work, _most_of_ranking)
     return JSONResponse(to_json(found))
 
 
@@ -150,7 +136,7 @@ async def exam(request: Request, name: str) -> Response:
     def work(holdout: Holdout, given: Submission) -> Any:
         return holdout.exam(given.models, names=given.names, loss=to_loss(given.options.get("loss")))
 
-    return JSONResponse(to_json(await _ask(request, name, "exam", work, lambda count: 0, lambda found: 0)))
+    return JSONResponse(to_json(await _ask(request, name, "exam", work, lambda given: 0, lambda found: 0)))
 
 
 @router.post("/holdouts/{name}/measure", responses=shows("Answer"), openapi_extra=PREDICTIONS)
@@ -160,10 +146,13 @@ async def measure(request: Request, name: str) -> Response:
     def work(holdout: Holdout, given: Submission) -> Any:
         if len(given.models) != 1:
             raise InvalidArgument(f"there are predictions of {len(given.models)} models; measure one at a time.")
-        statistic = to_statistic(given.options.get("statistic"), OF_MODELS)
-        return holdout.measure(statistic, given.models[0], name=given.names[0] if given.names else None)
+        return holdout.measure(_statistic(given), given.models[0], name=given.names[0] if given.names else None)
 
-    return JSONResponse(to_json(await _ask(request, name, "measure", work, lambda count: 400)))
+    return JSONResponse(to_json(await _ask(request, name, "measure", work, lambda given: int(_statistic(given).price))))
+
+
+def _statistic(given: Submission) -> Any:
+    return to_statistic(given.options.get("statistic"), OF_MODELS)
 
 
 @router.post("/holdouts/{name}/claim", responses=shows("Claimed"), openapi_extra=PREDICTIONS)
@@ -178,7 +167,7 @@ async def claim(request: Request, name: str) -> Response:
             return holdout.challenge(model, incumbent=others[0] if others else None, **told)
         return holdout.claim(model, better_than=others[0] if others else None, **told)
 
-    return JSONResponse(to_json(await _ask(request, name, "claim", work, lambda count: 1)))
+    return JSONResponse(to_json(await _ask(request, name, "claim", work, lambda given: 1)))
 
 
 @router.post("/holdouts/{name}/contest", responses=shows("Contested"), openapi_extra=PREDICTIONS)
@@ -192,10 +181,10 @@ async def contest(request: Request, name: str) -> Response:
         loss = to_loss(given.options.get("loss"))
         return holdout.contest(models, incumbent=last, bins=given.options.get("bins"), names=given.names, loss=loss)
 
-    return JSONResponse(to_json(await _ask(request, name, "contest", work, lambda count: 1)))
+    return JSONResponse(to_json(await _ask(request, name, "contest", work, lambda given: 1)))
 
 
-@router.post("/holdouts/{name}/detects", responses=shows(), openapi_extra=PREDICTIONS)
+@router.post("/holdouts/{name}/detects", responses=tells({"detects": 0.014}), openapi_extra=PREDICTIONS)
 async def detects(request: Request, name: str) -> Response:
     """How much better than `by` the first model must be for a claim against the second to pass. Free."""
     desk, _, _, holdout, given = await _submitted(request, name)
@@ -210,3 +199,12 @@ async def detects(request: Request, name: str) -> Response:
 
 def _pair(names: list[str] | None) -> tuple[str, str] | None:
     return None if names is None else (names[0], names[1])
+
+
+def _models(given: Submission) -> int:
+    return len(given.models)
+
+
+def _most_of_ranking(given: Submission) -> int:
+    count = len(given.models)
+    return max(3 * count - 2, count * (count + 1) // 2)

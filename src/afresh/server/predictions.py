@@ -1,6 +1,6 @@
 """Predictions as they are uploaded: JSON, CSV, Parquet, Arrow or npy; in the rows' order, or by row id.
 
-Nothing is unpickled. Parquet and Arrow are decoded in a process of their own with little memory and time (`decode`).
+Nothing is unpickled. CSV, Parquet and Arrow are decoded in a process of their own, with little memory and time.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,9 @@ import numpy as np
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.models.predictions import Made
-from afresh.server.decode import decoded
+from afresh.server.decode import CSV, decoded
 
-CSV, NPY, ARROW = "text/csv", "application/x-npy", "application/vnd.apache.arrow.file"
+NPY, ARROW = "application/x-npy", "application/vnd.apache.arrow.file"
 STREAM, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 FORMATS = (CSV, NPY, ARROW, STREAM, PARQUET)
 _OPTIONS = ("loss", "precision", "names", "kinds", "statistic", "by", "between", "challenge", "incumbent", "bins")
@@ -49,7 +50,7 @@ def read_submission(
     elif kind == NPY:
         names, columns, ids = None, _from_npy(body), None
     elif kind in FORMATS:
-        table = _from_csv(body, rows) if kind == CSV else decoded(body, kind, rows)
+        table = decoded(body, kind, rows)
         ids = table.pop(id, None) if id is not None else None
         names, columns = list(table), list(table.values())
     else:
@@ -110,6 +111,7 @@ def _from_json(body: bytes, options: dict[str, Any]) -> tuple[list[str] | None, 
 def _from_npy(body: bytes) -> list[Any]:
     """An array whose first axis is the models', or one of one model."""
     try:
+        _check_length(body)
         array = np.load(io.BytesIO(body), allow_pickle=False)
     except (ValueError, OSError, EOFError, MemoryError, SyntaxError, TypeError):
         raise InvalidArgument(
@@ -122,33 +124,16 @@ def _from_npy(body: bytes) -> list[Any]:
     return [array] if array.ndim == 1 else list(array)
 
 
-def _from_csv(body: bytes, rows: int) -> dict[str, Any]:
-    import csv
-
-    try:
-        lines = csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True)
-        header = next(lines, [])
-        cells = [line for line in lines if line]
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidArgument("the body cannot be read as CSV in UTF-8.") from None
-    if not header or len(set(header)) < len(header):
-        raise InvalidArgument("a CSV file begins with a line of different names: one for each model, and the id's.")
-    if any(len(line) != len(header) for line in cells):
-        raise InvalidArgument(f"every line must have {len(header)} cells, as the first has.")
-    return {name: _column([line[place] for line in cells]) for place, name in enumerate(header)}
-
-
-def _column(cells: list[str]) -> Any:
-    """Numbers or truth values where all cells are some, else texts."""
-    lowered = {cell.lower() for cell in set(cells[:1000]) | set(cells)}
-    if lowered <= {"true", "false"}:
-        return [cell.lower() == "true" for cell in cells]
-    for kind in (int, float):
-        try:
-            return [kind(cell) for cell in cells]
-        except ValueError:
-            continue
-    return cells
+def _check_length(body: bytes) -> None:
+    """Refuse an array that says of itself that it is larger than it is: memory is set aside for what it says."""
+    reader = io.BytesIO(body)
+    version = np.lib.format.read_magic(reader)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError("another version")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read(reader)
+    if kind.hasobject or math.prod(shape) * kind.itemsize != len(body) - reader.tell():
+        raise ValueError("objects, or another length")
 
 
 def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:

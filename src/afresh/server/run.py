@@ -18,6 +18,7 @@ def serve(config: Config, path: str | None) -> None:
     except ImportError:
         raise MissingExtra("FastAPI and uvicorn", "server") from None
     from afresh.server.app import CONFIG, make_app
+    from afresh.server.patience import Patient
 
     options = {
         "host": config.host,
@@ -27,6 +28,7 @@ def serve(config: Config, path: str | None) -> None:
         "server_header": False,
         "timeout_graceful_shutdown": 30,
         "proxy_headers": False,
+        "http": Patient,
     }
     if config.workers > 1 and path is not None:
         os.environ[CONFIG] = os.path.abspath(path)

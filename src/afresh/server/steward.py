@@ -10,13 +10,14 @@ from fastapi.responses import JSONResponse
 from afresh.server.api import enter
 from afresh.server.bodies import Charge, Division, Freeze, NewToken
 from afresh.server.house import require
-from afresh.server.schemas import shows
+from afresh.server.schemas import shows, tells
 from afresh.wire.results import to_json
 
 if TYPE_CHECKING:
     from afresh.server.app import Desk
 
 router = APIRouter(tags=["steward"])
+_TOKEN = {"id": "5f2b9c01", "name": "ann", "role": "analyst", "datasets": ["customers"], "expires": None, "cap": None}
 
 
 @router.post("/datasets/{name}/divide", responses=shows("Budget"))
@@ -35,7 +36,16 @@ async def charge(request: Request, name: str, body: Charge) -> Response:
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.charge(**body.given()))))
 
 
-@router.put("/datasets/{name}/freeze", responses=shows())
+@router.post("/datasets/{name}/close_rounds", responses=shows("Answer", listed="answers"))
+async def close_rounds(request: Request, name: str) -> Response:
+    """The final look: what was asked of this worker once more, from all rows. It ends the rounds for everybody."""
+    desk, served, caller = await enter(request, name, "steward")
+    guard = served.guard.for_analyst(caller.name)
+    found = await desk.asking.ask(served, caller, ["close_rounds"], guard.close_rounds, lambda: 0, lambda found: 0)
+    return JSONResponse({"answers": [to_json(each) for each in found]})
+
+
+@router.put("/datasets/{name}/freeze", responses=tells({"frozen": "the study has ended."}))
 async def freeze(request: Request, name: str, body: Freeze) -> Response:
     """Answer nothing new until it is thawed, on all workers."""
     desk, served, _ = await enter(request, name, "steward")
@@ -43,7 +53,7 @@ async def freeze(request: Request, name: str, body: Freeze) -> Response:
     return JSONResponse({"frozen": body.why})
 
 
-@router.delete("/datasets/{name}/freeze", responses=shows())
+@router.delete("/datasets/{name}/freeze", responses=tells({"frozen": None}))
 async def thaw(request: Request, name: str) -> Response:
     """Answer again."""
     desk, served, _ = await enter(request, name, "steward")
@@ -57,14 +67,14 @@ async def _steward(request: Request) -> Desk:
     return desk
 
 
-@router.get("/tokens", responses=shows())
+@router.get("/tokens", responses=tells({"tokens": [_TOKEN]}))
 async def tokens(request: Request) -> Response:
     """All tokens, without what is secret of them."""
     desk = await _steward(request)
     return JSONResponse({"tokens": await desk.asking.read(desk.house.tokens.all)})
 
 
-@router.post("/tokens", responses=shows())
+@router.post("/tokens", responses=tells({"token": "afresh_..."}))
 async def new_token(request: Request, body: NewToken) -> Response:
     """A new token, which is shown this once."""
     desk = await _steward(request)
@@ -72,7 +82,7 @@ async def new_token(request: Request, body: NewToken) -> Response:
     return JSONResponse({"token": await desk.asking.read(lambda: desk.house.tokens.new(**given))})
 
 
-@router.delete("/tokens/{which}", responses=shows())
+@router.delete("/tokens/{which}", responses=tells({"revoked": ["5f2b9c01"]}))
 async def revoke(request: Request, which: str) -> Response:
     """Revoke a token by its id, or all of a name; at once, on all workers."""
     desk = await _steward(request)

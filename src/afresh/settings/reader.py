@@ -51,7 +51,10 @@ class Reader:
 
     def take(self, path: tuple[str, ...], table: Mapping[str, Any], readers: Mapping[str, Callable[..., Any]]) -> Any:
         """The known keys of a table, each by its reader; what is unknown or wrong is noted and left out."""
-        found = {}
+        found: dict[str, Any] = {}
+        if not isinstance(table, Mapping):
+            self.wrong(path, f"must be a table: [{'.'.join(path)}].")
+            return found
         for key, value in table.items():
             if key not in readers:
                 self.wrong((*path, key), f"there is no such key; there are {', '.join(readers)}.")

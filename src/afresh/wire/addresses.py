@@ -10,6 +10,11 @@ def is_address(data: object) -> bool:
     return isinstance(data, str) and data.lower().startswith(("http://", "https://"))
 
 
+def on_this_machine(host: str | None) -> bool:
+    """Whether a host is the loopback interface: what goes there is not seen on a network."""
+    return host in ("127.0.0.1", "localhost", "::1")
+
+
 def split_address(address: str) -> tuple[str, str]:
     """`https://host/customers` as the service and the name of the dataset."""
     url, _, name = address.rstrip("/").rpartition("/")

@@ -34,8 +34,8 @@ def from_problem(document: Any, status: int) -> AfreshError:
         )
     said = str(document.get("detail", ""))
     if kind is BudgetExhausted:
-        numbers = {name: document[name] for name in ("asked", "spent", "questions", "analyst")}
-        return BudgetExhausted(**numbers, message=said)
+        numbers = {name: int(document.get(name) or 0) for name in ("asked", "spent", "questions")}
+        return BudgetExhausted(**numbers, analyst=document.get("analyst"), message=said)
     if kind is EvaluatorFailed:
         return EvaluatorFailed(said, str(document.get("output", "")))
     found = kind.__new__(kind, said)

@@ -19,6 +19,7 @@ from afresh.models.verdicts import Comparison, Identical, Ranked, Ranking
 from afresh.results.answer import Answer, Interval
 from afresh.results.budget import Budget, Coarser
 from afresh.results.claims import Claimed, Contested
+from afresh.results.fitted import Fitted
 from afresh.results.price import Price
 from afresh.results.transcript import Record, Transcript
 from afresh.statistics.base import Measures
@@ -35,6 +36,7 @@ RESULTS: Mapping[str, type] = {
         Comparison,
         Contested,
         Examined,
+        Fitted,
         Identical,
         Measures,
         Price,

@@ -1,0 +1,213 @@
+"""What stands behind a guard's face: the desk in this process, or a service that has one.
+
+`Guard` says what can be asked and checks what it can without rows; `Doors` is the little that differs by where the desk
+is. `LocalDoors` are those of a desk here, `afresh.client.doors` has those of a service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from afresh.guard.outside import convert
+from afresh.results.transcript import Transcript, transcribed
+
+if TYPE_CHECKING:
+    from afresh.guard.desk import Desk
+    from afresh.guard.tasked import Tasked
+    from afresh.results.answer import Answer
+    from afresh.results.budget import Budget
+    from afresh.results.claims import Claimed
+    from afresh.results.fitted import Fitted, Task
+    from afresh.results.price import Price
+    from afresh.statistics.base import Measures, Statistic
+
+Question = Mapping[str, Any]
+"""The arguments of `Guard.ask` by name."""
+
+
+class Doors(Protocol):
+    """What a guard needs to have done, in one analyst's name."""
+
+    def named(self, analyst: str) -> Doors:
+        """The same in another name."""
+        ...
+
+    def checked(self, questions: Iterable[Any]) -> list[Any]:
+        """What `answers` and `exam` take; every mistake is an error here, and free."""
+        ...
+
+    def answers(self, asked: Sequence[Any], rows: int | None) -> list[Answer]:
+        """To what `checked` gave; all are charged, or none. In rounds, from so many fresh rows."""
+        ...
+
+    def exam(self, asked: Sequence[Any]) -> list[Answer]:
+        """The same from the rows that are kept for the exam."""
+        ...
+
+    def price(self, question: Question, expected: Mapping[str, Any]) -> Price:
+        """Of a question; `expected` has the other arguments of `Guard.price`."""
+        ...
+
+    def price_of(self, statistic: Statistic) -> Price:
+        """Of a statistic."""
+        ...
+
+    def measure(self, statistic: Statistic) -> Answer | Measures:
+        """A statistic."""
+        ...
+
+    def claim(self, question: Question, between: Any) -> Claimed:
+        """Whether a mean lies between two ends."""
+        ...
+
+    def detects(self, question: Question, between: Any, deviation: float | None) -> float:
+        """What such a claim can show."""
+        ...
+
+    def fit(self, task: Task) -> Fitted:
+        """A model, by noisy gradients."""
+        ...
+
+    def open_rows(self, kind: str | None) -> Any:
+        """The rows that are open, as a frame of a kind."""
+        ...
+
+    def close_rounds(self) -> list[Answer]:
+        """The final look."""
+        ...
+
+    def charge(self, revealed: str, basis: Mapping[str, Any], rows: int | None, count: int) -> Budget:
+        """Record what was revealed elsewhere; `basis` says how it was protected."""
+        ...
+
+    def divide(self, shares: Mapping[str, int]) -> Budget:
+        """Divide the budget."""
+        ...
+
+    def budget(self) -> Budget:
+        """What is left."""
+        ...
+
+    def transcript(self) -> Transcript:
+        """What was released."""
+        ...
+
+    def receipt(self) -> dict[str, Any]:
+        """The same as a document."""
+        ...
+
+
+class LocalDoors:
+    """Those of a desk in this process."""
+
+    def __init__(self, desk: Desk, analyst: str) -> None:
+        """In whose name."""
+        self._desk, self._analyst = desk, analyst
+
+    def named(self, analyst: str) -> LocalDoors:
+        """The same in another name."""
+        return LocalDoors(self._desk, analyst)
+
+    def checked(self, questions: Iterable[Any]) -> list[Any]:
+        """Questions as the desk takes them."""
+        from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
+
+        return [make_asked(question, self._desk.schema) for question in questions]
+
+    def answers(self, asked: Sequence[Any], rows: int | None) -> list[Answer]:
+        """Answer."""
+        return [self._desk.tell(reply) for reply in self._desk.answer(asked, self._analyst, rows=rows)]
+
+    def exam(self, asked: Sequence[Any]) -> list[Answer]:
+        """Take the exam."""
+        return [self._desk.tell(reply) for reply in self._desk.answer(asked, self._analyst, exam=True)]
+
+    def price(self, question: Question, expected: Mapping[str, Any]) -> Price:
+        """Of a question."""
+        from afresh.guard.pricing import price_of_question
+
+        (asked,) = self.checked([question])
+        return price_of_question(self._desk, self._analyst, asked, **expected)
+
+    def price_of(self, statistic: Statistic) -> Price:
+        """Of a statistic."""
+        from afresh.guard.pricing import price_of_statistic
+
+        return price_of_statistic(self._desk, self._analyst, statistic)
+
+    def measure(self, statistic: Statistic) -> Answer | Measures:
+        """A statistic."""
+        from afresh.statistics.base import Asker
+
+        return statistic.measure(Asker(self._desk, self._analyst))
+
+    def claim(self, question: Question, between: Any) -> Claimed:
+        """Test a claim."""
+        from afresh.guard.claims import put
+
+        return put(self._desk, self._analyst, self._claim(question, between))
+
+    def detects(self, question: Question, between: Any, deviation: float | None) -> float:
+        """What a claim made now can show."""
+        from afresh.guard.claims import present
+
+        return present(self._desk, self._claim(question, between), deviation)
+
+    def _claim(self, question: Question, between: Any) -> Tasked:
+        from afresh.guard.claims import of_mean, single
+
+        (asked,) = self.checked([question])
+        return of_mean(single(asked), between)
+
+    def fit(self, task: Task) -> Fitted:
+        """Fit it."""
+        from afresh.learn.fitting import fit
+
+        return fit(self._desk, self._analyst, task)
+
+    def open_rows(self, kind: str | None) -> Any:
+        """Of the kind that was opened, unless one is given."""
+        from afresh.guard.opened import as_kind, hand_out, places_of
+
+        table, span = hand_out(self._desk, self._analyst)
+        return as_kind(self._desk.kind if kind is None else kind, table, lambda: places_of(self._desk, span))
+
+    def close_rounds(self) -> list[Answer]:
+        """Answer once more what was asked of this desk."""
+        return [self._desk.tell(reply) for reply in self._desk.look_again(self._analyst)]
+
+    def charge(self, revealed: str, basis: Mapping[str, Any], rows: int | None, count: int) -> Budget:
+        """Record it."""
+        basis = dict(basis)
+        if basis["study"] is not None:
+            from afresh.receipts.study import spent_by
+
+            head, basis["study"] = spent_by(basis["study"])
+            revealed = f"{revealed} (receipt {head})"
+        charge = convert(self._desk.plan, revealed, basis, rows, count)
+        self._desk.ledger.charge(self._desk.terms, charge, self._analyst)
+        return self.budget()
+
+    def divide(self, shares: Mapping[str, int]) -> Budget:
+        """Record it."""
+        self._desk.ledger.divide(self._desk.terms, dict(shares), self._analyst)
+        return self.budget()
+
+    def budget(self) -> Budget:
+        """As of now."""
+        from afresh.guard.budgeting import budget_of
+
+        return budget_of(self._desk, self._analyst)
+
+    def transcript(self) -> Transcript:
+        """By whichever process, in order."""
+        ledger, terms, plan = self._desk.ledger, self._desk.terms, self._desk.plan
+        entries = transcribed(ledger.entries(terms), ledger.stated(terms), exam=plan.exam is not None)
+        return Transcript(entries, plan.confidence, terms.simulated)
+
+    def receipt(self) -> dict[str, Any]:
+        """For `afresh verify`."""
+        from afresh.receipts import make_receipt
+
+        return make_receipt(self._desk.ledger.chain(self._desk.terms))

@@ -1,0 +1,63 @@
+"""How long the service waits for a client: for the headers of a request, and for its body."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+PACE = 50_000
+"""Bytes a second of a body that takes longer than a request may wait for its answer."""
+
+_Protocol: Any = AutoHTTPProtocol  # one class or another, by what is installed
+
+
+class Patient(_Protocol):  # type: ignore[misc]  # see above
+    """uvicorn's reader of requests, which by itself waits for headers for ever.
+
+    From when a connection is made, or its next request begins, they may take as long as the application's state says.
+    """
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Somebody connects, and has something to say."""
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Some of it has come."""
+        super().data_received(data)
+        if self._asked:
+            self._cancel()
+        elif self._limit is None:
+            self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """They have gone."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    @property
+    def _asked(self) -> bool:
+        """Whether the headers of a request are complete, and its response is not."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_headers(self) -> None:
+        self._limit = self.loop.call_later(self.config.loaded_app.state.headers, self._hang_up)
+
+    def _hang_up(self) -> None:
+        self._limit = None
+        if not self._asked:
+            self.transport.close()
+
+    def _cancel(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+
+def patience_left(seconds: float, got: int, patience: float) -> float:
+    """How long to wait for more of a body, of which so many bytes came in so many seconds."""
+    return max(patience + got / PACE - seconds, 0.0)
