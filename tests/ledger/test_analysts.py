@@ -15,13 +15,14 @@ import psycopg
 import pytest
 
 import afresh
-from afresh.errors import BudgetExhausted, LedgerError
+from afresh.errors import AfreshError, BudgetExhausted, LedgerError
 from afresh.ledger import Entry, Ledger, Limits, Outside, Question, Statement, Terms, open_ledger
 from afresh.ledger.analysts import recipe
 from afresh.ledger.books import sealed
 from afresh.ledger.known import plain
 from afresh.ledger.records import VERSION, Answered, Record, Reserved, Stated, encode, seal
 from afresh.mechanisms.registry import PLANNERS
+from afresh.receipts import verify
 from ledger.asking import DATA, question, released, result
 from ledger.servers import Server
 
@@ -89,6 +90,41 @@ class TestAsking:
         with afresh.open(rows, ledger=at(guarded, "ada"), analyst="ada") as guard:
             answers = guard.ask_many(["a < 0.3", {"expression": "a", "bounds": (0, 1), "where": "a > 0.5"}])
             assert [answer.charged for answer in answers] == [1, 1 if method == "rounds" else 2]
+
+    def test_the_exam_is_the_steward_s(self, guarded: str) -> None:
+        """With a share or without one, asked as a guard does, by hand, before it is taken and after."""
+        rows = pl.DataFrame({"a": np.random.default_rng(2).random(4000)})
+        opening: dict[str, Any] = {"questions": 10, "open": 0.5, "exam": 0.2}
+        with afresh.open(rows, ledger=guarded, analyst="steward", **opening) as steward:
+            steward.divide({"ada": 4})
+            for taken in (False, True):
+                for name in ("ada", "eve"):
+                    with afresh.open(rows, ledger=at(guarded, name), analyst=name) as guard:
+                        with pytest.raises(AfreshError, match="the exam"):
+                            guard.exam(["a < 0.1"])
+                        assert guard.ask(f"a < 0.{3 + 4 * taken + 2 * (name == 'eve')}").charged == 1  # her own goes on
+                        kept, found = guard.plan.mechanism.exam_rows, guard.desk.terms
+                        by_hand = Question("by hand", "by hand", 0.0)
+                        with pytest.raises((AfreshError, psycopg.Error), match="the exam"):
+                            guard.desk.ledger.reserve(found, [by_hand], name, exam=True)
+                        forged = reserved(analyst=name, number=len(guard.desk.ledger.entries(found)) + 1, span=kept)
+                        with pytest.raises(psycopg.Error, match=r"the exam is taken once|not the next"):
+                            append(guard.desk.ledger, found, at(guarded, name), encode(forged))
+                if not taken:
+                    (answer,) = steward.exam(["a < 0.5"])
+                    assert answer.charged == 0
+            assert steward.exam(["a < 0.5"])[0].interval == answer.interval
+            assert steward.budget.spent == 2  # by eve, who has no share
+            with afresh.open(rows, ledger=at(guarded, "ada"), analyst="ada") as guard:
+                guard.ask_many(["a < 0.11", "a < 0.12"])
+                with pytest.raises(BudgetExhausted, match="share of ada"):
+                    guard.ask("a < 0.13")
+                spent = reserved(analyst="ada", number=len(guard.desk.ledger.entries(guard.desk.terms)) + 1)
+                with pytest.raises(psycopg.Error, match="more than is left"):
+                    append(guard.desk.ledger, guard.desk.terms, at(guarded, "ada"), encode(spent))
+            with pytest.raises(BudgetExhausted, match="the exam was taken"):
+                steward.exam(["a < 0.2"])
+            assert verify(steward.receipt()).passed
 
     def test_share_is_the_limit(self, ada: Ledger, guarded: str) -> None:
         for i in range(4):
@@ -208,6 +244,21 @@ def other_kind(kind: str, **body: Any) -> str:
     return json.dumps({"kind": kind, "version": VERSION, "at": NOW.isoformat(), "analyst": "ada", **body})
 
 
+def append(ledger: Ledger, found: Terms, address: str, *records: str) -> None:
+    """Continue a chain by hand, with the right hashes, as the role that the address names."""
+    chain = ledger.chain(found)
+    head, texts, hashes = chain[-1].hash, list[str](), list[str]()
+    for record in map(stamped, records):
+        texts.append(record)
+        head = seal(head, record)
+        hashes.append(head)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT afresh_append(%s::bigint, %s::bigint, %s::text[], %s::text[])",
+            (found.guard, len(chain), texts, hashes),
+        )
+
+
 class TestMadeUpRecords:
     """Question 1 is ada's and 2 is bob's, both open; the chain is continued by hand, with the right hashes."""
 
@@ -219,17 +270,7 @@ class TestMadeUpRecords:
         return ada
 
     def append(self, ledger: Ledger, address: str, *records: str) -> None:
-        chain = ledger.chain(terms(ledger))
-        head, texts, hashes = chain[-1].hash, list[str](), list[str]()
-        for record in map(stamped, records):
-            texts.append(record)
-            head = seal(head, record)
-            hashes.append(head)
-        with psycopg.connect(at(address, "ada"), autocommit=True) as connection:
-            connection.execute(
-                "SELECT afresh_append(1::bigint, %s::bigint, %s::text[], %s::text[])",
-                (len(chain), texts, hashes),
-            )
+        append(ledger, terms(ledger), at(address, "ada"), *records)
 
     @pytest.mark.parametrize("record", [reserved(), answer(), answer(released={"a": 1.0})])
     def test_right_ones_get_in(self, started: Ledger, guarded: str, record: Record) -> None:

@@ -120,9 +120,12 @@ def test_a_guard_that_follows_the_deviation() -> None:
             guard.price("near", bounds=(0, 1), missing=0, deviation=0.9)
         receipt = guard.receipt()
     assert verify(receipt).passed
-    plain = afresh.open(FRAME, 200, method="symmetrized", ledger=":memory:")
-    with plain, pytest.raises(InvalidArgument, match="changes nothing here"):
-        plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
+    with afresh.open(FRAME, 200, method="symmetrized", ledger=":memory:") as plain:
+        with pytest.raises(InvalidArgument, match="is for a number"):
+            plain.price("rare", deviation=0.05)
+        price = plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
+        assert price.ways["method='stabilized'"] < 0.5 * (price.half_width or 0)
+        assert "would follow the deviation" in str(plain.ask("near", bounds=(0, 1), missing=0))
 
 
 def test_forged_draws_and_constants() -> None:

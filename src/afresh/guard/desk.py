@@ -35,13 +35,13 @@ from afresh.mechanisms.base import (
     at_levels,
     coarseness_for,
 )
-from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
-from afresh.planning.ways import would_tell_mean
+from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING, HINTED
+from afresh.planning.ways import follows_bounds, would_tell_mean
 from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.reading import Number, Reading, read
-from afresh.results.rules import noise_of, tells
+from afresh.results.rules import noise_of, share_of, tells
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -370,11 +370,16 @@ class Desk:
         asked, (value, low, high) = reply.asked, reply.number
         scale = asked.bounds[1] - asked.bounds[0]
         reach = (high - low) / 2 / scale
-        single = asked.rule is None and len(reply.parts) == 1 and task_of(asked.queries[0]) is None
-        if reach <= WIDE or not single or self._examined(reply.parts) or self.plan.expected is not None:
+        if reach <= WIDE or self._examined(reply.parts) or self.plan.expected is not None:
+            return ()
+        if any(task_of(query) is not None for query in asked.queries):
+            return ()
+        share = share_of(asked.rule, reply.parts, self.plan)
+        if share is None:
             return ()
         mean = min(max((value - asked.bounds[0]) / scale, 0.0), 1.0)
-        return would_tell_mean(self.plan.mechanism, float(f"{reach:.2g}"), NARROW, round(mean, 2))
+        told = float(f"{reach:.2g}"), NARROW, round(mean, 2), float(f"{share:.2g}")
+        return would_tell_mean(self.plan.mechanism, *told)
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
         """Whether these are answers of the exam, which cost none of the budget."""
@@ -405,6 +410,8 @@ class Desk:
         if asked.queries:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
+            if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
+                about += f" (its width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"

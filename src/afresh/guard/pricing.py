@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.guard.exam import check_exam, exam_width, in_exam
-from afresh.mechanisms.base import AimsInGroups, FollowsDeviation, at_levels
+from afresh.mechanisms.base import AimsInGroups, FollowsDeviation, Mechanism, at_levels
 from afresh.moments import Aim, Grouped
 from afresh.planning.ways import ways
 from afresh.queries.group import GroupMean
@@ -57,18 +57,26 @@ def price_of_question(
         half_width=width,
         mean=mean,
         left=left,
-        ways=_other_ways(desk, asked, mean) if new else {},
+        ways=_other_ways(desk, asked, mean, deviation) if new else {},
         words=_in_words(desk, len(new), charge, left, short=_affordable(desk, analyst, new) < len(new)) + expected,
     )
 
 
-def _other_ways(desk: Desk, asked: Asked, mean: float) -> dict[str, float]:
+def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) -> dict[str, float]:
     """What the ways that were not chosen would give, of a question that is one answer."""
     if len(asked.queries) > 1 or desk.plan.expected is not None:
         return {}
     low, high = asked.bounds
-    unit = (mean - low) / (high - low)
-    found = ways(desk.plan.mechanism, lambda mechanism: mechanism.half_width(unit))
+    unit, levels = (mean - low) / (high - low), asked.queries[0].levels
+    spread = None if deviation is None else _check_deviation(deviation, unit, high - low)
+
+    def width(mechanism: Mechanism) -> float:
+        own = at_levels(mechanism, levels)
+        if spread is None or not isinstance(own, FollowsDeviation):
+            return mechanism.half_width(unit)
+        return own.deviation_width(unit, spread)
+
+    found = ways(desk.plan.mechanism, width, number=levels is None)
     return {way.how: way.half_width * (high - low) for way in found if way.how != "this plan"}
 
 
@@ -136,18 +144,19 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
         largest = math.sqrt(unit * (1 - unit))
         within = largest if deviation is None else _check_deviation(deviation, unit, high - low)
         return _group_half_width(mechanism, unit, share, within) * (high - low)
+    single = len(asked.queries) == 1
     if deviation is not None:
-        if not isinstance(mechanism, FollowsDeviation) or share < 1:
-            raise InvalidArgument(
-                f"deviation = {deviation!r} changes nothing here: it is for a number over all rows, where noise "
-                "follows its deviation; leave it out."
-            )
-        own = mechanism.deviation_width(unit, _check_deviation(deviation, unit, high - low))
-        if len(asked.queries) == 1:
-            return own * (high - low)
-    if len(asked.queries) == 1:
+        spread = _check_deviation(deviation, unit, high - low)
+        if levels is not None or not (single or share == 1):
+            raise InvalidArgument(f"deviation = {deviation!r} is for a number, over all rows or a group; leave it out.")
+        if isinstance(mechanism, FollowsDeviation):
+            # What failed before makes later claims wider, of numbers as of shares.
+            wider = mechanism.present_half_width(unit, released) / mechanism.half_width(unit)
+            own = mechanism.deviation_width(unit, spread) * wider
+    if single:
         rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths go like the root of the rows
-        return min(mechanism.present_half_width(unit, released) / math.sqrt(rows), 0.5) * (high - low)
+        reach = mechanism.present_half_width(unit, released) if own is None else own
+        return min(reach / math.sqrt(rows), 0.5) * (high - low)
     return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
 
 

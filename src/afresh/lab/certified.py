@@ -68,6 +68,8 @@ class Certified:
     @property
     def open_rows(self) -> int:
         """How many rows, from the first on, an analyst may hold."""
+        if isinstance(self.mechanism, Checked) and self.mechanism.own:
+            return self.mechanism.guessing
         span = getattr(self.mechanism, "open_rows", None)
         return 0 if span is None else int(span.rows)
 
@@ -183,20 +185,28 @@ class Guessing:
 
 @dataclass
 class Checking:
-    """Checked answers: as a guard makes them, the first rows guess and the next check."""
+    """Checked answers: as a guard makes them, the first rows guess and the next check.
+
+    Rows of the analyst's own, where these guess, are the first ones here. Where rows are kept for an exam, they are the
+    last ones, and the last question is its only one.
+    """
 
     constants: Checked
     rng: np.random.Generator
     records: list[dict[str, float]] = field(default_factory=list)
 
     def answer(self, values: Values) -> Answers:
-        """One symbol a question."""
-        rule = self.constants
-        guessing, checking = (moments(values[:, span.start : span.stop]) for span in rule.spans(1, None))
-        levels = 2 if values.dtype == np.uint8 else None
+        """One symbol a question, or the exact moments of the exam's rows."""
+        rule, levels = self.constants, 2 if values.dtype == np.uint8 else None
+        ends = rule.guessing, rule.guessing + rule.guarded
+        guessing, checking = moments(values[:, : ends[0]]), moments(values[:, ends[0] : ends[1]])
         out = np.empty((len(values), 3))
         for i, both in enumerate(zip(guessing, checking, strict=True)):
-            released = rule.release(both, float(self.rng.standard_normal()), levels=levels)(self.records[-1:])
-            out[i] = rule.value(released), *rule.interval(released)
+            if rule.exam and len(self.records) == rule.questions - 1:
+                (kept,) = moments(values[i : i + 1, -rule.exam :])
+                released = rule.release(kept, 0.0, levels=levels, exam=1)
+            else:
+                released = rule.release(both, float(self.rng.standard_normal()), levels=levels)(self.records[-1:])
+            out[i] = rule.value(released), *rule.interval(released, levels=levels)
             self.records.append(released)
         return Answers(*out.T)

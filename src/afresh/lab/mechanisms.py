@@ -20,7 +20,7 @@ from afresh.lab.certified import Certified
 from afresh.lab.session import Interactive, Releasing
 from afresh.mechanisms.endless import plan_endless
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
-from afresh.mechanisms.planned_checks import plan_open_rows
+from afresh.mechanisms.planned_checks import plan_open_rows, plan_own_rows
 from afresh.mechanisms.registry import PLANNERS
 from afresh.mechanisms.twofold import plan_twofold
 
@@ -51,6 +51,9 @@ _PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     "guess-and-check": plan_guess_and_check,  # which `checked` succeeds
     "guess-and-check-calibrated": plan_calibrated_guesses,
     "open-half": partial(plan_open_rows, share=0.5),
+    # Half of the rows are the analyst's own; and a fifth is kept for an exam, which the last question is.
+    "development": lambda n, k, failure: plan_own_rows(n - n // 2, k, failure, development=n // 2),
+    "exam": partial(plan_open_rows, share=0.4, exam=0.2),
 }
 CERTIFIED = tuple(_PLANNERS)
 MECHANISMS: dict[str, Make] = {

@@ -364,6 +364,10 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         """Of a share that reads `mean` and is confirmed; by default if nothing failed before. Not a promise."""
         return expected_half_width(self.checking, mean, trail=trail)
 
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Of a number with this standard deviation that is confirmed, if nothing failed before. Not a promise."""
+        return expected_half_width(self.checking, mean, deviation, values="number")
+
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
         """The same after what was released: every failed check makes later claims wider."""
         trail = self.trail(released)

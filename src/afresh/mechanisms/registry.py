@@ -62,6 +62,8 @@ AT_ONCE = Symmetrized.method
 ENDLESS, planner_without_end = Endless.method, plan_endless
 # The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.
 DEVIATING, planner_for_deviation = Twofold.method, plan_twofold
+# The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
+FOR_NUMBERS, planner_for_numbers = Stabilized.method, plan_stabilized
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = Rounds.method
 

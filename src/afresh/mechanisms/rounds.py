@@ -117,6 +117,10 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         """Of the share of rows that satisfy a condition, in a round of the planned size."""
         return fresh.condition_width(self.batch, self._shares[0], mean)
 
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Of a number with this standard deviation, in a round of the planned size."""
+        return fresh.number_width(self.batch, self._shares[0], mean, deviation)
+
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
         """Of psi = (d + 1)/2, whose interval follows its variance."""
         (psi,) = parts

@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from afresh.errors import ImpossibleWidth
-from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism
-from afresh.mechanisms.registry import IN_ROUNDS, PLANNERS, TUNED, Planner, planner_for, planner_with_open
+from afresh.mechanisms.base import TYPICAL_MEANS, FollowsDeviation, Mechanism, at_levels
+from afresh.mechanisms.registry import (
+    FOR_NUMBERS,
+    IN_ROUNDS,
+    PLANNERS,
+    TUNED,
+    Planner,
+    planner_for,
+    planner_for_numbers,
+    planner_with_open,
+)
 from afresh.results import show
 
 Width = Callable[[Mechanism], float]
@@ -71,8 +80,11 @@ def largest_share(rows: int, questions: int, failure: float, width: float, mean:
     return max(fits)
 
 
-def ways(mechanism: Mechanism, width: Width) -> list[Way]:
-    """The ways to ask as many questions of as many rows, the narrowest first, with the mechanism's own among them."""
+def ways(mechanism: Mechanism, width: Width, *, number: bool = False) -> list[Way]:
+    """The ways to ask as many questions of as many rows, the narrowest first, with the mechanism's own among them.
+
+    Of a number, a promise that follows its standard deviation is one, if the mechanism's own does not.
+    """
     rows, questions, failure = mechanism.rows, mechanism.questions, mechanism.failure
     found = [Way(_own(mechanism), THIS, width(mechanism), mechanism.promised)]
     share = narrowest_share(rows, questions, failure)
@@ -80,6 +92,10 @@ def ways(mechanism: Mechanism, width: Width) -> list[Way]:
     if opened is not None and mechanism.open_rows is None and not mechanism.own:
         name = f"if you can look at {show.percent(share or 0)} of rows"
         found.append(Way(name, f"open={share:g}", width(opened), False))
+    if number and follows_bounds(mechanism):
+        other = planner_for_numbers(rows, questions, failure)
+        if other is not None:
+            found.append(Way("following the deviation", f"method={FOR_NUMBERS!r}", width(other), True))
     rounds = min(_ROUNDS, questions)
     in_rounds = planner_for(rounds)(rows, questions, failure, None)
     if in_rounds is not None and mechanism.method != IN_ROUNDS:
@@ -111,6 +127,11 @@ def _own(mechanism: Mechanism) -> str:
     return "for any questions"
 
 
+def follows_bounds(mechanism: Mechanism) -> bool:
+    """Whether its intervals of numbers follow their bounds, however small their standard deviation is."""
+    return not isinstance(at_levels(mechanism, None), FollowsDeviation)
+
+
 def recommended(mechanism: Mechanism) -> str:
     """The ways to ask with their widths at a mean of one half, in a sentence, the narrowest first."""
     found = ways(mechanism, lambda m: m.half_width(0.5))
@@ -118,9 +139,11 @@ def recommended(mechanism: Mechanism) -> str:
 
 
 @lru_cache(maxsize=1024)  # every wide answer asks, and plans take milliseconds
-def would_tell_mean(mechanism: Mechanism, reach: float, target: float, mean: float) -> tuple[str, ...]:
-    """`would_tell` for the share or mean of a number; two digits of `reach` and `mean` are enough."""
-    return would_tell(mechanism, reach, target, lambda m: m.half_width(mean))
+def would_tell_mean(
+    mechanism: Mechanism, reach: float, target: float, mean: float, share: float = 1.0
+) -> tuple[str, ...]:
+    """`would_tell` for a share or mean, over a part of the rows perhaps; two digits of each number are enough."""
+    return would_tell(mechanism, reach, target, lambda m: min(m.half_width(mean) / math.sqrt(share), 0.5))
 
 
 def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) -> tuple[str, ...]:
@@ -145,7 +168,8 @@ def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) 
     shrink = target / reach
     adaptive = mechanism.batch is None and not mechanism.symbols and reach < _WIDEST_LAW
     if adaptive and (fewer := math.floor(questions * shrink**4)) >= 1:
-        found.append(f"about {fewer:,} questions instead of {questions:,}")
+        asked = "one question" if fewer == 1 else f"about {fewer:,} questions"
+        found.append(f"{asked} instead of {questions:,}")
     if (more := rows / shrink**2) <= _MOST:
         found.append(f"about {_rounded_up(more):,} rows instead of {rows:,}")
     return tuple(found)

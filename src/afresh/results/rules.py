@@ -390,6 +390,21 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
     return _IN_95 * found * scale
 
 
+def share_of(rule: str | None, parts: Sequence[Reading], plan: Plan) -> float | None:
+    """About the part of the rows that a mean is over; None if the rule is of something else, or it is not known."""
+    match rule, parts:
+        case None, [_]:
+            return 1.0
+        case "within", [first, second]:
+            found = first.value + second.value
+        case "group", [first, second]:
+            corner = _corner(_aims(parts, plan), first.value, second.value)
+            found = 0.0 if corner is None else corner[1]
+        case _:
+            return None
+    return min(found, 1.0) if found > 0 else None
+
+
 def _group_noise(parts: Sequence[Reading], plan: Plan, a: float, b: float) -> float:
     """How far the noise of either answer moves their ratio, together; a half if it says nothing."""
     aims, (v, w) = _aims(parts, plan), (part.value for part in parts)

@@ -14,6 +14,7 @@ else imports this package.
 
 from afresh.ledger.conformance.chains import ChainTests, TamperTests
 from afresh.ledger.conformance.dividing import DividingTests
+from afresh.ledger.conformance.exam import ExamTests
 from afresh.ledger.conformance.groups import GroupTests
 from afresh.ledger.conformance.model import ModelTests
 from afresh.ledger.conformance.paying import PayingTests
@@ -26,7 +27,7 @@ __all__ = ["Conformance", "Connect", "DurableConformance", "Storage"]
 
 
 class Conformance(
-    TermsTests, PayingTests, GroupTests, RecordingTests, DividingTests, RoundTests, ChainTests, ModelTests
+    TermsTests, PayingTests, GroupTests, RecordingTests, DividingTests, RoundTests, ExamTests, ChainTests, ModelTests
 ):
     """For any backend."""
 
