@@ -122,7 +122,13 @@ def render(
 ) -> HTMLResponse:
     """A page, or a part of one."""
     caller = None if who is None else who.caller
-    shared = {"me": caller, "form_key": None if who is None else who.form_key, "here": request.url.path}
+    boards = bool(desk_of(request).house.boards)
+    shared = {
+        "me": caller,
+        "boards_are_served": boards,
+        "form_key": None if who is None else who.form_key,
+        "here": request.url.path,
+    }
     return HTMLResponse(_environment().get_template(template).render(shared | values), status, HEADERS)
 
 
