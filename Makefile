@@ -83,7 +83,7 @@ try-dist: dist
 benchmarks: install
 	$(BIN)/python -m benchmarks
 
-PINS := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+PINS := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-strip-extras --quiet --upgrade \
   --extra all --extra spark --group dev pyproject.toml
 
 pins:
