@@ -21,7 +21,7 @@ from benchmarks.measured import Measured, show, table
 
 ALL = (
     *("startup", "planning", "small", "questions", "many", "identity", "opening", "memory", "scoring"),
-    *("postgres", "spark", "chains", "processes", "threads", "peers", "service"),
+    *("postgres", "spark", "chains", "processes", "threads", "peers", "service", "pages"),
 )
 LARGE = ("questions", "many", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

@@ -35,6 +35,14 @@ questions = 40
 rounds = 4
 description = "Visits to a clinic, asked in rounds"
 """
+BOARD = """
+[boards.cup]
+holdout = "churn"
+description = "Who predicts churn best"
+public = true
+[boards.closed]
+holdout = "churn"
+"""
 Arrive = Callable[..., Person]
 expect.set_options(timeout=30_000)  # whatever else the machine does
 
@@ -48,7 +56,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         pa.table({"<i>odd": chance.random(2000) < 0.4, "age": chance.integers(18, 90, 2000)}), folder / "small.parquet"
     )
     pq.write_table(pa.table({"returned": chance.random(8000) < 0.2}), folder / "visits.parquet")
-    with running(folder, MORE) as found:
+    with running(folder, MORE + BOARD) as found:
         yield found
 
 
@@ -207,16 +215,16 @@ def upload(page: Page, name: str, content: bytes, against: str = "") -> None:
 def test_predictions_are_scored_and_compared(arrive: Arrive, service: Service) -> None:
     held = pq.read_table(service.folder / "churn.parquet").to_pydict()
     good, ids = [x > 0 for x in held["x0"]], held["id"]
-    coin = np.random.default_rng(1).random(ROWS) < 0.5
+    bad = [not each for each in good]  # wrong for half of all rows more
     page = arrive().goes("/datasets/churn/models")
-    upload(page, "coin.csv", ("id,coin\n" + "".join(f"{i},{c}\n" for i, c in zip(ids, coin, strict=True))).encode())
-    expect(page.locator("#answers article")).to_contain_text("of coin")
-    expect(page.locator("#live")).to_contain_text("coin")
+    upload(page, "bad.csv", ("id,bad\n" + "".join(f"{i},{c}\n" for i, c in zip(ids, bad, strict=True))).encode())
+    expect(page.locator("#answers article")).to_contain_text("of bad")
+    expect(page.locator("#live")).to_contain_text("bad")
     page.reload()
     parquet = io.BytesIO()
     pq.write_table(pa.table({"id": ids[::-1], "ours": good[::-1]}), parquet)
-    upload(page, "ours.parquet", parquet.getvalue(), against="coin")
-    expect(page.locator(".conclusion")).to_contain_text("ours is better than coin")
+    upload(page, "ours.parquet", parquet.getvalue(), against="bad")
+    expect(page.locator(".conclusion")).to_contain_text("ours is better than bad")
     page.reload()
     npy = io.BytesIO()
     np.save(npy, np.array(good))
@@ -230,6 +238,36 @@ def test_predictions_are_scored_and_compared(arrive: Arrive, service: Service) -
     expect(page.locator("[data-mistake=file]")).to_contain_text("rows")
     upload(page, "model.pkl", b"x")
     expect(page.locator("[data-mistake=file]")).to_contain_text(".csv, .npy, .parquet")
+
+
+def test_a_board_shows_ties_to_anybody(arrive: Arrive, service: Service, chromium: Browser) -> None:
+    held = pq.read_table(service.folder / "churn.parquet").to_pydict()
+    good = np.array(held["x0"]) > 0
+    page = arrive("cleo").goes("/boards/cup")
+    # The last one is wrong for half of all rows more: more than 10 times what noise or the draw of rows could do.
+    for name, made in {"good": good, "near": good ^ (np.arange(ROWS) < 3), "<b>bad": ~good}.items():
+        npy = io.BytesIO()
+        np.save(npy, made)
+        page.fill("#title", name)
+        upload(page, "made.npy", npy.getvalue())
+        expect(page.locator("#answers article")).to_contain_text(f"{name}: ")
+    anybody = Person.arrives(chromium, service.url)
+    page = anybody.goes("/boards")
+    expect(page.locator("li.card")).to_have_count(1)  # the other one is for those who have a token
+    page.click("li.card a")
+    expect(page.locator("#verdict")).to_have_text("2 of 3 may be the best")
+    expect(page.locator("tr.batch")).to_have_text(["Tier 1: 2 that may be the best", "Tier 2"])
+    expect(page.locator("table.board tbody")).to_contain_text("1 to 2")
+    expect(page.locator("table.board tbody tr").last).to_contain_text("<b>bad")
+    expect(page.locator("main")).to_contain_text("cannot be told apart")
+    assert page.evaluate("() => document.querySelector('main img').naturalWidth") > 0
+    assert anybody.findings() == []
+    with page.expect_download() as found:
+        page.click("text=Table (CSV)")
+    assert "bad" in Path(found.value.path()).read_text()
+    anybody.goes("/boards/closed")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    anybody.leaves()
 
 
 def test_a_file_is_dropped_and_a_receipt_verified(arrive: Arrive, service: Service, chromium: Browser) -> None:
@@ -329,6 +367,8 @@ PLACES = {
     "audit": "/datasets/visits/audit",
     "tokens": "/steward",
     "verify": "/verify",
+    "boards": "/boards",
+    "board": "/boards/cup",
 }
 
 

@@ -43,7 +43,7 @@ except ImportError:
 
 RECEIPTS = 20_000_000
 """Bytes of a receipt that anyone may have checked; those of 10,000 answers are half of it."""
-_UPLOADS = re.compile(r"/datasets/[^/]+/(score|compare)")
+_UPLOADS = re.compile(r"/datasets/[^/]+/score|/boards/[^/]+/submit")
 CONFIG = "AFRESH_SERVE"
 """The environment variable with the path of the configuration, for worker processes."""
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
     from afresh.models.verdicts import Comparison, Identical
     from afresh.server.app import Desk
-    from afresh.server.pages.sessions import Visitor
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 KINDS = {".csv": CSV, ".npy": NPY, ".parquet": PARQUET}
@@ -51,6 +50,7 @@ async def models(request: Request, name: str) -> Response:
             "id": served.settings.id,
             "download": served.settings.download,
             "kinds": ", ".join(KINDS),
+            "boards": [each for each, posted in desk.house.boards.items() if posted.settings.holdout == name],
         }
 
     values = await desk.asking.read(look)
@@ -69,11 +69,8 @@ def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.
     return show.Forest(marks, show.zoomed(ends, bounds), f"{loss}, the smaller the better, with its interval")
 
 
-async def _dropped(request: Request, name: str, file: str) -> tuple[Desk, Served, Visitor, Submission]:
-    desk, who = desk_of(request), await sender(request)
-    served = desk.house.find(name, who.caller)
-    require(who.caller, "analyst")
-    _holdout(served, who.caller.name)
+async def dropped(request: Request, desk: Desk, served: Served, file: str) -> Submission:
+    """The predictions in a file that was dropped; its name says what it is."""
     media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
     if media is None:
         raise InvalidArgument(f"{file!r} is none of {', '.join(KINDS)}; send one of these.")
@@ -82,7 +79,7 @@ async def _dropped(request: Request, name: str, file: str) -> tuple[Desk, Served
         lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
     )
     check_batch(desk, len(found.models))
-    return desk, served, who, found
+    return found
 
 
 def _names(given: Submission, title: str, file: str) -> list[str]:
@@ -102,8 +99,11 @@ async def score(
     against: Annotated[str, Query(max_length=50)] = "",
 ) -> Response:
     """Score what was dropped, 1 answer a model; with `against`, compare it with an earlier entry, 1 or 2 more."""
-    desk, served, who, given = await _dropped(request, name, file)
+    desk, who = desk_of(request), await sender(request)
+    served = desk.house.find(name, who.caller)
+    require(who.caller, "analyst")
     holdout, entries = _holdout(served, who.caller.name), Entries(desk.house.store)
+    given = await dropped(request, desk, served, file)
     names = _names(given, title, file)
     if against and len(given.models) != 1:
         raise InvalidArgument(f"there are predictions of {len(given.models)} models; compare one at a time.")

@@ -191,7 +191,7 @@ function scoring(form) {
     form.addEventListener("submit", async () => {
       const file = input.files[0];
       if (!file) { fail("Choose a file first."); return; }
-      const query = new URLSearchParams({ file: file.name, title: form.querySelector("#title").value, against: form.querySelector("#against").value });
+      const query = new URLSearchParams({ file: file.name, title: form.querySelector("#title").value, against: form.querySelector("#against")?.value || "" });
       button.disabled = true;
       let found;
       try { found = await send(`${form.getAttribute("action")}?${query}`, file, MEDIA[file.name.split(".").pop().toLowerCase()] || "application/octet-stream"); } catch { found = { ok: false, told: unreachable }; }

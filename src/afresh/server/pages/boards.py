@@ -1,0 +1,180 @@
+"""The pages of boards: places with honest ties, public where the steward says so, and where to enter predictions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+
+from afresh.errors import InvalidArgument, NotAllowed, NotFound
+from afresh.results import show
+from afresh.server import boards as doors
+from afresh.server.house import require
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender, visitor
+from afresh.server.pages.models import dropped
+
+if TYPE_CHECKING:
+    from afresh.boards.table import BoardTable, Standing
+    from afresh.server.app import Desk
+    from afresh.server.house import Posted
+    from afresh.server.pages.sessions import Visitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_PAGE = 100  # entries
+
+
+async def _anybody(request: Request) -> Visitor | None:
+    """Who looks, if somebody has signed in."""
+    try:
+        return await visitor(request)
+    except NotAllowed:
+        return None
+
+
+async def _posted(request: Request, name: str) -> tuple[Desk, Posted, Visitor | None]:
+    desk, who = desk_of(request), await _anybody(request)
+    posted = desk.house.boards.get(name)
+    if who is None and not (posted is not None and posted.settings.public):
+        raise NotAllowed("sign in first.")
+    return desk, doors.find(desk.house, name, None if who is None else who.caller), who
+
+
+@router.get("/boards")
+async def boards(request: Request) -> Response:
+    """All boards for whoever looks."""
+    desk, who = desk_of(request), await _anybody(request)
+    seen = [
+        posted.describe()
+        for posted in desk.house.boards.values()
+        if posted.settings.public or (who is not None and who.caller.sees(posted.settings.holdout))
+    ]
+    if who is None and not seen:
+        raise NotAllowed("sign in first.")
+    return render(request, "boards.html", who, boards=seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the table."""
+
+    of: Standing
+    value: str
+    interval: str
+    bar: list[show.Block]
+    tier: str | None
+    """Said above the first line of a tier."""
+
+
+def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int) -> list[Place]:
+    found: list[Place] = []
+    for each in entries:
+        value = interval = ""
+        bar: list[show.Block] = []
+        if each.value is not None and each.low is not None and each.high is not None:
+            value, low, high = show.with_interval(each.value, each.low, each.high)
+            interval = f"{low} to {high}"
+            bar = [show.Bar(each.value, each.low, each.high, scale, strong=each.best)]
+        tier = None
+        if not found or found[-1].of.tier != each.tier:
+            leads = "the best" if best == 1 else f"{best:,} that may be the best"
+            tier = f"Tier {each.tier}" + (f": {leads}" if each.best else "")
+        found.append(Place(each, value, interval, bar, tier))
+    return found
+
+
+_known: dict[str, tuple[Any, tuple[float, float], int]] = {}  # of a board, what all of its entries were read for
+
+
+def _whole(name: str, table: BoardTable) -> tuple[tuple[float, float], int]:
+    """The scale of a table, and how many may be the best: read once for every state of a long board."""
+    if name not in _known or _known[name][0] is not table.entries:
+        _known[name] = table.entries, table.scale, len(table.best)
+    return _known[name][1:]
+
+
+@router.get("/boards/{name}")
+async def board(
+    request: Request,
+    name: str,
+    page: Annotated[int, Query(ge=1, le=10**7)] = 1,
+    round: Annotated[int | None, Query(ge=1, le=10**6)] = None,
+) -> Response:
+    """The table, a page at a time."""
+    desk, posted, who = await _posted(request, name)
+
+    def look() -> dict[str, Any]:
+        table = posted.board.table(round)
+        (scale, best), count = _whole(name, table), len(table.entries)
+        pages = max(-(-count // _PAGE), 1)
+        here = min(page, pages)
+        shown = table.page((here - 1) * _PAGE, _PAGE)
+        verdict = _verdict(table, best)
+        return {
+            "table": shown,
+            "verdict": verdict,
+            "count": count,
+            "places": _places(shown.entries, scale, best),
+            "scale": scale,
+            "page": here,
+            "pages": pages,
+            "state": f"{count}-{table.separated}-{table.sealed}-{len(table.others)}",
+        }
+
+    values = await desk.asking.read(look)
+    given = "" if round is None else f"round={round}&"
+    enters = who is not None and who.caller.may("analyst") and who.caller.sees(posted.settings.holdout)
+    template = "table.html" if is_part(request) else "board.html"
+    address = f"/boards/{quote(name, '')}"
+    values |= {"board": posted.describe(), "address": address, "given": given, "enters": enters}
+    return render(request, template, who, **values)
+
+
+def _verdict(table: BoardTable, best: int) -> str:
+    """As the table says it, of a table that may be long."""
+    if len(table.entries) <= 1 or best == 1:
+        return table.verdict
+    return f"{best:,} of {len(table.entries):,} may be the best"
+
+
+@router.get("/boards/{name}/table.{form}")
+async def export(request: Request, name: str, form: str) -> Response:
+    """The whole table, to keep."""
+    desk, posted, _ = await _posted(request, name)
+    if form not in ("csv", "json"):
+        raise NotFound(f"a table comes as csv or json, not as {form}.")
+    table = await desk.asking.read(posted.board.table)
+    content = table.to_csv() if form == "csv" else json.dumps(table.to_dict())
+    keep = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+    return Response(
+        content, headers={**HEADERS, **keep}, media_type="text/csv" if form == "csv" else "application/json"
+    )
+
+
+@router.post("/boards/{name}/submit")
+async def submit(
+    request: Request,
+    name: str,
+    file: Annotated[str, Query(max_length=300)],
+    title: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Enter the predictions of one model."""
+    desk, who = desk_of(request), await sender(request)
+    posted = doors.find(desk.house, name, who.caller)
+    served = desk.house.find(posted.settings.holdout, who.caller)
+    require(who.caller, "analyst")
+    given = await dropped(request, desk, served, file)
+    if len(given.models) != 1:
+        raise InvalidArgument(f"there are predictions of {len(given.models)} models; enter one at a time.")
+    entry, rules = title.strip() or file.rpartition(".")[0], posted.board.rules
+    found = await desk.asking.ask(
+        served,
+        who.caller,
+        ["page board", name, given.digest, entry],
+        lambda: posted.board.submit(entry, given.models[0], entrant=who.caller.name),
+        lambda: 1 + 2 * rules.against,
+        lambda found: int(found.charged),
+    )
+    return render(request, "answers.html", who, answered=[found], said=None)
