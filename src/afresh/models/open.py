@@ -172,8 +172,8 @@ def holdout(
         with _beside(own, engine.schema) as development:
             if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
                 raise InvalidArgument(
-                    "the development data are the guarded rows themselves, so that nothing would be checked; give other "
-                    "rows, or open a part of these with open=0.5."
+                    "the development data are the guarded rows themselves, so that nothing would be checked; give "
+                    "other rows, or open a part of these with open=0.5."
                 )
             guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
