@@ -78,14 +78,14 @@ class Comparison(Difference):
 
     def _takes(self) -> str:
         smallest = show.width(self.smallest_difference)
-        said = f"Differences of about ±{smallest} or more show, if models disagree as often as these."
+        said = f"Differences of about {smallest} or more can be detected, if models disagree as often as these."
         if self.better is None:
             needed = self.rows_needed
             few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
             if self.would_tell:
-                said += f" {in_words(self.would_tell, f'To tell one of {abs(self.value):.2g}')}"
+                said += f" {in_words(self.would_tell, f'To detect a difference of {abs(self.value):.2g}')}"
             else:
-                said += f" To tell one of {abs(self.value):.2g} would take {few}, instead of {self.rows:,}."
+                said += f" Detecting a difference of {abs(self.value):.2g} would need {few}; you have {self.rows:,}."
         return said
 
 

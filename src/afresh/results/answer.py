@@ -234,10 +234,8 @@ class Answer(Released):
 def in_words(would_tell: tuple[str, ...], what: str) -> str:
     """What a plan would have needed, as a sentence."""
     if len(would_tell) == 1:
-        return f"{what} would have taken another plan: {would_tell[0]}."
-    return (
-        f"{what}, any of these would have done, with another plan: {', '.join(would_tell[:-1])}, or {would_tell[-1]}."
-    )
+        return f"{what}, another plan would have been enough: {would_tell[0]}."
+    return f"{what}, any of these would have been enough: {', '.join(would_tell[:-1])}, or {would_tell[-1]}."
 
 
 def coverage(simulated: bool, said: str) -> str:
