@@ -95,7 +95,7 @@ def _map(axes: Any) -> None:
     axes.set_ylim(0, len(_ASKED))
     axes.set_xticks([i + 0.5 for i in range(0, len(_ROWS), 2)], [f"{_ROWS[i]:,}" for i in range(0, len(_ROWS), 2)])
     axes.set_yticks([j + 0.5 for j in range(len(_ASKED))], [f"{k:,}" for k in _ASKED])
-    axes.set_title("narrowest promise, means .5, .1 and .01 (grey: beyond ±.25)", fontsize=12)
+    axes.set_title("the narrowest promise (grey: beyond ±.25)", fontsize=12)
     axes.set_xlabel("rows n", fontsize=11)
     axes.set_ylabel("questions k", fontsize=11)
 
