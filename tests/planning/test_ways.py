@@ -145,7 +145,7 @@ def test_answers_comparisons_and_rankings_say_it() -> None:
 
 def test_a_plan_that_is_refused_names_the_ways_that_are_narrow_enough() -> None:
     frame = pd.DataFrame({"x": range(500)})
-    with pytest.raises(InvalidArgument, match="too wide .*open=.*rounds=10 gives.*questions=") as said:
+    with pytest.raises(InvalidArgument, match=r"too wide .*open=.*rounds=10 gives.*questions=") as said:
         afresh.open(frame, 100, ledger=":memory:")
     for rounds in re.findall(r"rounds=(\d+)", str(said.value)):
         afresh.open(frame, 100, rounds=int(rounds), ledger=":memory:").close()
