@@ -24,6 +24,7 @@ from afresh.planning.plan import Plan
 from afresh.planning.request import Wishes, check_wishes
 from afresh.planning.ways import THIS
 from afresh.results import show
+from afresh.results.progress import waiting
 from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
-        terms, stored = _settle(engine, book, opening)
+        with waiting(f"Reading {engine.rows:,} rows, and planning"):
+            terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
         if stored.mechanism.own and development is None:
@@ -226,7 +228,8 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
             )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-            engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
+            with waiting(f"Shuffling {engine.rows:,} rows"):
+                engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
     except BaseException:
         if owned:
             book.close()
