@@ -22,6 +22,8 @@ from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.choose import FEWEST_ROWS, plan
 from afresh.planning.plan import Plan
 from afresh.planning.request import Wishes, check_wishes
+from afresh.planning.ways import THIS
+from afresh.results import show
 from afresh.results.progress import waiting
 from afresh.wire.addresses import is_address, refuse_plan
 
@@ -360,7 +362,8 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
             f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
             "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
         )
-    instead = []
+    narrower = [way for way in made.ways if way.how != THIS and way.half_width <= WIDEST]
+    instead = [f"{way.how} gives ±{show.width(way.half_width)}" for way in narrower]
     with suppress(ImpossibleWidth):
         fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")
