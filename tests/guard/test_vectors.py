@@ -1,18 +1,24 @@
 """Histograms, group means and vectors in one release (section 18), from the guard's door to the receipt."""
 
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import afresh
 from afresh.errors import BrokenChain, BudgetExhausted, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.ledger.records import START, Reserved, decode, encode, seal
 from afresh.receipts import verify
+from afresh.results.reading import Number
+from afresh.results.rules import RULES
 from afresh.statistics import GroupMeans, Histogram, Measures, Statistic, VectorMean
 
 ROWS = 20_000
@@ -49,6 +55,38 @@ def test_a_histogram_is_charged_once(guard: afresh.Guard) -> None:
         answer.value for answer in measured(guard, histogram).answers.values()
     ]
     assert sum(answer.value for answer in found.answers.values()) == pytest.approx(1, abs=0.2)
+
+
+def test_a_histogram_within_a_group_is_charged_once(guard: afresh.Guard) -> None:
+    """Shares within the group. Rows of which it is not known whether they are in it are outside, as everywhere."""
+    histogram = Histogram("x", EDGES, where="CASE WHEN x > 1 THEN NULL ELSE bought END")
+    found = measured(guard, histogram)
+    assert found.charged == guard.budget.spent == 4
+    rows = frame()
+    inside = (rows.x <= 1) & rows.bought
+    truth = np.histogram(rows.x[inside], EDGES)[0] / inside.sum()
+    for share, answer in zip(truth, found.answers.values(), strict=True):
+        assert answer.low <= share <= answer.high
+    assert measured(guard, histogram).charged == 0
+    assert verify(guard.receipt()).passed
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=5), st.floats(0, 0.2), st.integers(0, 4))
+def test_a_bin_of_a_group_holds_every_share_that_its_parts_admit(weights: list[float], away: float, place: int) -> None:
+    """Of true shares, the last one outside of the group, and intervals that hold them."""
+    whole = math.fsum(weights) + 0.01
+    truths = [each / whole for each in weights]
+    *bins, outside = truths
+    if outside >= 1:
+        return
+    parts = [
+        SimpleNamespace(own=Number(p, max(p - away * (i % 2), 0.0), min(p + away * (i % 3), 1.0)))
+        for i, p in enumerate(truths)
+    ]
+    bin = place % len(bins)
+    value, low, high = RULES["bin of group"](parts, {"bin": bin}, None)  # type: ignore[arg-type] # parts are only read
+    assert 0 <= low <= bins[bin] / (1 - outside) <= high <= 1
+    assert low <= value <= high
 
 
 def test_group_means_are_charged_once_where_groups_exclude_one_another(guard: afresh.Guard) -> None:

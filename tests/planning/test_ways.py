@@ -125,7 +125,7 @@ def test_answers_comparisons_and_rankings_say_it() -> None:
         wide = guard.ask("y = 1")
         assert wide.interval.half_width > 0.1
         assert wide.would_tell
-        assert "any of these would have done" in str(wide) or "would have taken another plan" in str(wide)
+        assert "any of these would have been enough" in str(wide) or "another plan would have been enough" in str(wide)
         assert wide.to_dict()["would_tell"] == list(wide.would_tell)
         assert str(guard.price("x > 0").ways["rounds=10"])[:2] == "0."
         assert "Other plans" in str(guard.price("x > 0"))
@@ -141,3 +141,11 @@ def test_answers_comparisons_and_rankings_say_it() -> None:
             ranked = holdout.best_of(models, names=["a", "b", "c"])
             assert len(ranked.best) > 1
             assert ranked.to_dict()["would_tell"] == list(ranked.would_tell)
+
+
+def test_a_plan_that_is_refused_names_the_ways_that_are_narrow_enough() -> None:
+    frame = pd.DataFrame({"x": range(500)})
+    with pytest.raises(InvalidArgument, match=r"too wide .*open=.*rounds=10 gives.*questions=") as said:
+        afresh.open(frame, 100, ledger=":memory:")
+    for rounds in re.findall(r"rounds=(\d+)", str(said.value)):
+        afresh.open(frame, 100, rounds=int(rounds), ledger=":memory:").close()

@@ -30,7 +30,7 @@ def test_there_are_samples_of_every_method() -> None:
         1: ("stabilized", "calibrated", "split", "guess-and-check"),
         2: ("stabilized", "symmetrized", "calibrated", "rounds", "checked", "guess-and-check"),
         3: ("stabilized", "symmetrized", "calibrated", "rounds", "checked", "endless", "twofold"),
-        4: ("settled",),
+        4: ("stabilized", "calibrated", "settled"),
     }
     assert set(RECEIPTS) == {f"version{version}-{each}" for version in methods for each in methods[version]}
 

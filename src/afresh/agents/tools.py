@@ -85,12 +85,13 @@ class Cap:
     def take(self, answers: int) -> None:
         """Set answers aside, or refuse."""
         if self.most is not None and self.spent + answers > self.most:
+            wanted = "1 answer" if answers == 1 else f"{answers} answers"
             raise BudgetExhausted(
                 asked=answers,
                 spent=self.spent,
                 questions=self.most,
-                message=f"this may need {answers} answers, and {self.spent} of the {self.most} that this session may "
-                "have are spent. Nothing was charged.",
+                message=f"this may need {wanted}, and {self.spent} of the {self.most} "
+                "that this session may have are spent. Nothing was charged.",
             )
         self.spent += answers
 

@@ -13,6 +13,7 @@ from afresh.lab.baselines.fixed_gaussian import plan_fixed_gaussian
 from afresh.mechanisms.calibrated import plan_calibrated
 from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.rounds import plan_rounds
+from afresh.mechanisms.settled import plan_settled
 from afresh.mechanisms.stabilized import plan_stabilized
 from afresh.mechanisms.symmetrized import plan_symmetrized
 from afresh.theory.references import fixed_questions_half_width, jung_error, main_theorem_error, rogers_half_width
@@ -21,12 +22,13 @@ ROWS = (10**4, 10**5, 10**6)
 QUESTIONS = (1, 2, 4, 6, 8, 10, 15, 30, 100, 300, 1000, 3000, 10_000)
 MEANS = (0.5, 0.1, 0.01)
 FAILURES = (0.05, 0.01)
-OURS = ("stabilized", "symmetrized", "fixed-gaussian", "calibrated")
+OURS = ("stabilized", "symmetrized", "settled", "fixed-gaussian", "calibrated")
 CERTIFIED = (*OURS, "rounds")
 
 _COLOURS = {
     "stabilized": "#2a78c4",
     "symmetrized": "#1b9aaa",
+    "settled": "#0b5e63",
     "fixed-gaussian": "#45a37b",
     "calibrated": "#8a5fbf",
     "rounds": "#d98c21",
@@ -79,6 +81,7 @@ def _methods(n: int, k: int, failure: float) -> dict[str, Callable[[float], floa
     planned = {
         "stabilized": plan_stabilized(n, k, failure),
         "symmetrized": plan_symmetrized(n, k, failure),
+        "settled": plan_settled(n, k, failure),
         "fixed-gaussian": plan_fixed_gaussian(n, k, failure),
         "calibrated": plan_calibrated(n, k, failure),
         "rounds": plan_rounds(n, k, failure),

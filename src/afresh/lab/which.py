@@ -9,7 +9,8 @@ import numpy as np
 
 from afresh.lab.frontier import point
 from afresh.lab.simulation import Trial, run
-from afresh.mechanisms.registry import PLANNERS, planner_with_open
+from afresh.mechanisms.base import geometric_mean
+from afresh.mechanisms.registry import PLANNERS, PROMISING, planner_with_open
 
 N, FAILURE = 10_000, 0.05
 QUESTIONS = (1, 2, 3, 5, 6, 7, 8, 9, 12, 20, 40, 100, 300, 1000, 3000)
@@ -20,7 +21,10 @@ _PROMISED = {
     "calibrated": ("#8a5fbf", "calibrated: promised"),
     "stabilized": ("#2a78c4", "stabilized: promised"),
     "symmetrized": ("#1b9aaa", "symmetrized: promised"),
+    "settled": ("#0b5e63", "settled: promised"),
 }
+_ROWS = (300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+_ASKED = (1, 3, 6, 10, 30, 100, 300, 1000, 3000, 10_000)
 _EXPECTED = {
     PLANNERS["checked"]: ("#45a37b", "checked: while checks pass, not promised"),
     planner_with_open(0.5): ("#c4476b", "half of the rows open: while checks pass, not promised"),
@@ -43,7 +47,7 @@ def measured(mean: float, repeats: int, seed: int) -> list[float]:
 
 
 def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
-    """Half-widths at n = 10,000 against k, for an even share and for a rare event.
+    """Half-widths at n = 10,000 against k, for an even share and a rare event; and which promise is narrowest where.
 
     Args:
         folder: Where the picture goes.
@@ -55,13 +59,45 @@ def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
     """
     from afresh.lab.pictures import save, subplots
 
-    figure, panels = subplots(1, len(_POPULATIONS), (11, 4.6))
-    for axes, mean in zip(panels[0], _POPULATIONS, strict=True):
+    figure, panels = subplots(1, len(_POPULATIONS) + 1, (16, 4.8))
+    for axes, mean in zip(panels[0], _POPULATIONS, strict=False):
         _panel(axes, mean, measured(mean, repeats, seed))
+    _map(panels[0][-1])
     panels[0][0].set_ylabel("half-width, 95%, all answers at once", fontsize=11)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=10, frameon=False)
     return save(figure, folder / "which_method.png")
+
+
+def narrowest_promise(rows: int, questions: int) -> str | None:
+    """The method with the narrowest promise by the planner's rule; None where nothing narrower than ±.25 is promised.
+
+    Args:
+        rows: Of the sample.
+        questions: Of the conversation.
+
+    Returns:
+        Its name.
+    """
+    plans = [made for planner in PROMISING.values() if (made := planner(rows, questions, FAILURE, None)) is not None]
+    best = min(plans, key=lambda each: geometric_mean(each.half_width), default=None)
+    return None if best is None or best.half_width(0.5) > 0.25 else best.method
+
+
+def _map(axes: Any) -> None:
+    """A field for every number of rows and of questions."""
+    for i, rows in enumerate(_ROWS):
+        for j, questions in enumerate(_ASKED):
+            name = narrowest_promise(rows, questions)
+            colour = "#eeeeee" if name is None else _PROMISED[name][0]
+            axes.add_patch(axes.patch.__class__((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.8))
+    axes.set_xlim(0, len(_ROWS))
+    axes.set_ylim(0, len(_ASKED))
+    axes.set_xticks([i + 0.5 for i in range(0, len(_ROWS), 2)], [f"{_ROWS[i]:,}" for i in range(0, len(_ROWS), 2)])
+    axes.set_yticks([j + 0.5 for j in range(len(_ASKED))], [f"{k:,}" for k in _ASKED])
+    axes.set_title("the narrowest promise (grey: beyond ±.25)", fontsize=12)
+    axes.set_xlabel("rows n", fontsize=11)
+    axes.set_ylabel("questions k", fontsize=11)
 
 
 def _panel(axes: Any, mean: float, attacked: list[float]) -> None:

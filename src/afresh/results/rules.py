@@ -193,6 +193,23 @@ def _bin(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number
     return Number(min(own.value, high), own.low, high)
 
 
+def _bin_of_group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """One bin of a histogram within a group of share W: p/W; parts are shares of all rows, the last that of 1 - W.
+
+    p is at least its lower end, at most its upper end h and what the others leave: h/W falls with W, 1 - L/W grows.
+    """
+    *bins, outside = (part.own for part in parts)
+    own = bins[int(parameters["bin"])]
+    others = max(math.fsum(each.low for each in bins) - own.low - OUTWARD, 0.0)
+    least, most = max(1 - outside.high, 0.0), 1 - outside.low
+    whole = min(max(own.high + others, least), most)
+    low = own.low / most - OUTWARD if most > 0 else 0.0
+    high = min(own.high, whole - others) / whole + OUTWARD if whole > 0 else 1.0
+    value = own.value / (1 - outside.value) if outside.value < 1 else 0.5
+    low, high = max(low, 0.0), min(max(high, low), 1.0)
+    return Number(min(max(value, low), high), low, high)
+
+
 def _quantile(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
     low, high = parameters["bounds"]
     search = QuantileSearch(low, high, parameters["level"])
@@ -420,6 +437,7 @@ RULES: Mapping[str, Rule] = {
     "group": _group,
     "difference": _difference,
     "bin": _bin,
+    "bin of group": _bin_of_group,
     "quantile": _quantile,
     "variance": _variance,
     "standard deviation": _deviation,

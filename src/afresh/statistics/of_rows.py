@@ -135,8 +135,8 @@ class Histogram(OfRows):
     Args:
         expression: A number, in SQL.
         edges: The ends of the bins, rising.
-        where: A condition in SQL: shares are then of the rows that satisfy it, at two answers a bin. "x IS NOT NULL"
-            makes them shares of the rows with a value.
+        where: A condition in SQL: shares are then of the rows that satisfy it, at two answers a bin, or still about
+            four for all of them. "x IS NOT NULL" makes them shares of the rows with a value.
     """
 
     expression: str
@@ -163,8 +163,8 @@ class Histogram(OfRows):
         """What is measured, readable."""
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
-    def coordinates(self, schema: Schema) -> tuple[str, int] | None:
-        """A row is in one bin at most. Shares of a group take a second answer each, which are no such vector.
+    def coordinates(self, schema: Schema) -> tuple[str, int]:
+        """A row is in one bin at most, or outside of the group, whose share is one coordinate more.
 
         Args:
             schema: The columns and their types.
@@ -172,37 +172,42 @@ class Histogram(OfRows):
         Returns:
             The kind of the vector and its size.
         """
-        return (SHARES, self._means) if self.where is None else None
+        return SHARES, self._means + (self.where is not None)
 
     def measure(self, asker: Asker) -> Measures:
         """All in one scan; no share can be more than the others leave."""
-        shape = self.coordinates(asker.schema)
+        vector = asker.desk.at_once(*self.coordinates(asker.schema))
         sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
+        group = None if vector is None else sample.group
         edges = self.edges
         x, last = self.expression, len(edges) - 2
         pairs = list(itertools.pairwise(edges))
-        asker.ask(
-            [
-                {"expression": f"({x}) >= {a!r} AND ({x}) {'<=' if i == last else '<'} {b!r}"}
-                for i, (a, b) in enumerate(pairs)
-            ],
-            where=sample.group,
-            vector=None if shape is None else asker.desk.at_once(*shape),
-        )
+        inside = "" if group is None else f" AND {group}"
+        bins: list[dict[str, Any]] = [
+            {"expression": f"({x}) >= {a!r} AND ({x}) {'<=' if i == last else '<'} {b!r}{inside}"}
+            for i, (a, b) in enumerate(pairs)
+        ]
+        if group is None:
+            rule, parameters = "bin", asker.parameters(sample)
+            asker.ask(bins, where=sample.group, vector=vector)
+        else:  # of all rows, with the share of those outside, among them rows whose group is NULL
+            rule, parameters = "bin of group", {}
+            asker.ask([*bins, {"expression": f"NOT {group}", "missing": 1}], vector=vector)
         words = readable(parse(x, asker.schema))
         names = [f"[{number(a)}, {number(b)}{']' if i == last else ')'}" for i, (a, b) in enumerate(pairs)]
         asked = [
             stated_as(
                 f"share of rows with {words} in {name}{of}",
-                "bin",
-                {"bin": i, **asker.parameters(sample)},
+                rule,
+                {"bin": i, **parameters},
                 (0.0, 1.0),
                 _IN_NO_BIN,
             )
             for i, name in enumerate(names)
         ]
-        bins = dict(zip(names, asker.answers(asked, [reply.charged for reply in asker.replies]), strict=True))
-        return Measures(self.text(asker.schema), bins)
+        paid = [reply.charged for reply in asker.replies]
+        paid[last:] = [tuple(entry for each in paid[last:] for entry in each)]  # what is outside of the group is no bin
+        return Measures(self.text(asker.schema), dict(zip(names, asker.answers(asked, paid), strict=True)))
 
 
 _IN_NO_BIN = "A row without a value is in no bin."
