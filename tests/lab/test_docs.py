@@ -13,7 +13,8 @@ from afresh.lab.mechanisms import CERTIFIED
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "lab-coverage.md").read_text()
 # Whose intervals take too long for so many conversations, or that are ways of others: the page says so.
-UNMEASURED = ("twofold", "development", "exam")
+UNMEASURED = ("development", "exam")
+LONGEST = "twofold"  # not at the larger size; the page says so
 AT_95, AT_50 = PAGE.split("## At 50% confidence")
 
 
@@ -49,7 +50,8 @@ def test_the_summaries_are_those_of_the_tables() -> None:
 def test_the_table_is_complete(n: int, k: int) -> None:
     """Every certified method and the plain mean, every analyst for whom the size makes sense, every population."""
     usual = [name for name in ANALYSTS if name != "scientist"]
-    wanted = {tuple(t.names.values()) for t in trials(n, k, [*MEASURED, "empirical"], usual)}
+    methods = [name for name in (*MEASURED, "empirical") if name != LONGEST or n < 10_000]
+    wanted = {tuple(t.names.values()) for t in trials(n, k, methods, usual)}
     assert wanted <= {(c.mechanism, c.analyst, c.population) for c in cells(AT_95) if (c.n, c.k) == (n, k)}
 
 
