@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo browser test test-lowest quick lint types docs dist try-dist benchmarks pins clean
+.PHONY: help install develop demo browser test test-lowest quick lint types docs dist try-dist benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on real flights"
@@ -17,16 +17,25 @@ help:
 	@echo "make benchmarks  speed, as ratios measured side by side"
 	@echo "make pins        renew the hashed requirements (needs uv)"
 
-# The stamp is newer than the pins exactly when the environment follows them.
-.venv/installed: requirements/dev.txt pyproject.toml
+# A stamp is newer than its pins exactly when the environment follows them. Using afresh needs less than testing it.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+.venv/installed: requirements/pip.txt requirements/use.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "afresh needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
-	@echo "Installing into .venv (some minutes, once) ..."
+	@echo "Installing into .venv (a minute or two, once) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP) --require-hashes -r requirements/pip.txt
+	@$(PIP) --require-hashes -r requirements/use.txt
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/developed: .venv/installed requirements/dev.txt
+	@echo "Installing what tests and docs need (some minutes, once) ..."
+	@$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
 install: .venv/installed
+
+develop: .venv/developed
 
 demo: install
 	@$(BIN)/afresh demo
@@ -41,11 +50,11 @@ browser:
 	  command -v chromium > /dev/null; } || { \
 	  echo "No browser could be installed: install Chromium or Chrome, or set AFRESH_BROWSER to its path."; exit 1; }
 
-lint: install
+lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: install
+types: develop
 	$(BIN)/mypy
 
 test: lint types
@@ -54,6 +63,7 @@ test: lint types
 # Needs Python 3.11: the lowest versions have no wheels for later ones.
 .venv-lowest/installed: requirements/lowest.txt pyproject.toml
 	@$(PYTHON) -m venv .venv-lowest
+	@.venv-lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/pip.txt
 	@.venv-lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lowest.txt
 	@.venv-lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -67,11 +77,11 @@ quick: lint types
 	AFRESH_EXAMPLES=10 $(BIN)/pytest -n 2 --dist worksteal -q -m "not thorough" tests/$(AREA)
 
 # Every warning is an error: broken links and anchors, pages that are not in the navigation, names that do not exist.
-docs: install
+docs: develop
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The site is in site/. Read it with: $(BIN)/python -m http.server --directory site --bind 127.0.0.1"
 
-dist: install
+dist: develop
 	@rm -rf dist
 	@$(BIN)/hatchling build
 
@@ -80,15 +90,17 @@ PYTHONS ?= $(PYTHON)
 try-dist: dist
 	@$(BIN)/python tools/try_dist.py $(foreach python,$(PYTHONS),--python $(python))
 
-benchmarks: install
+benchmarks: develop
 	$(BIN)/python -m benchmarks
 
-PINS := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
-  --extra all --extra spark --group dev pyproject.toml
+PINS := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade
+EVERYTHING := --extra all --extra spark --group dev pyproject.toml
 
 pins:
-	$(PINS) --output-file requirements/dev.txt
-	$(PINS) --resolution lowest-direct --output-file requirements/lowest.txt
+	echo pip | $(PINS) - --output-file requirements/pip.txt
+	$(PINS) $(EVERYTHING) --output-file requirements/dev.txt
+	$(PINS) --extra all --group build pyproject.toml --constraint requirements/dev.txt --output-file requirements/use.txt
+	$(PINS) $(EVERYTHING) --resolution lowest-direct --output-file requirements/lowest.txt
 
 clean:
 	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis site dist

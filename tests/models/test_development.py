@@ -86,6 +86,13 @@ def test_misleading_development_rows_fail_their_checks_and_nothing_else() -> Non
         assert "onfirmed" in compared._repr_html_()
 
 
+def test_guarded_rows_are_no_development_data() -> None:
+    """In whatever order: whoever holds the rows that check has nothing to be checked by."""
+    for order in (slice(None), slice(None, None, -1)):
+        with pytest.raises(InvalidArgument, match="are the guarded rows themselves"):
+            afresh.holdout(X, Y, questions=20, open=(X[order], Y[order]), ledger=":memory:")
+
+
 def test_what_is_wrong_with_development_data_is_said() -> None:
     cases: tuple[tuple[Any, str], ...] = (
         ((DEV[0],), "X_dev, y_dev"),

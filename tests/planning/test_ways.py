@@ -141,3 +141,11 @@ def test_answers_comparisons_and_rankings_say_it() -> None:
             ranked = holdout.best_of(models, names=["a", "b", "c"])
             assert len(ranked.best) > 1
             assert ranked.to_dict()["would_tell"] == list(ranked.would_tell)
+
+
+def test_a_plan_that_is_refused_names_the_ways_that_are_narrow_enough() -> None:
+    frame = pd.DataFrame({"x": range(500)})
+    with pytest.raises(InvalidArgument, match=r"too wide .*open=.*rounds=10 gives.*questions=") as said:
+        afresh.open(frame, 100, ledger=":memory:")
+    for rounds in re.findall(r"rounds=(\d+)", str(said.value)):
+        afresh.open(frame, 100, rounds=int(rounds), ledger=":memory:").close()

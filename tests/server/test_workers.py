@@ -19,6 +19,7 @@ from jwt.algorithms import RSAAlgorithm
 
 import afresh
 from server.running import Service, free_port, running, stop, wait, write_data
+from server.visiting import key_of, session
 
 CONFIG = """
 state = "state"
@@ -75,6 +76,17 @@ def test_a_signed_token_says_who_asks(two: Service, key: Any) -> None:
         assert (found.status_code, found.json()["code"]) == (401, "not-allowed")
     narrow = jwt.encode(told(afresh_datasets=[]), key, "RS256", {"kid": "k1"})
     assert two.get("/v1/datasets/customers", narrow).status_code == 404
+
+
+def test_a_signed_token_opens_pages_on_all_workers_until_it_expires(two: Service, key: Any) -> None:
+    client = session(two, jwt.encode(told(), key, "RS256", {"kid": "k1"}))
+    assert all("customers" in client.get("/", headers={"Connection": "close"}).text for _ in range(8))
+    (cookie,) = client.cookies.jar
+    assert 0 < (cookie.expires or 0) - time.time() <= 600  # no longer than the token
+    form = {"form_key": key_of(client), "expression": "tenure < 5"}
+    assert "guaranteed" in client.post("/datasets/customers/ask", data=form).text
+    asked = two.get("/v1/datasets/customers/transcript").json()["records"]
+    assert {each["analyst"] for each in asked if each["question"] == "tenure < 5"} == {"ida"}
 
 
 def test_revoking_acts_on_all_workers_at_once(two: Service) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -290,9 +291,10 @@ class BoardTable(show.Told, Tabular):
         header = ["tier", "place", "entry", "by", "value", "interval", f"{low:g} to {high:g}", "group"]
         best = "the best" if len(self.best) == 1 else "may be the best"
         rows = [[*_cells(each, self.scale), best if each.best else ""] for each in entries]
+        kept = [bool(name) and (name != "by" or any(each.entrant for each in entries)) for name in header]
         if all(each.value is None for each in entries):
-            header, rows = [*header[:4], "group"], [[*row[:4], row[-1]] for row in rows]
-        return show.Table(header, rows)
+            kept[4:7] = [False] * 3
+        return show.Table(list(itertools.compress(header, kept)), [list(itertools.compress(row, kept)) for row in rows])
 
     def _without_place(self) -> show.Fold:
         why = "not certified as improvements" if self.reveal == "improvements" else "of earlier rounds, on other rows"

@@ -40,6 +40,7 @@ from afresh.planning.ways import follows_bounds, would_tell_mean
 from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
+from afresh.results.progress import waiting
 from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import noise_of, share_of, tells
 
@@ -117,7 +118,8 @@ class Desk:
             request = self._request(asked, analyst, later, rows, exam, vector)
             if not request.queries:  # nothing asked writes nothing, not even a plan
                 return []
-            self._serve(request)
+            with waiting(f"Asking {self.engine.rows:,} rows"):
+                self._serve(request)
             if self.plan.mechanism.batch is not None:
                 self._remember(request.asked)
             return request.result

@@ -11,6 +11,7 @@ from afresh.guard.doors import LocalDoors
 from afresh.guard.opened import KINDS
 from afresh.guard.round import Round
 from afresh.results import show
+from afresh.results.answers import Answers
 from afresh.results.closing import Closing
 
 if TYPE_CHECKING:
@@ -158,14 +159,14 @@ class Guard(show.Shown, Closing):
         expected = {"mean": mean, "share": share, "exam": exam, "deviation": deviation}
         return self._doors.price({"expression": expression, **arguments}, expected)
 
-    def ask_many(self, questions: Iterable[Any]) -> list[Answer]:
+    def ask_many(self, questions: Iterable[Any]) -> Answers:
         """Answer a list of questions in one scan. All are charged, or none.
 
         Args:
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            Their answers, in the same order.
+            Their answers, in the same order: a list that shows itself as a table.
 
         Raises:
             QueryError: One of them cannot be asked; nothing was charged.
@@ -262,7 +263,7 @@ class Guard(show.Shown, Closing):
             raise InvalidArgument(f"method={self.plan.method!r} has no rounds to close.")
         return self._doors.close_rounds()
 
-    def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> list[Answer]:
+    def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> Answers:
         """Answer what `checked` gave, for faces that check questions before anything is asked.
 
         Args:
@@ -272,7 +273,7 @@ class Guard(show.Shown, Closing):
         Returns:
             Their answers, in the same order. All are charged, or none.
         """
-        return self._doors.answers(asked, rows)
+        return Answers(self._doors.answers(asked, rows))
 
     def claim(
         self,

@@ -22,6 +22,9 @@ from afresh.mechanisms.registry import MECHANISMS
 from afresh.planning.choose import FEWEST_ROWS, plan
 from afresh.planning.plan import Plan
 from afresh.planning.request import Wishes, check_wishes
+from afresh.planning.ways import THIS
+from afresh.results import show
+from afresh.results.progress import waiting
 from afresh.wire.addresses import is_address, refuse_plan
 
 if TYPE_CHECKING:
@@ -214,7 +217,8 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
     try:
-        terms, stored = _settle(engine, book, opening)
+        with waiting(f"Reading {engine.rows:,} rows, and planning"):
+            terms, stored = _settle(engine, book, opening)
         if stored.mechanism.open_rows is not None:
             engine.check_hands_out()
         if stored.mechanism.own and development is None:
@@ -224,7 +228,8 @@ def open_desk(engine: Engine, opening: Opening, development: Engine | None = Non
             )
         if stored.mechanism.shuffles:
             # The terms' seed is OS entropy, drawn once; a simulation must repeat itself.
-            engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
+            with waiting(f"Shuffling {engine.rows:,} rows"):
+                engine.shuffle(terms.seed if seed is None else f"simulation {seed}")
     except BaseException:
         if owned:
             book.close()
@@ -357,7 +362,8 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
             f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
             "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
         )
-    instead = []
+    narrower = [way for way in made.ways if way.how != THIS and way.half_width <= WIDEST]
+    instead = [f"{way.how} gives ±{show.width(way.half_width)}" for way in narrower]
     with suppress(ImpossibleWidth):
         fewer = plan(rows=made.rows, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"questions={fewer.questions} gives ±{WIDEST:g} with these rows")

@@ -51,7 +51,7 @@ def main() -> None:
         _first(spec, alone, told)
     os.close(told)
     ended = _watch(first, spec, began)
-    _end_all()
+    _end_all(first)
     os.set_blocking(heard, True)
     said = os.read(heard, 65536)
     found = {"ended": "exit", "code": _SAID, **(json.loads(said) if said else {})}
@@ -201,8 +201,11 @@ def _call(name: str, *arguments: Any) -> int:
     return found
 
 
-def _end_all() -> None:
-    """Kill all that descends from this process: orphans come to it, wherever they went."""
+def _end_all(first: int) -> None:
+    """Kill all that descends from this process: orphans come to it, wherever they went; elsewhere, the group."""
+    if not _LINUX:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(first, signal.SIGKILL)
     while _LINUX and (left := _below(os.getpid())):
         for each in left:
             with contextlib.suppress(ProcessLookupError):

@@ -179,6 +179,8 @@ class Guarded:
         return y
 
     def _pay(self, row: float) -> None:
+        if self.spent >= self.answers:
+            raise InvalidArgument(f"the board's {self.answers:,} answers are spent.")
         self.spent += 1
         self._row += row
 

@@ -16,6 +16,7 @@ from afresh.models.judge import LocalJudge
 from afresh.models.paired import resolution
 from afresh.results import show
 from afresh.results.closing import Closing
+from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
     from afresh.guard.scope import Features
@@ -166,7 +167,8 @@ class Holdout(show.Shown, Closing):
         Raises:
             InvalidArgument: Some predictions do not suit the loss.
         """
-        return self.labelled.predict(models, names, loss, features)
+        with waiting("Predicting"):
+            return self.labelled.predict(models, names, loss, features)
 
     def score_predicted(
         self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None

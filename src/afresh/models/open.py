@@ -170,6 +170,11 @@ def holdout(
         # A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data.
         Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
         with _beside(own, engine.schema) as development:
+            if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
+                raise InvalidArgument(
+                    "the development data are the guarded rows themselves, so that nothing would be checked; give "
+                    "other rows, or open a part of these with open=0.5."
+                )
             guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
         recipe = None

@@ -19,6 +19,7 @@ from afresh.results.answer import (
     in_words,
     simulation_mark,
 )
+from afresh.results.frames import Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,27 @@ class Comparison(Difference):
             "would_tell": list(self.would_tell),
         }
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the difference and its interval beside 0, where both models are equally good.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        value, low, high = self.shown()
+        name = f"{self.a} minus {self.b}"
+        drawn = show.Mark("", name, self.value, self.low, self.high, f"{value} [{low}, {high}]", name)
+        reach = max(abs(self.low), abs(self.high)) * 1.1
+        axis = f"{self.loss}, A minus B: {self.verdict}"
+        return draw(show.Forest([drawn], show.zoomed([-reach, reach], self.bounds), axis), ax)
+
     def __repr__(self) -> str:
         """One line."""
         return self._one_line(f"{self.verdict}: ")
@@ -74,7 +96,11 @@ class Comparison(Difference):
     def _blocks(self) -> list[show.Block]:
         models = show.Facts({"A": self.a, "B": self.b})
         title = f"{self.verdict}: {self.loss}, A minus B"
-        return self._lines(title, models, *map(show.Line, [self._takes(), self.covers, *self._check()]))
+        said = [show.Line(each) for each in (self._takes(), *self._check())]
+        return self._lines(title, models, *said, self._folded())
+
+    def _about(self) -> str:
+        return f"{self.loss}: {self.a} minus {self.b}"
 
     def _takes(self) -> str:
         smallest = show.width(self.smallest_difference)
@@ -156,7 +182,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(show.Told):
+class Ranking(show.Told, Tabular):
     """Models in order of their mean loss, tied where the data cannot separate them. All at one confidence."""
 
     models: tuple[Ranked, ...]
@@ -200,6 +226,58 @@ class Ranking(show.Told):
             "exam": self.exam,
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a model.
+
+        Returns:
+            Mappings with the same keys.
+        """
+        return [
+            {
+                "name": each.name,
+                "place_from": each.places[0],
+                "place_to": each.places[1],
+                "value": each.score.value,
+                "low": each.score.low,
+                "high": each.score.high,
+                "leads": each.leads,
+                "behind_low": None if each.to_leader is None else each.to_leader.low,
+                "behind_high": None if each.to_leader is None else each.to_leader.high,
+            }
+            for each in self.models
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the models in order with their intervals, those that may be the best in colour.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        marks = [
+            show.Mark(
+                each.place,
+                each.name,
+                each.score.value,
+                each.score.low,
+                each.score.high,
+                " ".join(each.score.shown()),
+                each.name,
+                strong=each.places[0] == 1,
+            )
+            for each in self.models
+        ]
+        ends = [end for each in self.models for end in (each.score.low, each.score.high)]
+        scale = show.zoomed(ends, self.models[0].score.bounds)
+        return draw(show.Forest(marks, scale, f"{self.loss}, smaller is better: {self._verdict}"), ax)
+
     @property
     def _verdict(self) -> str:
         best = self.best
@@ -237,18 +315,26 @@ def rank(
     to_leader: Sequence[Interval | None],
     leader: int | None = None,
     same: Sequence[bool] = (),
+    scored_on: Sequence[object] = (),
+    compared_on: Sequence[object] = (),
 ) -> list[Ranked]:
     """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart.
 
     `leader` is where the leader is, and `same` says which make its predictions: they are 0 behind it by definition.
+    With public features, truths are about the rows that answered: `scored_on` and `compared_on` say which these were,
+    and only what the same rows said is put together.
     """
     leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
     behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
 
+    def alike(on: Sequence[object], i: int, j: int) -> bool:
+        return not on or on[i] == on[j]
+
     def ahead(i: int, j: int) -> bool:
         mine, other = behind[i], behind[j]
         apart = mine is not None and other is not None and mine.high < other.low
-        return apart or scores[i].high < scores[j].low
+        apart = apart and (leads[i] or leads[j] or alike(compared_on, i, j))
+        return apart or (alike(scored_on, i, j) and scores[i].high < scores[j].low)
 
     count = range(len(names))
     found = []

@@ -151,6 +151,30 @@ class Plan(show.Shown):
         coarseness = checks.number("coarseness", coarseness, "a number from 1 to 1e6", least=1, most=1e6)
         return self.at(coarseness).half_width(mean)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what answers are worth: half-widths against the share of rows, with what other methods promise.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import curves
+
+        shares = [10 ** (power / 8) for power in range(-24, -2)]
+        own = [(share, self.half_width(share)) for share in (*shares, 0.5)]
+        others = {
+            name: sorted(each.half_width.items())
+            for name, each in self.methods.items()
+            if each.half_width is not None and name != self.method
+        }
+        name = f"this plan, {self.method}"
+        return curves({name: own, **others}, ax, x="share of rows", y="half-width", strong=name)
+
     def at(self, coarseness: float) -> Mechanism:
         """The mechanism of an answer with so many times the noise; all answers share the plan's certificate.
 

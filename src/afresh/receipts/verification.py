@@ -19,6 +19,7 @@ from afresh.moments import Span, Vector
 from afresh.planning.plan import Plan
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
+from afresh.results.progress import waiting
 from afresh.results.reading import read
 from afresh.results.rules import derive, met, scale_of
 
@@ -131,13 +132,16 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         facts = _chain(document)
         return f"{facts.account.length:,} records lead to the head"
 
-    if check("fields", fields) and check("chain", chain):
+    with waiting("Verifying"):
+        complete = check("fields", fields) and check("chain", chain)
+    if complete:
         assert facts is not None
         found = facts
         if check("plan", lambda: _plan(found)):
             check("charges", lambda: _charges(found))
-            check("answers", lambda: _answers(found))
-            check("derived numbers", lambda: _derived(found))
+            with waiting("Computing every interval again"):
+                check("answers", lambda: _answers(found))
+                check("derived numbers", lambda: _derived(found))
             check("statements", lambda: _statements(form.write(found), document))
         if head is not None:
             check("published head", lambda: _contains(found, head))

@@ -93,6 +93,51 @@ class Released(show.Told):
         """The interval's upper end."""
         return self.interval.high
 
+    @property
+    def details(self) -> show.Said:
+        """What exactly is guaranteed, and what was done with rows that have no value."""
+        return show.Said([show.Title(self._about()), *map(show.Line, self._guarantee())])
+
+    def _about(self) -> str:
+        """What it is about, in a line."""
+        return f"{self.method}, {show.percent(self.confidence)}"
+
+    def _guarantee(self) -> list[str]:
+        """What exactly is guaranteed, in sentences."""
+        return [self.covers]
+
+    def _folded(self) -> show.Fold:
+        """The same for a page; in text it is told on demand."""
+        return show.Fold("What exactly is guaranteed", list(map(show.Line, self._guarantee())), brief=True)
+
+    def __float__(self) -> float:
+        """The value; no number where it would mislead."""
+        return self.value if self.told else math.nan
+
+    def __format__(self, spec: str) -> str:
+        """The value, as a format such as .3f says; all that is shown, without one."""
+        return format(float(self), spec) if spec else str(self)
+
+    def __lt__(self, other: object) -> bool:
+        """Refused: see what it says."""
+        raise self._no_order(other)
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def _no_order(self, other: object) -> TypeError:
+        """Two values are no order: their truths may be the other way round."""
+        if isinstance(other, Released):
+            certain = (
+                "a.high < b.low tells that a's truth is certainly smaller, a.value < b.value only what was released"
+            )
+            better = "; to compare two models, Holdout.compare(a, b) is sharper than two scores"
+        else:
+            certain = (
+                "answer.high < x tells that the truth is certainly below x, answer.value < x only what was released"
+            )
+            better = "; Interval has `in`: x in answer.interval"
+        return TypeError(f"an answer is an interval and has no order: {certain}{better}.")
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
@@ -209,15 +254,21 @@ class Answer(Released):
 
     def _blocks(self) -> list[show.Block]:
         title = self.question + (f" where {self.where}" if self.where else "")
-        said = [self.covers, self.missing]
+        said = []
         if not self.told:
-            said.insert(0, "Too few rows to tell: the interval is all, or nearly all, of what was possible.")
+            said.append("Too few rows to tell: the interval is all, or nearly all, of what was possible.")
         said += self._check()
         if self.would_tell:
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
         if self.fixes is not None:
             said.append(f"The plan is now fixed: {self.fixes}.")
-        return self._lines(title, *map(show.Line, said))
+        return self._lines(title, *map(show.Line, said), self._folded())
+
+    def _about(self) -> str:
+        return self.question + (f" where {self.where}" if self.where else "")
+
+    def _guarantee(self) -> list[str]:
+        return [self.covers, self.missing]
 
     @property
     def _range(self) -> float:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from afresh.errors import InvalidArgument
+
 
 @dataclass(frozen=True, slots=True)
 class Title:
@@ -133,9 +135,22 @@ class Fold:
 
     summary: str
     blocks: Sequence[Block]
+    brief: bool = False
+    """Whether text, which cannot be unfolded, leaves it out: there it is told on demand."""
 
 
 Block = Title | Heading | Line | Alert | Facts | Table | Bar | Gauge | Drawn | Fold
+
+
+def one_scale(marks: Sequence[tuple[Mark, tuple[float, float]]]) -> Forest:
+    """A picture of marks with their bounds, which must be the same."""
+    scales = list(dict.fromkeys(bounds for _, bounds in marks))
+    if len(scales) != 1:
+        found = ", ".join(f"({low:g}, {high:g})" for low, high in scales) or "none"
+        raise InvalidArgument(
+            f"a picture has one scale, and these have the bounds {found}; draw those of one at a time."
+        )
+    return Forest([mark for mark, _ in marks], scales[0], "share of rows" if scales[0] == (0, 1) else "mean")
 
 
 def zoomed(ends: Sequence[float], bounds: tuple[float, float]) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from afresh.results.blocks import (
     Picture,
     Table,
     Title,
+    one_scale,
     zoomed,
 )
 from afresh.results.html import fragment
@@ -46,11 +47,13 @@ __all__ = [
     "Line",
     "Mark",
     "Picture",
+    "Said",
     "Shown",
     "Table",
     "Title",
     "Told",
     "as_text",
+    "one_scale",
     "percent",
     "width",
     "with_interval",
@@ -83,6 +86,21 @@ class Shown(ABC):
         return fragment(self._blocks())
 
 
+class Said(Shown):
+    """Blocks that show themselves: what something says on demand."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        """Of these blocks."""
+        self._said = blocks
+
+    def __repr__(self) -> str:
+        """As a prompt shows it."""
+        return str(self)
+
+    def _blocks(self) -> Sequence[Block]:
+        return self._said
+
+
 class Told(Shown):
     """A mixin for results that are JSON as well: say what there is in `to_dict`."""
 
@@ -99,7 +117,8 @@ class Told(Shown):
 
 def as_text(blocks: Sequence[Block], columns: int = 98) -> str:
     """For a terminal or a log."""
-    return "\n".join(_text(block, columns) for block in blocks)
+    shown = (block for block in blocks if not (isinstance(block, Fold) and block.brief))
+    return "\n".join(_text(block, columns) for block in shown)
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:

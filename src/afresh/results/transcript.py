@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from afresh.errors import InvalidArgument
 from afresh.results import show
 from afresh.results.answer import TOO_FEW, answers_in_words, simulation_mark
+from afresh.results.frames import Tabular
 from afresh.results.reading import Number, read
 from afresh.results.rules import tells
 
@@ -80,7 +82,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript(show.Shown):
+class Transcript(show.Shown, Tabular):
     """Everything a guard has released, in order. A value of None was paid for and not yet released."""
 
     records: tuple[Record, ...]
@@ -106,6 +108,41 @@ class Transcript(show.Shown):
         """JSON-ready."""
         questions = [record.to_dict() for record in self.records]
         return {"confidence": self.confidence, "simulated": self.simulated, "questions": questions}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a question.
+
+        Returns:
+            Mappings with the same keys.
+        """
+        names = ("number", "round", "question", "value", "low", "high", "charge", "analyst", "asked_at", "answered_at")
+        return [
+            {**{name: getattr(each, name) for name in names}, "rule": each.rule, "digest": each.digest}
+            for each in self.records
+        ]
+
+    def plot(self, ax: Any = None, *, standardized: bool = False) -> Any:
+        """Draw everything that was released as a forest plot.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            standardized: Whether every number is drawn as a part of the range of its question.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidArgument: Nothing was released, or questions have different bounds and it is not standardized.
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        found = pictures(self.records, standard=standardized, most=len(self.answers))
+        if not found or not found[0].marks:
+            raise InvalidArgument("nothing has been released yet; there is nothing to draw.")
+        if len(found) > 1:
+            raise InvalidArgument("the questions have different bounds; standardized=True draws them on one scale.")
+        return draw(found[0], ax)
 
     def with_parts(self) -> str:
         """As text, with the answers that every question was made of under it."""
@@ -276,7 +313,11 @@ def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool,
 
 
 def pictures(
-    records: Sequence[Record], href: Callable[[Record], str] | None = None, *, standard: bool = False
+    records: Sequence[Record],
+    href: Callable[[Record], str] | None = None,
+    *,
+    standard: bool = False,
+    most: int = _MOST_DRAWN,
 ) -> list[show.Forest]:
     """A plot for every pair of bounds, unless there are too many lines; `standard` puts all on one scale."""
     panels: defaultdict[tuple[float, float], list[show.Mark]] = defaultdict(list)
@@ -287,7 +328,7 @@ def pictures(
             leads = None if href is None else href(record)
             made = mark(record.numbers, record.question, number, asked, told=record.told, href=leads)
             panels[record.bounds].append(made)
-    if len(records) > _MOST_DRAWN:
+    if len(records) > most:
         return []
     if standard:
         marks = [_standard(each, bounds) for bounds, panel in panels.items() for each in panel]

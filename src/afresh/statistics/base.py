@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from afresh import checks
+from afresh.errors import InvalidArgument
 from afresh.guard.path import Reply
 from afresh.queries.asked import Asked, ask, make_asked
 from afresh.queries.query import parse_group
@@ -15,6 +16,8 @@ from afresh.queries.text import readable
 from afresh.queries.tree import Type
 from afresh.results import show
 from afresh.results.answer import Answer, cost_line, simulation_mark
+from afresh.results.answers import forest_mark
+from afresh.results.frames import Tabular
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
@@ -261,8 +264,11 @@ def stated_as(
     )
 
 
+_MOST_DRAWN = 60  # more would be a wall, not a picture
+
+
 @dataclass(frozen=True, slots=True)
-class Measures(show.Told):
+class Measures(show.Told, Tabular):
     """Several answers with names, such as the bins of a histogram."""
 
     title: str
@@ -285,6 +291,50 @@ class Measures(show.Told):
         """What all of them cost."""
         return sum(answer.charged for answer in self.answers.values())
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row an answer.
+
+        Returns:
+            Mappings with the same keys.
+        """
+        return [
+            {"name": name, "value": each.value if each.told else None, "low": each.low, "high": each.high}
+            for name, each in self.answers.items()
+        ]
+
+    def forest(self) -> show.Forest | None:
+        """What `plot` draws: bars from zero; nothing where the answers have different scales.
+
+        Returns:
+            One mark an answer.
+        """
+        scales = {each.bounds for each in self.answers.values()}
+        if len(scales) != 1:
+            return None
+        marks = [replace(forest_mark("", each), name=name, hint=name) for name, each in self.answers.items()]
+        ends = [0.0, *(end for each in self.answers.values() for end in (each.low, each.high))]
+        return show.Forest(marks, show.zoomed(ends, scales.pop()), self.title, filled=True)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw them as bars with their intervals.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidArgument: The answers have different scales.
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        forest = self.forest()
+        if forest is None:
+            raise InvalidArgument("the answers have different bounds; draw one at a time.")
+        return draw(forest, ax)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {"title": self.title, "answers": {name: answer.to_dict() for name, answer in self.answers.items()}}
@@ -292,10 +342,12 @@ class Measures(show.Told):
     def _blocks(self) -> list[show.Block]:
         last = list(self.answers.values())[-1]
         rows = [[name, *answer.shown()] for name, answer in self.answers.items()]
+        forest = self.forest() if len(rows) <= _MOST_DRAWN else None
+        pictures = [] if forest is None else [forest]
         return [
             *simulation_mark(last.simulated),
             show.Title(f"{self.title}, {show.percent(last.confidence)}"),
-            show.Table(["", "value", "low", "high"], rows),
+            show.Drawn(pictures, show.Table(["", "value", "low", "high"], rows)),
             show.Line("All intervals hold at once, with all others of this guard."),
             cost_line(self.charged, last.left),
         ]

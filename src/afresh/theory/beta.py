@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 _FEW = 32  # so many are faster here than scipy is imported
 _TERMS = 300
-_SMALL = 1e-300
+_DIGITS = 1e-13
 _NEAR = 1e-6  # of a standard deviation: Newton's next step would be below the last digit
 
 
@@ -82,20 +82,20 @@ def _log_odds(a: float, b: float, probability: float) -> float | None:
 
 
 def _fraction(a: float, b: float, x: float) -> float | None:
-    """1 + d1/(1 + d2/(1 + ...)) with DLMF's d, by Lentz's method (1976)."""
-    value = top = 1.0
-    bottom = 0.0
-    for m in range(_TERMS):
-        for d in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)) if m else None,
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            if d is None:
-                continue
-            bottom = 1 / (1 + d * bottom or _SMALL)
-            top = 1 + d / top or _SMALL
-            change = top * bottom
-            value *= change
-        if abs(change - 1) < 1e-14:
+    """1 + d1/(1 + d2/(1 + ...)) with DLMF's d, by Lentz's method (1976), which below the mean meets no zero."""
+    rows, bottom = a + b, 1.0
+    value = top = 1 - rows * x / (a + 1)
+    for m in range(1, _TERMS):
+        at = a + 2 * m
+        d = m * (b - m) * x / ((at - 1) * at)
+        bottom = 1 / (1 + d * bottom)
+        top = 1 + d / top
+        value *= top * bottom
+        d = -(a + m) * (rows + m) * x / (at * (at + 1))
+        bottom = 1 / (1 + d * bottom)
+        top = 1 + d / top
+        change = top * bottom
+        value *= change
+        if -_DIGITS < change - 1 < _DIGITS:
             return value if value > 0 else None
     return None

@@ -53,9 +53,9 @@ class Entries:
         self._store = store
 
     def keep(self, dataset: str, name: str, analyst: str, model: Made, score: Any) -> str:
-        """Keep what was scored; the same again is kept once. Says its id."""
+        """Keep what was scored; the same predictions again, which are free, keep their first name. Says its id."""
         values = _packed(model.values)
-        id = hashlib.blake2b(f"{dataset}\n{name}\n{values}".encode(), digest_size=12).hexdigest()
+        id = hashlib.blake2b(values.encode(), digest_size=12).hexdigest()
         value, low, high = score.shown()
         self._store.run(
             f"INSERT INTO afresh_entries (dataset, predictions, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Coroutine
 from functools import cache
 from importlib.resources import files
@@ -68,7 +69,7 @@ def _environment() -> Environment:
         finalize=lambda value: value if isinstance(value, Markup) else visible(value),
     )
     made.globals |= {"asset": _asset, "version": __version__}
-    made.filters |= {"drawn": drawn, "small": _small, "picture": _picture, "made": Markup}
+    made.filters |= {"drawn": drawn, "small": _small, "picture": _picture, "made": Markup, "moment": _moment}
     return made
 
 
@@ -80,6 +81,11 @@ def drawn(shown: Any) -> Markup:
     """A result, or blocks, as a notebook draws it."""
     blocks = shown.blocks() if isinstance(shown, show.Shown) else shown
     return Markup(html.part(blocks))  # it escapes whatever is not its own
+
+
+def _moment(seconds: float | None) -> str:
+    """A time, of which there may be none."""
+    return "it is revoked" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def _picture(forest: show.Forest) -> Markup:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from afresh.errors import AfreshError
+from afresh.errors import AfreshError, TooMany
 from afresh.server.pages.datasets import enter
 from afresh.server.pages.frame import HEADERS, PageRoute, visitor
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PERIOD = 0.5  # seconds between two looks at the ledger, for all pages of a dataset together
 _LASTS = 600  # seconds, after which a browser comes again by itself
+_MOST = 2000  # streams of a worker
 _QUIET = 15  # seconds after which a comment keeps a silent connection open
 
 
@@ -49,6 +50,11 @@ class Watch:
             for each in waiting:
                 each.cancel()
         return changed.is_set()
+
+    @property
+    def open(self) -> int:
+        """How many pages are open."""
+        return sum(self._watched.values())
 
     def begin(self, served: Served) -> None:
         """One more page of a dataset is open."""
@@ -109,6 +115,8 @@ async def events(request: Request, name: str) -> Response:
     """A line whenever something new can be shown."""
     _, served, _ = await enter(request, name)
     watch: Watch = request.app.state.watch
+    if watch.open >= _MOST:
+        raise TooMany("too many pages are open; this one does not renew itself.")
 
     async def told() -> AsyncIterator[bytes]:
         watch.begin(served)

@@ -37,11 +37,11 @@ async def form(request: Request) -> Response:
 async def verify(request: Request) -> Response:
     """What can be said of a receipt."""
     global _waiting
-    body = await request.body()
-    if _waiting >= _WAITING:
+    if _waiting >= _WAITING:  # before anything of it is read
         raise TooMany("many receipts are being checked; try again in a while, or run afresh verify.")
     _waiting += 1
     try:
+        body = await request.body()
         async with _checking:
             found = await desk_of(request).asking.read(lambda: checked(body))
     finally:

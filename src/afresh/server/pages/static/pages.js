@@ -144,6 +144,12 @@ function renew() {
     for (const cell of fresh.querySelectorAll("tbody td.number:first-child")) if (!known.has(cell.textContent)) cell.parentElement.classList.add("new");
     const inside = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.replaceWith(fresh);
+    const options = fresh.querySelector("template[data-options]"), against = document.getElementById("against");
+    if (options && against) {
+      const chosen = against.value;
+      against.replaceChildren(against.firstElementChild, options.content.cloneNode(true));
+      against.value = chosen;
+    }
     if (inside) fresh.querySelector(`[href="${CSS.escape(inside)}"]`)?.focus();
   }).catch(() => {});
   return renewing;

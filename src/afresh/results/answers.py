@@ -1,0 +1,93 @@
+"""Several answers: a list that shows itself as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from afresh.results import show
+from afresh.results.answer import Answer, cost_line, simulation_mark
+from afresh.results.frames import Tabular
+
+
+class Answers(list[Answer], show.Shown, Tabular):
+    """Answers in the order of their questions. It is a list; in a terminal or a notebook it is a table."""
+
+    __slots__ = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row an answer.
+
+        Returns:
+            Mappings with the same keys.
+        """
+        return [
+            {
+                "question": each.question,
+                "where": each.where,
+                "value": each.value if each.told else None,
+                "low": each.low,
+                "high": each.high,
+                "confidence": each.confidence,
+                "charged": each.charged,
+            }
+            for each in self
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw them as a forest plot, if they have one scale.
+
+        Args:
+            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidArgument: Their questions have different bounds, or there are none.
+            MissingExtra: matplotlib is not installed.
+        """
+        from afresh.results.plots import draw
+
+        return draw(show.one_scale([(forest_mark(str(i), each), each.bounds) for i, each in enumerate(self, 1)]), ax)
+
+    def __repr__(self) -> str:
+        """The table, as a prompt shows it."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """The table."""
+        return show.Shown.__str__(self)
+
+    def _blocks(self) -> Sequence[show.Block]:
+        if not self:
+            return [show.Title("No answers.")]
+        last = self[-1]
+        scales = {each.bounds for each in self}
+        table = show.Table(["", "question", "value", "low", "high", ""], self._lines(scales), code=["question"])
+        return [
+            *simulation_mark(any(each.simulated for each in self)),
+            show.Title(f"{len(self):,} answers, all intervals hold at once at {show.percent(last.confidence)}"),
+            table,
+            cost_line(sum(each.charged for each in self), last.left),
+        ]
+
+    def _lines(self, scales: set[tuple[float, float]]) -> list[list[show.Cell]]:
+        (common,) = scales if len(scales) == 1 else (None,)
+        return [
+            [
+                f"{place}",
+                each.question + (f" where {each.where}" if each.where else ""),
+                *each.shown(),
+                show.Bar(each.value, each.low, each.high, common or each.bounds) if each.told else "",
+            ]
+            for place, each in enumerate(self, 1)
+        ]
+
+
+def forest_mark(number: str, answer: Answer) -> show.Mark:
+    """An answer as a line of a forest plot."""
+    value, low, high = answer.shown()
+    name = answer.question + (f" where {answer.where}" if answer.where else "")
+    shown = answer.value if answer.told else None
+    return show.Mark(number, name, shown, answer.low, answer.high, f"{value} [{low}, {high}]", name)
