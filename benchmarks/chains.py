@@ -30,7 +30,7 @@ OPENING, ASKING = 4.0, 1.2
 
 def _question(made: Plan, number: int) -> Question:
     digest = hashlib.sha256(f"{number}".encode()).hexdigest()
-    return Question(digest, f"amount < {number}", made.mechanism.charge, made.mechanism.row_charge)
+    return Question(digest, f"amount < {number}", made.mechanism.charge, made.mechanism.row_charge, levels=2)
 
 
 def build(path: Path, answers: int, ask: Callable[[Ledger, Terms, Plan, int], object]) -> tuple[list[float], Plan]:

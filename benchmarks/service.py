@@ -1,4 +1,7 @@
-"""Many clients of one service to one at a time, to threads without HTTP, and repeats to new questions."""
+"""Many clients of one service to one at a time, to threads without HTTP, to the disk, and repeats to new questions.
+
+`AFRESH_SERVER=granian` serves the same application by granian, which has to be installed, to compare the two.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import asyncio
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -45,6 +49,10 @@ def serving(folder: Path) -> Iterator[tuple[int, int]]:
         port = int(probe.getsockname()[1])
     command = [sys.executable, "-m", "afresh.cli", "serve", "afresh.toml", "--port", str(port)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+    if os.environ.get("AFRESH_SERVER") == "granian":
+        environment["AFRESH_SERVE"] = str(folder / "afresh.toml")
+        options = ["--interface", "asgi", "--factory", "--no-ws", "--port", str(port), "--log-level", "warning"]
+        command = [sys.executable, "-m", "granian", *options, "afresh.server.app:from_environment"]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, env=environment)
     try:
         for _ in range(600):
@@ -102,8 +110,21 @@ def library(folder: Path, questions: Sequence[str], clients: int) -> float:
         return (len(questions) - 1) / (time.perf_counter() - began)
 
 
-def measure(rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40) -> Iterator[Measured]:
-    """Rates as ratios, side by side; p50 and p99 are told."""
+def commits(folder: Path, count: int = 200) -> float:
+    """How many commits a second the disk takes, one after the other, as the ledger makes them."""
+    with closing(sqlite3.connect(folder / "disk.sqlite", isolation_level=None)) as connection:
+        for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (x)"):
+            connection.execute(statement)
+        began = time.perf_counter()
+        for number in range(count):
+            connection.execute("INSERT INTO t VALUES (?)", (number,))
+        return count / (time.perf_counter() - began)
+
+
+def measure(
+    rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40, requests: int = 100_000
+) -> Iterator[Measured]:
+    """Rates as ratios, side by side; p50 and p99 are told. Memory is that of the smallest table's service."""
     for size in rows:
         with tempfile.TemporaryDirectory() as place:
             folder, chance = Path(place), np.random.default_rng(1)
@@ -119,10 +140,9 @@ def measure(rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: 
                 ask(port, token, ["y > 0"], 1)
                 one, _ = ask(port, token, [f"x < {i} AND y > 0" for i in range(alone)], 1)
                 many, taken = ask(port, token, questions, CLIENTS)
-                before = psutil.Process(process).memory_info().rss
                 again, _ = ask(port, token, questions, CLIENTS)
-                after = psutil.Process(process).memory_info().rss
-            bare = library(folder, questions, CLIENTS)
+                grown = list(growth(port, process, token, questions, requests)) if size == min(rows) else []
+            bare, disk = library(folder, questions, CLIENTS), commits(folder) / 2
             p50, p99 = np.quantile(taken, [0.5, 0.99])
             said = f"{many:.0f} to {one:.0f} a second; p50 {1000 * p50:.0f} ms, p99 {1000 * p99:.0f} ms"
             yield Measured(f"{CLIENTS} clients of a service to one, {words}", many / one, 5.0, said, least=True)
@@ -130,5 +150,18 @@ def measure(rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: 
             yield Measured(f"a service to threads without HTTP, {words}", many / bare, 0.5, said, least=True)
             said = f"{again:.0f} to {many:.0f} a second"
             yield Measured(f"repeats to new questions of a service, {words}", again / many, 3.0, said, least=True)
-            said = f"{after / 2**20:.0f} to {before / 2**20:.0f} MB"
-            yield Measured(f"a service's memory after {count} more requests, {words}", after / before, 1.1, said)
+            said = f"{many:.0f} to {disk:.0f} a second, at two commits an answer"
+            yield Measured(f"a service to the disk, two commits an answer, {words}", many / disk, None, said)
+            yield from grown
+
+
+def growth(port: int, process: int, token: str, questions: Sequence[str], requests: int) -> Iterator[Measured]:
+    """Memory after a tenth of many requests, most of them repeats, and after all of them."""
+    seen = []
+    for part in (requests // 10, requests - requests // 10):
+        for _ in range(max(part // len(questions), 1)):
+            ask(port, token, questions, CLIENTS)
+        family = [psutil.Process(process), *psutil.Process(process).children(recursive=True)]
+        seen.append(sum(each.memory_info().rss for each in family))
+    said = f"{seen[1] / 2**20:.0f} to {seen[0] / 2**20:.0f} MB"
+    yield Measured(f"a service's memory after {requests:,} requests to after a tenth", seen[1] / seen[0], 1.1, said)

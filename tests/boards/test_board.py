@@ -319,7 +319,8 @@ def test_a_long_table_is_shown_in_part_and_given_whole() -> None:
     assert len(table.to_csv().splitlines()) == 201
     page = table.page(50, 25)
     assert [each.name for each in page][:1] == ["e50"]
-    assert page.verdict.endswith("of 200 may be the best")
+    assert page.verdict == table.verdict == "200 of 200 may be the best"
+    assert table.page(199, 1).best == table.best
     assert page.pairs == table.pairs
     with pytest.raises(InvalidArgument, match="page"):
         table.page(-1, 5)

@@ -294,3 +294,21 @@ def test_resolution_grows_with_disagreement() -> None:
         with pytest.raises(InvalidArgument, match="share of rows"):
             holdout.resolution(2)
         assert holdout.budget.spent == 0
+
+
+def test_a_ranking_puts_only_answers_from_the_same_rows_together() -> None:
+    """With public features a repeated score is about an earlier round's rows, whose features are others."""
+    holdout = afresh.holdout(X, Y, questions=40, rounds=4, ledger=":memory:")
+    worst = 1 - GOOD
+    holdout.score(worst, name="worst")  # in a round of its own
+    ranking = holdout.best_of([GOOD, flipped(0.3, 1), worst], names=["good", "middle", "worst"])
+    assert ranking.best == ("good",)
+    places = {each.name: each.places for each in ranking.models}
+    assert places["good"] == (1, 1)  # it was compared with both, in this round
+    scores = [replace(ranking.models[0].score, value=v, interval=Interval(v, v)) for v in (0.1, 0.2, 0.3)]
+    behind = [None, Interval(0.1, 0.1), Interval(0.2, 0.2)]
+    together = rank(["a", "b", "c"], scores, behind, 0, (), ["x"] * 3, ["x"] * 3)
+    apart = rank(["a", "b", "c"], scores, behind, 0, (), ["x", "y", "z"], [None, "y", "z"])
+    assert [each.places for each in together] == [(1, 1), (2, 2), (3, 3)]
+    assert [each.places for each in apart] == [(1, 1), (2, 3), (2, 3)]
+    holdout.close()

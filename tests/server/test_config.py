@@ -100,6 +100,12 @@ def test_a_check_opens_the_data_and_ends(tmp_path: Path) -> None:
     bad = run(tmp_path, "serve", "afresh.toml", "--check")
     assert bad.returncode == 1
     assert "gone" in bad.stderr
+    line = 1 + CONFIG[: CONFIG.index("{more}")].count("\n")
+    assert f"afresh.toml:{line}: while opening gone" in bad.stderr
+    started = run(tmp_path, "serve", "afresh.toml", "--port", "1")
+    assert started.returncode == 1
+    assert "Traceback" not in started.stderr
+    assert "while opening gone" in started.stderr
 
 
 def test_tokens_from_a_shell(tmp_path: Path) -> None:
@@ -115,3 +121,6 @@ def test_tokens_from_a_shell(tmp_path: Path) -> None:
     assert run(tmp_path, "token", "revoke", "ann").returncode == 0
     assert run(tmp_path, "token", "revoke", "ann").returncode == 1
     assert run(tmp_path, "token", "new", "bob", "--role", "king").returncode == 2
+    mistyped = run(tmp_path, "token", "new", "bob", "--dataset", "custmers")
+    assert mistyped.returncode == 2
+    assert "did you mean 'customers'" in mistyped.stderr

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.holdout import Holdout
 
+_AT_HAND = 128  # predictions that are held in memory where a shelf has them all
 CARRIED = 50
 """How many entries of earlier rounds that may be the best compete again in the next one, at most."""
 FINALISTS = 50
@@ -222,11 +223,16 @@ class Board(show.Shown):
         if kept is None:
             return None
         values = kept.values
-        self._models[name] = Predicted(name, kept.digest, lambda: (values, None))
+        self._hold(Predicted(name, kept.digest, lambda: (values, None)))
         return self._models[name]
 
-    def _keep(self, predicted: Predicted, entrant: str, *, sealed: bool) -> None:
+    def _hold(self, predicted: Predicted) -> None:
         self._models[predicted.name] = predicted
+        for oldest in list(self._models)[: max(len(self._models) - _AT_HAND, 0)] if self._public else ():
+            self._models.pop(oldest, None)
+
+    def _keep(self, predicted: Predicted, entrant: str, *, sealed: bool) -> None:
+        self._hold(predicted)
         # With hidden features a model is run when it was paid for, and its predictions are nobody's to keep.
         values = predicted.values if self._public else np.empty(0)
         kept = Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
@@ -328,7 +334,8 @@ class Board(show.Shown):
         names, graph = constraints_of(recorded, target)
         scores = {each.name: each.number.value for each in recorded.scores if each.target == target}
         values = np.array([scores.get(each, np.nan) for each in names])
-        own, mine = names.index(name), self._models[name]
+        own, mine = names.index(name), self._predicted(name)
+        assert mine is not None  # it was just entered
         low, high = graph.around(own)
         for place in candidates(values, own, low, high)[:LOOKED_AT]:
             other = None if names[place] in compared else self._predicted(names[place])

@@ -85,6 +85,8 @@ class BoardTable(show.Told, Tabular):
     simulated: bool = False
     hidden: int = 0
     """How many of the entries were left out by `page`, before and after."""
+    leaders: tuple[str, ...] | None = None
+    """On a page, the names of all that may be the best, wherever they are; None: they are all here."""
 
     def __len__(self) -> int:
         """How many entries have a place."""
@@ -104,6 +106,8 @@ class BoardTable(show.Told, Tabular):
     @property
     def best(self) -> tuple[str, ...]:
         """The names of all entries that may be the best."""
+        if self.leaders is not None:
+            return self.leaders
         return tuple(each.name for each in self.entries if each.best)
 
     @property
@@ -153,7 +157,7 @@ class BoardTable(show.Told, Tabular):
                 f"a page from {first} of {count} entries; it begins at 0 or later and has at least 1."
             )
         kept = self.entries[first : first + count]
-        return replace(self, entries=kept, hidden=self.hidden + len(self.entries) - len(kept))
+        return replace(self, entries=kept, hidden=self.hidden + len(self.entries) - len(kept), leaders=self.best)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row an entry, those without a place last.

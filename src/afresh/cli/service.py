@@ -90,6 +90,11 @@ def new(
 
     Example: afresh token new ann --dataset customers --days 30
     """
+    from afresh.server.config import read_config
+    from afresh.server.tokens import check_datasets
+
+    found = read_config(config)
+    check_datasets(dataset or (), [*found.datasets, *found.evaluations])
     print(_tokens(config).new(name, role, tuple(dataset or ("*",)), days, cap))
 
 

@@ -43,6 +43,8 @@ def price_of_question(
         return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
+    if mean is None and asked.about is not None:  # what is hinted is what is expected
+        mean = asked.bounds[0] + asked.about * (asked.bounds[1] - asked.bounds[0])
     mean, share = _check_mean(mean, asked.bounds), _check_share(share)
     new, left = _new_questions(desk, asked), desk.left(analyst)
     charge = sum((each.charge for each in new), 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -355,6 +356,11 @@ class Coordinate(Mechanism, Protocol):
     def coarseness(self) -> float:
         """How many times the plan's noise."""
         ...
+
+
+def own_constants(mechanism: Any, kind: type[Any]) -> dict[str, Any]:
+    """Those that every mechanism of this kind has, without what a subclass may have more."""
+    return {each.name: getattr(mechanism, each.name) for each in fields(kind)}
 
 
 _STEPS_PER_NOISE = 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, Heard, Pairs, geometric_mean, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import (
+    Charges,
+    Heard,
+    Pairs,
+    geometric_mean,
+    grid_problems,
+    grid_step,
+    own_constants,
+    round_to_grid,
+)
 from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
 from afresh.mechanisms.stabilized import noisy_transform, on_transformed_grid
 from afresh.moments import Aim, Grouped, Moments, Span
@@ -112,7 +121,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
     def answering(self, levels: int | None) -> Calibrated:
         """The mechanism of a question with so many values: of a number or a difference, one with a square as well."""
-        return _Number(**asdict(self)) if levels not in (1, 2) and self.numbers else self
+        return _Number(**own_constants(self, Calibrated)) if levels not in (1, 2) and self.numbers else self
 
     @property
     def answers(self) -> int:
@@ -248,14 +257,15 @@ class _Number(Calibrated):
     """
 
     draws: ClassVar[int] = 4
+    read_each = None  # type: ignore[assignment] # each has several numbers
 
     @cached_property
     def _by_mean(self) -> Calibrated:
-        return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN))
+        return Calibrated(**own_constants(self, Calibrated)).coarser(1 / math.sqrt(MEAN))
 
     @cached_property
     def _in_group(self) -> Calibrated:
-        return Calibrated(**asdict(self)).coarser(1 / math.sqrt(MEAN - 2 * IN_GROUP))
+        return Calibrated(**own_constants(self, Calibrated)).coarser(1 / math.sqrt(MEAN - 2 * IN_GROUP))
 
     @cached_property
     def _transform(self) -> Transform:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from afresh.mechanisms.base import (
     geometric_mean,
     grid_problems,
     grid_step,
+    own_constants,
     round_to_grid,
 )
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, Promised
@@ -215,7 +216,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     def answering(self, levels: int | None) -> Stabilized:
         """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
-        return _Number(**asdict(self)) if levels is None and self.numbers else self
+        return _Number(**own_constants(self, Stabilized)) if levels is None and self.numbers else self
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """Plain fixed noise is Theta with the floor v0 = 1/4, where Theta(m) = m (section 10, unequal answers)."""
@@ -246,6 +247,7 @@ class _Number(Stabilized):
     """
 
     draws: ClassVar[int] = 4
+    read_each = None  # type: ignore[assignment] # each has several numbers
 
     @cached_property
     def _by_mean(self) -> Stabilized:
@@ -256,7 +258,7 @@ class _Number(Stabilized):
         return self._plain(_LAST_IN_GROUP)
 
     def _plain(self, part: float) -> Stabilized:
-        return Stabilized(**asdict(self)).coarser(1 / math.sqrt(part))
+        return Stabilized(**own_constants(self, Stabilized)).coarser(1 / math.sqrt(part))
 
     @cached_property
     def _rare(self) -> float:

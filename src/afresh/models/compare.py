@@ -18,7 +18,7 @@ from afresh.losses import Custom
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.labels import Labels
 from afresh.models.paired import disagreement_of, resolution, smallest_difference
-from afresh.models.score import asked_scores, score
+from afresh.models.score import asked_scores
 from afresh.models.vectors import Rows, Values, VectorQuery
 from afresh.models.verdicts import Comparison, Identical, Ranking, rank
 from afresh.planning.ways import would_tell
@@ -110,7 +110,9 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     if rows.desk.plan.mechanism.batch is not None:
         with suppress(BudgetExhausted):  # then in two rounds, of fewer questions
             return _best_in_one_round(rows, predicted, loss, analyst)
-    scores = score(rows, predicted, loss, analyst)
+    told_of = rows.desk.answer(asked_scores(rows, predicted, loss), analyst)
+    scores, scored_on = [rows.desk.tell(reply) for reply in told_of], [_rows_of(rows, reply) for reply in told_of]
+    compared_on: list[object] = [None] * len(predicted)
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
     same = [identical(rows, each, predicted[leader]) for each in predicted]
     others = [place for place in range(len(predicted)) if place != leader and not same[place]]
@@ -120,12 +122,13 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     try:
         pairs = [(predicted[place], predicted[leader]) for place in others]
         for place, found in zip(others, _differences(rows, pairs, loss, analyst), strict=True):
-            to_leader[place] = found.interval
+            to_leader[place], compared_on[place] = found.interval, found.rows
             nearest.append(found)
             charged, left = charged + found.charged, found.left
     except BudgetExhausted:
         pass  # the scores, which are paid for, give an order of their own, with more ties
-    ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
+    names = [each.name for each in predicted]
+    ranked = tuple(rank(names, scores, to_leader, leader, same, scored_on, compared_on))
     told = min(nearest, key=lambda each: each.value).would_tell if nearest else ()
     return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told)
 
@@ -160,21 +163,29 @@ def _best_in_one_round(
     leader = min(range(len(scores)), key=lambda place: scores[place].value)
     to_leader: list[Interval | None] = [None] * len(predicted)
     behind: list[tuple[float, Reply]] = []
+    scored_on = [_rows_of(rows, reply) for reply in replies[: len(predicted)]]
+    compared_on: list[object] = [None] * len(predicted)
     for ((i, j), (value, low, high)), reply in zip(ends.items(), replies[len(predicted) :], strict=True):
         if leader == j:
-            to_leader[i] = Interval(low, high)
+            to_leader[i], compared_on[i] = Interval(low, high), _rows_of(rows, reply)
             behind.append((value, reply))
         elif leader == i:
-            to_leader[j] = Interval(-high, -low)
+            to_leader[j], compared_on[j] = Interval(-high, -low), _rows_of(rows, reply)
             behind.append((-value, reply))
     same = [identical(rows, each, predicted[leader]) for each in predicted]
-    ranked = tuple(rank([each.name for each in predicted], scores, to_leader, leader, same))
+    names = [each.name for each in predicted]
+    ranked = tuple(rank(names, scores, to_leader, leader, same, scored_on, compared_on))
     charged, left = 0 if exam else sum(len(reply.charged) for reply in replies), replies[-1].left
     told: tuple[str, ...] = ()
     if behind and not exam:
         _, reply = min(behind, key=lambda each: each[0])
         told = _would_tell(rows.desk.plan, reply, loss.bounds[1] - loss.bounds[0])
     return Ranking(ranked, loss.words, rows.desk.plan.confidence, charged, left, rows.desk.terms.simulated, told, exam)
+
+
+def _rows_of(rows: LabelledRows, reply: Reply) -> object:
+    """Which rows answered, where features are public: a mean over other rows' features is another truth."""
+    return [part.entry.span for part in reply.parts] if rows.visibility == "public" else None
 
 
 class _Difference(NamedTuple):
@@ -188,6 +199,8 @@ class _Difference(NamedTuple):
     confirmed: bool | None
     widened: float | None
     would_tell: tuple[str, ...]
+    rows: object
+    """Which rows answered, where that matters."""
     charged: int
     left: int
 
@@ -211,6 +224,7 @@ def _differences(
             rows.desk.confirmed(reply.parts),
             rows.desk.widened(reply.parts),
             _would_tell(plan, reply, scale),
+            _rows_of(rows, reply),
             len(reply.charged),
             reply.left,
         )

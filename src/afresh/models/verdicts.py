@@ -315,18 +315,26 @@ def rank(
     to_leader: Sequence[Interval | None],
     leader: int | None = None,
     same: Sequence[bool] = (),
+    scored_on: Sequence[object] = (),
+    compared_on: Sequence[object] = (),
 ) -> list[Ranked]:
     """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart.
 
     `leader` is where the leader is, and `same` says which make its predictions: they are 0 behind it by definition.
+    With public features, truths are about the rows that answered: `scored_on` and `compared_on` say which these were,
+    and only what the same rows said is put together.
     """
     leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
     behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]
 
+    def alike(on: Sequence[object], i: int, j: int) -> bool:
+        return not on or on[i] == on[j]
+
     def ahead(i: int, j: int) -> bool:
         mine, other = behind[i], behind[j]
         apart = mine is not None and other is not None and mine.high < other.low
-        return apart or scores[i].high < scores[j].low
+        apart = apart and (leads[i] or leads[j] or alike(compared_on, i, j))
+        return apart or (alike(scored_on, i, j) and scores[i].high < scores[j].low)
 
     count = range(len(names))
     found = []

@@ -11,7 +11,7 @@ from afresh.results.blocks import Forest, Mark
 from afresh.results.charts import shortened, ticks_of
 
 ACCENT, QUIET = "#2a78c4", "#8a8f98"
-_NAMES = 34  # letters of a name
+_NAMES = 46  # letters of a name
 
 
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:
@@ -39,7 +39,7 @@ def draw(forest: Forest, ax: Any = None) -> Any:
     ax.set_xticks(ticks_of(forest.bounds))
     ax.set_yticks(range(len(marks)), [_plain(f"{each.number}   {each.name}") for each in marks])
     ax.set_ylim(len(marks) - 0.4, -0.6)
-    ax.set_xlabel(_plain(forest.axis))
+    ax.set_xlabel(_plain(forest.axis, 100))
     ax.grid(axis="x", alpha=0.25)
     ax.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
@@ -56,9 +56,9 @@ def _line(ax: Any, mark: Mark, place: int, *, filled: bool) -> None:
         ax.plot([mark.value], [place], "|" if filled else "o", color=colour, markersize=10 if filled else 6, zorder=4)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, most: int = _NAMES) -> str:
     """A name as it is written: a dollar would begin mathematics."""
-    return shortened(visible(text), _NAMES + 12).replace("$", r"\$")
+    return shortened(visible(text), most).replace("$", r"\$")
 
 
 def curves(

@@ -11,11 +11,12 @@ from fastapi.responses import JSONResponse
 
 from afresh.errors import Forbidden, InvalidArgument, TooLarge
 from afresh.guard.opened import hand_out, places_of
+from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
 from afresh.server.house import Served, require
-from afresh.server.schemas import gives, shows, tells
+from afresh.server.schemas import ByName, gives, shows, tells
 from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
 from afresh.wire.arguments import OF_ROWS, to_statistic
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["datasets"])
 _LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
 _COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
-_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": "symmetrized", "in_words": "200 questions ..."}
-_DESCRIBED = {**_LISTED, "columns": {"amount": _COLUMN}, "plan": _PLAN, "simulated": False, "download": True}
+_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": AT_ONCE, "in_words": "200 questions ..."}
+_DESCRIBED = {**_LISTED, "columns": ByName(amount=_COLUMN), "plan": _PLAN, "simulated": False, "download": True}
 _DESCRIBED["frozen"] = None
 
 
@@ -205,7 +206,7 @@ def _claimed(served: Served, body: Claim) -> dict[str, Any]:
 Form = Annotated[str, Query(alias="format", pattern="^(parquet|csv|arrow)$")]
 
 
-@router.get("/datasets/{name}/open_rows", responses=gives(*FORMATS.values()))
+@router.get("/datasets/{name}/open_rows", responses=gives(*FORMATS.values()), response_class=Response)
 async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
     """The rows that are open, if the dataset was opened with some. The first call fixes the plan."""
     desk, served, caller = await enter(request, name, "analyst")

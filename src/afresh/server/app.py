@@ -87,14 +87,14 @@ class Desk:
         self.house.close()
 
 
-def make_app(config: Config) -> FastAPI:
-    """The ASGI application of a configuration. It opens everything when it starts."""
+def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
+    """The ASGI application of a configuration. It opens everything when it starts, unless it is given a desk."""
     from afresh.server import agents, api, boards, evaluations, models, steward
     from afresh.server.pages import doors, live
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.desk = Desk(config)
+        app.state.desk = Desk(config) if desk is None else desk
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
         async with tools():

@@ -50,6 +50,8 @@ class Dataset:
     loss: Loss | None = None
     classes: tuple[Any, ...] | None = None
     id: str | None = None
+    place: str = ""
+    """Where it stands in the configuration, for messages."""
     download: bool = True
     """Whether the service hands out open rows, and the features of a holdout, which analysts hold in any case."""
 
@@ -228,7 +230,7 @@ class _Reader(Reader):
         if wishes.get("questions") == "no end":
             wishes["questions"] = None
         self.check_plan(path, wishes)
-        return Dataset(path[-1], **given, wishes=wishes, columns=columns)
+        return Dataset(path[-1], **given, wishes=wishes, columns=columns, place=self.at(path))
 
     def _keys(self, key: str, value: Any) -> str:
         found = self.path_or_address(key, value)

@@ -203,7 +203,8 @@ def _open(settings: Dataset, config: Config) -> Served:
     try:
         return _opened(settings, config)
     except AfreshError as error:
-        error.add_note(f"while opening {settings.name} ({'a holdout' if settings.label else 'a dataset'})")
+        where = f"{settings.place}: " if settings.place else ""
+        error.add_note(f"{where}while opening {settings.name} ({'a holdout' if settings.label else 'a dataset'})")
         raise
 
 

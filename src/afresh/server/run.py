@@ -17,7 +17,7 @@ def serve(config: Config, path: str | None) -> None:
         import uvicorn
     except ImportError:
         raise MissingExtra("FastAPI and uvicorn", "server") from None
-    from afresh.server.app import CONFIG, make_app
+    from afresh.server.app import CONFIG, Desk, make_app
     from afresh.server.patience import Patient
 
     options = {
@@ -30,11 +30,13 @@ def serve(config: Config, path: str | None) -> None:
         "proxy_headers": False,
         "http": Patient,
     }
+    desk = Desk(config)  # what is wrong with the data is said before anything listens
     if config.workers > 1 and path is not None:
+        desk.close()  # every worker opens its own
         os.environ[CONFIG] = os.path.abspath(path)
         uvicorn.run("afresh.server.app:from_environment", factory=True, workers=config.workers, **options)  # type: ignore[arg-type]
     else:
-        uvicorn.run(make_app(config), **options)  # type: ignore[arg-type]
+        uvicorn.run(make_app(config, desk), **options)  # type: ignore[arg-type]
 
 
 def first_try(data: str, questions: int | None, port: int) -> Config:

@@ -45,16 +45,14 @@ def shows(*kinds: str, listed: str | None = None) -> Responses:
     """
     shown: list[dict[str, Any]] = [{"$ref": _REFS + kind} for kind in kinds] or [{"type": "object"}]
     one = shown[0] if len(shown) == 1 else {"anyOf": shown}
-    example = examples().get(kinds[0] if kinds else "", {})
     if listed is not None:
         one = {"type": "object", "required": [listed], "properties": {listed: {"type": "array", "items": one}}}
-        example = {listed: [example]}
-    return _with(one, example)
+    return _with(one)
 
 
 def tells(example: Mapping[str, Any]) -> Responses:
-    """Those of a door that tells an object like this; null stands for what may be missing."""
-    return _with(_like(example), example)
+    """Those of a door that tells an object like this; None stands for a value that may be null."""
+    return _with(_like(example), {"example": example})
 
 
 def gives(*media: str) -> Responses:
@@ -66,8 +64,8 @@ def gives(*media: str) -> Responses:
 _SAME = {"description": "The client has it already, as its If-None-Match says."}
 
 
-def _with(schema: Mapping[str, Any], example: Any) -> Responses:
-    content = {"application/json": {"schema": schema, "example": example}}
+def _with(schema: Mapping[str, Any], example: Mapping[str, Any] | None = None) -> Responses:
+    content = {"application/json": {"schema": schema, **(example or {})}}
     return {200: {"description": "What was asked for.", "content": content}, 304: _SAME, **_refusals()}
 
 
@@ -76,12 +74,18 @@ def _refusals() -> Responses:
     return {status: {"description": "Refused; nothing was charged.", **problem} for status in _REFUSED}
 
 
+class ByName(dict[str, Any]):
+    """An example of things by their names, whatever these are."""
+
+
 def _like(example: Any) -> dict[str, Any]:
     """The schema of values like this one."""
+    if isinstance(example, ByName):
+        return {"type": "object", "additionalProperties": _like(next(iter(example.values())))}
     if isinstance(example, Mapping):
         return {
             "type": "object",
-            "required": [*example],
+            "required": [name for name, value in example.items() if value is not None],
             "properties": {name: _like(value) for name, value in example.items()},
         }
     if isinstance(example, Sequence) and not isinstance(example, str):

@@ -11,6 +11,7 @@ from afresh.server.api import enter
 from afresh.server.bodies import Charge, Division, Freeze, NewToken
 from afresh.server.house import require
 from afresh.server.schemas import shows, tells
+from afresh.server.tokens import check_datasets
 from afresh.wire.results import to_json
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ async def new_token(request: Request, body: NewToken) -> Response:
     """A new token, which is shown this once."""
     desk = await _steward(request)
     given: dict[str, Any] = body.given()
+    check_datasets(body.datasets, [*desk.config.datasets, *desk.config.evaluations])
     return JSONResponse({"token": await desk.asking.read(lambda: desk.house.tokens.new(**given))})
 
 

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,13 @@ class Tokens:
         """What was counted and not charged."""
         if caller.cap is not None and caller.id is not None and answers:
             self._store.run("UPDATE afresh_tokens SET spent = spent - ? WHERE id = ?", (answers, caller.id))
+
+
+def check_datasets(wanted: Sequence[str], there: Collection[str]) -> None:
+    """Refuse a token for something that is not served: a slip of the pen would show much later."""
+    for name in wanted:
+        if name != ALL:
+            checks.one_of("datasets", name, there)
 
 
 class Freezer:

@@ -46,8 +46,11 @@ class Reader:
 
     def wrong(self, path: tuple[str, ...], words: object) -> None:
         """Note a mistake."""
-        line = line_of(self._lines, path)
-        self.mistakes.append((line, f"{self.place}:{line}: {'.'.join(path)}: {words}"))
+        self.mistakes.append((line_of(self._lines, path), f"{self.at(path)}: {'.'.join(path)}: {words}"))
+
+    def at(self, path: tuple[str, ...]) -> str:
+        """The file and the line of a key."""
+        return f"{self.place}:{line_of(self._lines, path)}"
 
     def take(self, path: tuple[str, ...], table: Mapping[str, Any], readers: Mapping[str, Callable[..., Any]]) -> Any:
         """The known keys of a table, each by its reader; what is unknown or wrong is noted and left out."""
