@@ -125,7 +125,7 @@ def test_a_guard_that_follows_the_deviation() -> None:
             plain.price("rare", deviation=0.05)
         price = plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
         assert price.ways["method='stabilized'"] < 0.5 * (price.half_width or 0)
-        assert "would follow the deviation" in str(plain.ask("near", bounds=(0, 1), missing=0))
+        assert "would follow the deviation" in plain.ask("near", bounds=(0, 1), missing=0).covers
 
 
 def test_forged_draws_and_constants() -> None:
