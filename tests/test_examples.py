@@ -63,11 +63,11 @@ def run(page: Path) -> None:
     ids=["in order", "in reverse", "in and out"],
 )
 @pytest.mark.usefixtures("folder")
-def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
     """As a reader does who tries everything: no page may ask of another's data what its plan does not allow."""
     run(README)
     # Fresh deals: .032 with a standard deviation of .0014 on the rows that guess, and half of an interval is .016.
-    assert "B is better" in capsys.readouterr().out
+    assert "B is better" in capfd.readouterr().out
     for page in others:
         run(page)
 

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 from afresh.errors import Forbidden, InvalidArgument, TooLarge
 from afresh.guard.opened import hand_out, places_of
+from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["datasets"])
 _LISTED = {"name": "customers", "kind": "dataset", "description": "Customers of a shop, 2025", "rows": 20000}
 _COLUMN = {"type": "number", "description": "What a customer paid", "unit": "CHF", "bounds": None, "categories": None}
-_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": "symmetrized", "in_words": "200 questions ..."}
+_PLAN = {"rows": 20000, "questions": 200, "confidence": 0.95, "method": AT_ONCE, "in_words": "200 questions ..."}
 _DESCRIBED = {**_LISTED, "columns": ByName(amount=_COLUMN), "plan": _PLAN, "simulated": False, "download": True}
 _DESCRIBED["frozen"] = None
 
