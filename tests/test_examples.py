@@ -1,4 +1,7 @@
-"""Every Python and shell block of README.md and docs/ runs: all pages in one folder, in any order, and each alone."""
+"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in any order.
+
+In order and in reverse, every page runs once before every other: none needs what another made.
+"""
 
 import os
 import re
@@ -73,13 +76,6 @@ def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capfd: py
 
 
 TUTORIALS = [page for page in OTHERS if page.parent.name == "tutorials"]
-SLOW = ROOT / "docs" / "models.md"  # and it keeps ledgers of its own
-
-
-@pytest.mark.parametrize("page", [p for p in OTHERS if p not in (SLOW, *TUTORIALS)], ids=lambda page: page.stem)
-@pytest.mark.usefixtures("folder")
-def test_a_page_needs_no_other(page: Path) -> None:
-    run(page)
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
