@@ -124,5 +124,5 @@ def test_the_plan_says_what_is_not_promised() -> None:
     method = afresh.plan(100_000, 1000).methods["checked"]
     assert method.certified
     assert not method.promised
-    assert "width not promised" in str(afresh.plan(100_000, 1000))
+    assert "width not promised" in str(afresh.plan(100_000, 1000).details)
     assert afresh.plan(100_000, 1000, method="checked").information is None

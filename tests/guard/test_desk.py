@@ -135,7 +135,7 @@ def test_they_are_answered_together_in_two_transactions() -> None:
         assert journal.count - before == 2  # reserve, record: nothing is read a third time
         assert [len(reply.charged) for reply in replies] == [1, 1, 2, 1, 2]
         assert {reply.left for reply in replies} == {40 - 7}
-        assert [reply.asked.rule for reply in replies] == [None, None, "within", None, "difference"]
+        assert [reply.asked.rule for reply in replies] == [None, None, "group", None, "difference"]
         before = journal.count
         again = guard.desk.answer(list(kinds()), "bob")
         assert [reply.number for reply in again] == [reply.number for reply in replies]

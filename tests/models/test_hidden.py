@@ -26,7 +26,7 @@ X = RNG.normal(size=(N, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 FITTED = LogisticRegression().fit(X, Y)
 METHODS = list(PLANNERS)
-COST = {method: 1 if method in ("rounds", "checked") else 2 for method in METHODS}  # of a comparison
+COST = {method: 1 if method in ("rounds", "checked", "calibrated") else 2 for method in METHODS}  # of a comparison
 
 
 def sign(features: Any) -> Any:

@@ -66,7 +66,7 @@ def holds(found: Any, truth: float) -> bool:
     return bool(found.low - 1e-12 <= truth <= found.high + 1e-12 and found.low <= found.value <= found.high)
 
 
-@pytest.mark.parametrize("method", ["stabilized", "rounds"])  # a mean within a group is two answers, or one
+@pytest.mark.parametrize("method", ["symmetrized", "rounds"])  # a mean within a group is two plain answers, or one
 @pytest.mark.parametrize("where", [None, "c = 'a'"])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("seed", range(6))
@@ -129,7 +129,7 @@ def test_statistics_of_models(seed: int) -> None:
         np.zeros((rows * MODEL_COPIES, 1)),
         label_,
         questions=10,
-        method="stabilized",
+        method="symmetrized",
         simulation_seed=1,
         made_up=True,
     ) as holdout:

@@ -177,7 +177,7 @@ def _book(place: str) -> Ledger:
     from afresh.ledger import is_server, open_ledger
 
     if not is_server(place) and not Path(place).expanduser().exists():
-        raise errors.LedgerError(f"there is no ledger at {place}; the first question makes one.")
+        raise errors.InvalidArgument(f"there is no ledger at {place}; the first question makes one.")
     return open_ledger(place)
 
 

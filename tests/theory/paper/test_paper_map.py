@@ -9,9 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[3]
 MAP = (ROOT / "docs" / "paper.md").read_text()
 # Numerical tools that state no result: kernels, searches, checks, quadratures used by the results.
-TOOLS = {"bernoulli", "search"}
+TOOLS = {"bernoulli", "beta", "search", "special"}
 # Beyond the paper: sections 13 to 18 of docs/guarantees.md, which name these modules and say what is proved.
-BEYOND = {"betting", "binomial", "checked", "exact", "figures", "rounds", "symbols", "symmetrized"}
+BEYOND = {"betting", "binomial", "checked", "exact", "figures", "numbers", "rounds", "symbols", "symmetrized"}
 GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text()
 
 
