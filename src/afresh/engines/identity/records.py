@@ -7,11 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # A column's digests tell tables apart only if other rows would hardly give the same by chance. The bits set in a map of
 # 64 bits, one for every hash, are a lower limit of the number of different values. Two independent samples agree in the
@@ -135,10 +130,12 @@ def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
 
 def _repeats(changes: list[tuple[int, float]]) -> bool:
     """Whether the changes of a column repeat themselves, as those of `i`, `i % 3` and `i // 100` do."""
-    import numpy as np
-
-    events: NDArray[np.float64] = np.array(changes[1:])  # the first change comes after where the rows begin
-    for period in range(1, len(events) // 2 + 1):
-        if (events[period] == events[0]).all() and (events[period:] == events[:-period]).all():
-            return True
-    return False
+    events = changes[1:]  # the first change comes after where the rows begin
+    # How much of the beginning ends at each place (Knuth, Morris, Pratt); what this leaves is the shortest period.
+    ends, matched = [0] * len(events), 0
+    for place in range(1, len(events)):
+        while matched and events[place] != events[matched]:
+            matched = ends[matched - 1]
+        matched += events[place] == events[matched]
+        ends[place] = matched
+    return 2 * (len(events) - matched) <= len(events)
