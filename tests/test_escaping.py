@@ -187,7 +187,7 @@ def test_cli(frame: pd.DataFrame, tmp_path: Path) -> None:
         (2, "lab", NAME),
         (2, NAME),
         (0, "list"),
-        (1, "list", "--ledger", folder / NAME),
+        (2, "list", "--ledger", folder / NAME),
         (1, "budget", folder / f"{NAME}.parquet"),
         (2, "open-rows", data, "--out", folder / NAME),
         (0, "ask", opened, asked, "--open", 0.5, "--allow-wide", "--dry-run"),
