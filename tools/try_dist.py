@@ -1,10 +1,11 @@
-"""Install what `make dist` built in clean environments, bare and with every extra, and ask a question in each.
+"""Install what `make dist` built in clean environments, bare and with each extra alone, and use it.
 
     python tools/try_dist.py                              # every extra on this Python
     python tools/try_dist.py --python python3.12 --python python3.13 --extra "" --extra sklearn
 
-Each environment is made in a temporary folder and removed. What is not tried because a package has no build for a
-Python is said, and counts as a failure.
+Each environment is made in a temporary folder with venv and pip, and removed. First afresh is installed bare: it must
+answer, and what needs the extra must name it. Then the extra is installed by the command in that message, and used.
+A package without a build for a Python is a failure.
 """
 
 from __future__ import annotations
@@ -22,36 +23,130 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# What each extra is for, in a line that fails without it.
-_ASKED = "afresh.open({}, 2, rounds=1, ledger=':memory:').ask('x < 5')"
-USES = {
-    "": "assert afresh.plan(1000, 10).half_width() < 0.5",
-    "frames": "import pandas; " + _ASKED.format("pandas.DataFrame({'x': range(99)})"),
-    "ibis": "import ibis; " + _ASKED.format("ibis.memtable({'x': list(range(99))})"),
-    "inspect": "import inspect_ai",
-    "mcp": "import mcp",
-    "lab": "from afresh.lab.analysts import ANALYSTS; from afresh.lab import figures",
-    "optuna": "import afresh.integrations.optuna",
-    "plot": "import matplotlib, afresh.demo.pictures",
-    "postgres": "import psycopg, afresh.ledger.postgres",
-    "client": "import httpx, afresh.client.connect",
-    "server": "import afresh.server.app",
-    "sklearn": "import afresh.integrations.sklearn, afresh.learn",
-    "spark": "import pyspark, afresh.engines.remote.spark",
-    "all": "import afresh.server.app, afresh.integrations.sklearn, afresh.integrations.optuna",
-}
-ASK = """
-import json, os, subprocess, sys
+BEGIN = """
+import json, os, subprocess, sys, time, urllib.request
 from pathlib import Path
 import afresh
 
 assert Path(sys.prefix) in Path(afresh.__file__).parents, afresh.__file__
-afresh.datasets.flights(2000).write_parquet("flights.parquet")
 program = str(Path(sys.prefix) / "bin" / "afresh")
-command = [program, "ask", "flights.parquet", "cancelled", "--questions", "5", "--json"]
-told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+run = lambda *words, **more: subprocess.run([program, *words], capture_output=True, text=True, timeout=300, **more)
+opened = lambda data, **options: afresh.open(data, 50, ledger=":memory:", allow_wide=True, **options)
+"""
+ASK = """
+afresh.datasets.flights(2000).write_parquet("flights.parquet")
+done = run("ask", "flights.parquet", "cancelled", "--questions", "5", "--json")
+told = json.loads(done.stdout)
 assert told["low"] <= told["value"] <= told["high"]
 """
+# What each extra is for, in lines that fail without it.
+USES = {
+    "": "assert afresh.plan(1000, 10).half_width() < 0.5",
+    "frames": """
+guard = opened("flights.parquet")
+guard.ask("cancelled")
+assert len(guard.transcript.to_pandas()) == 1
+import pandas
+assert 0 <= opened(pandas.DataFrame({"x": range(999)})).ask("x < 500").value <= 1
+""",
+    "ibis": """
+import ibis
+table = ibis.memtable({"x": list(range(999))})
+assert 0 <= opened(table).ask(table.x < 500).value <= 1
+""",
+    "inspect": """
+Path("log.eval").write_bytes(b"")
+try:
+    import inspect_ai, inspect_ai.dataset, inspect_ai.scorer
+    questions = [inspect_ai.dataset.Sample(id=i, input="What?", target="Default") for i in range(3)]
+    task = inspect_ai.Task(dataset=questions, scorer=inspect_ai.scorer.includes())
+    (log,) = inspect_ai.eval(task, model="mockllm/model", display="none", log_dir="logs")
+    place = log.location
+except ModuleNotFoundError:
+    place = "log.eval"
+assert len(afresh.evaluations.read(place)) == 3
+""",
+    "mcp": """
+hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+         "capabilities": {}, "clientInfo": {"name": "try", "version": "1"}}}
+done = run("mcp", "flights.parquet", "--questions", "5", input=json.dumps(hello) + "\\n")
+if "afresh[" in done.stderr:
+    sys.exit(done.stderr)
+assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "afresh", done.stderr
+""",
+    "lab": """
+done = run("lab", "frontier", "--out", "lab")
+assert done.returncode == 0, done.stderr
+assert list(Path("lab").glob("*.png"))
+""",
+    "optuna": """
+from afresh.integrations.optuna import GuardedObjective
+import numpy, optuna
+holdout = afresh.holdout(numpy.zeros((900, 1)), numpy.arange(900) % 2, questions=9, ledger=":memory:", allow_wide=True)
+study = optuna.create_study(direction="minimize")
+study.optimize(GuardedObjective(holdout, lambda trial: numpy.full(900, trial.suggest_int("x", 0, 1))), n_trials=2)
+""",
+    "plot": """
+answer = opened("flights.parquet").ask("cancelled")
+answer.plot().figure.savefig("answer.png")
+""",
+    "postgres": """
+try:
+    opened("postgresql://127.0.0.1:1/none", table="rows")
+except (afresh.errors.DataError, afresh.errors.EngineError):  # nobody is there
+    import psycopg
+""",
+    "client": """
+try:
+    afresh.connect("http://127.0.0.1:1", "a-token").open("flights")
+except afresh.errors.Unreachable:
+    import httpx
+""",
+    "server": """
+Path("afresh.toml").write_text('port = 0\\n[datasets.flights]\\ndata = "flights.parquet"\\nquestions = 9\\n')
+done = run("serve", "afresh.toml", "--check")
+if done.returncode:
+    sys.exit(done.stderr)
+import socket
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+Path("afresh.toml").write_text(Path("afresh.toml").read_text().replace("port = 0", f"port = {port}"))
+token = run("token", "new", "ann", "--dataset", "flights", check=True).stdout.strip()
+served = subprocess.Popen([program, "serve", "afresh.toml"], stderr=subprocess.DEVNULL)
+try:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready"):
+                break
+        except OSError:
+            time.sleep(0.2)
+    with afresh.connect(f"http://127.0.0.1:{port}", token) as service:
+        assert 0 <= service.open("flights").ask("cancelled").value <= 1
+finally:
+    served.terminate()
+    served.wait()
+""",
+    "sklearn": """
+from afresh.integrations.sklearn import GuardedSearchCV
+import afresh.learn, numpy
+from sklearn.tree import DecisionTreeClassifier
+X, y = numpy.arange(3000).reshape(-1, 1) % 7, numpy.arange(3000) % 2
+holdout = afresh.holdout(X[900:], y[900:], questions=9, open=0.5, ledger=":memory:", allow_wide=True)
+search = GuardedSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, holdout=holdout).fit(X[:900], y[:900])
+assert 0 <= search.best_score_ <= 1
+""",
+    "spark": """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+assert 0 <= opened(spark.range(999).toDF("x")).ask("x < 500").value <= 1
+spark.stop()
+""",
+}
+USES["all"] = "\n".join(use for extra, use in USES.items() if extra not in ("", "inspect", "spark"))
+# Of these the library itself is what people use first: without it there is nothing to hand to afresh.
+THEIRS = ("", "ibis", "spark", "all")
 
 
 def extras() -> list[str]:
@@ -73,20 +168,32 @@ def tried(python: str, archive: Path, extra: str) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "env"
         bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-        bare["AFRESH_LEDGER"] = str(Path(folder) / "ledger.sqlite")
-        wanted = f"{archive}[{extra}]" if extra else str(archive)
+        bare |= {"AFRESH_LEDGER": str(Path(folder) / "ledger.sqlite"), "MPLBACKEND": "agg", "COLUMNS": "200"}
         inside = str(environment / "bin" / "python")
-        for command in (
-            [python, "-m", "venv", str(environment)],
-            [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted],
-            [inside, "-c", ASK],
-            [inside, "-c", f"import afresh; {USES.get(extra, 'pass')}"],
-        ):
+
+        def failed(*command: str) -> str | None:
             done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=bare)
-            if done.returncode != 0:
-                said = [line for line in (done.stderr or done.stdout).strip().splitlines() if "notice" not in line]
-                return re.sub(r"\s+", " ", said[-1] if said else f"exit code {done.returncode}")[:200]
-    return None
+            if done.returncode == 0:
+                return None
+            said = [line for line in (done.stderr or done.stdout).strip().splitlines() if "notice" not in line]
+            return re.sub(r"\s+", " ", said[-1] if said else f"exit code {done.returncode}")[:300]
+
+        def install(wanted: str) -> str | None:
+            return failed(
+                inside, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", wanted
+            )
+
+        use = BEGIN + USES[extra]
+        wrong = (
+            failed(python, "-m", "venv", str(environment)) or install(str(archive)) or failed(inside, "-c", BEGIN + ASK)
+        )
+        if wrong or not extra:
+            return wrong or failed(inside, "-c", use)
+        if extra not in THEIRS:
+            message = failed(inside, "-c", use)
+            if message is None or f"pip install 'afresh[{extra}]'" not in message:
+                return f"without the extra: {message or 'it worked'}"
+        return install(f"afresh[{extra}]") or failed(inside, "-c", use)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong = tried(python, archive, extra)
             failures += wrong is not None
             name = f"{Path(python).resolve().name} {archive.name}" + (f"[{extra}]" if extra else "")
-            outcome = wrong or "installs and answers"
+            outcome = wrong or "installs and works"
             print(f"{name}: {outcome} ({time.monotonic() - start:.0f} s)", flush=True)
     return failures
 

@@ -27,7 +27,12 @@ def mcp(
     Example: afresh mcp https://host --cap 20
     """
     from functools import partial
+    from importlib.util import find_spec
 
+    from afresh.errors import MissingExtra
+
+    if find_spec("mcp") is None:  # asked before anything that comes with it is imported
+        raise MissingExtra("the MCP SDK", "mcp")
     import anyio
 
     from afresh import checks
