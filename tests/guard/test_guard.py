@@ -635,6 +635,24 @@ def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
             assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
 
 
+@pytest.mark.parametrize("options", [{}, {"rounds": 2}, {"open": 0.4}, {"open": 0.4, "exam": 0.2}])
+def test_the_width_within_a_group_is_told_by_its_size(frame: pd.DataFrame, options: dict[str, Any]) -> None:
+    """Nobody may look how large it is, so a price speaks of three sizes, or of the one that is expected."""
+    with afresh.open(frame, questions=10, ledger=":memory:", allow_wide=True, **options) as guard:
+        for exam in (None, 2) if "exam" in options else (None,):
+            price = guard.price("churned", where="country = 'CH'", exam=exam)
+            assert list(price.half_widths) == [0.5, 0.1, 0.01]
+            assert price.half_width == price.half_widths[0.5] < price.half_widths[0.1] <= price.half_widths[0.01]
+            assert "if the group has half of the rows, ±" in price.words
+            assert not price.ways
+            one = guard.price("churned", where="country = 'CH'", share=0.1, exam=exam)
+            assert one.half_widths == {0.1: price.half_widths[0.1]}
+            assert "over 10% of the rows" in one.words
+        whole = guard.price("amount", bounds=(0, 500))
+        assert list(whole.half_widths) == [1.0]
+        assert "if every row has the number" in whole.words
+
+
 @pytest.mark.parametrize(
     "bad",
     [

@@ -192,8 +192,12 @@ def ask(
     no_end: NoEnd = False,
     rounds: Rounds = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
+        bool, typer.Option("--dry-run", help="Print the price and the width to expect; ask nothing.")
     ] = False,
+    share: Annotated[
+        float | None,
+        typer.Option(help="With --dry-run and --where, the share of rows that you expect in the group.", metavar="P"),
+    ] = None,
     method: Method = None,
     open: Open = None,
     exam: Exam = None,
@@ -231,6 +235,8 @@ def ask(
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     if about is not None and method not in (None, *HINTED):
         raise errors.InvalidArgument(f"--about goes with --method {' or '.join(HINTED)}, not with {method}.")
+    if share is not None and not dry_run:
+        raise errors.InvalidArgument("--share goes with --dry-run: it is what you expect, and no part of a question.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
     options |= {"promise": promise, "open": share_open(open), "exam": exam, "deviation": deviation}
@@ -241,7 +247,7 @@ def ask(
         arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
         arguments |= {"guess": guess, "about": about}
         if dry_run:
-            show(guard.price(expression, **arguments), as_json)
+            show(guard.price(expression, **arguments, share=share), as_json)
         elif asked:
             show(guard.ask_checked(asked)[0], as_json)
         else:  # a service checks it

@@ -124,7 +124,7 @@ class Guard(show.Shown, Closing):
         about: float | None = None,
         *,
         mean: float | None = None,
-        share: float = 1.0,
+        share: float | None = None,
         exam: int | None = None,
         deviation: float | None = None,
     ) -> Price:
@@ -138,10 +138,10 @@ class Guard(show.Shown, Closing):
             precision: As in `ask`.
             guess: As in `ask`.
             about: As in `ask`.
-            mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
-            share: Of a mean over some of the rows, what part of all rows these are expected to be.
-            exam: Asked in the exam, as one of so many questions: what to expect there.
-            deviation: The standard deviation to expect of a number, in its units, where the guard was opened with
+            mean: The answer you expect; by default the middle of the bounds.
+            share: Within a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
+            exam: The width to expect in the exam, as one of this many questions.
+            deviation: The standard deviation you expect of a number, in its own units, if the guard was opened with
                 `deviation`; without it the width is that of a share of rows.
 
         Returns:
