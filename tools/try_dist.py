@@ -163,7 +163,7 @@ def built() -> tuple[Path, Path]:
     return wheels[-1], sources[-1]
 
 
-def tried(python: str, archive: Path, extra: str) -> str | None:
+def tried(python: str, archive: Path, extra: str, uv: str | None = None) -> str | None:
     """What went wrong in a clean environment, or None."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "env"
@@ -179,14 +179,14 @@ def tried(python: str, archive: Path, extra: str) -> str | None:
             return re.sub(r"\s+", " ", said[-1] if said else f"exit code {done.returncode}")[:300]
 
         def install(wanted: str) -> str | None:
-            return failed(
-                inside, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", wanted
-            )
+            if uv is not None:
+                return failed(uv, "pip", "install", "--quiet", "--python", inside, wanted)
+            pip = [inside, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+            return failed(*pip, wanted)
 
         use = BEGIN + USES[extra]
-        wrong = (
-            failed(python, "-m", "venv", str(environment)) or install(str(archive)) or failed(inside, "-c", BEGIN + ASK)
-        )
+        wrong = failed(python, "-m", "venv", *(["--without-pip"] if uv else []), str(environment))
+        wrong = wrong or install(str(archive)) or failed(inside, "-c", BEGIN + ASK)
         if wrong or not extra:
             return wrong or failed(inside, "-c", use)
         if extra not in THEIRS:
@@ -201,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", help="an interpreter; may be repeated (default: this one)")
     parser.add_argument("--extra", action="append", help='an extra, "" for none; may be repeated (default: each)')
+    parser.add_argument("--uv", metavar="PATH", help="install with this uv, which is faster than pip")
     chosen = parser.parse_args(arguments)
     wheel, source = built()
     failures = 0
@@ -211,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         for archive, extra in [(source, ""), *((wheel, each) for each in chosen.extra or extras())]:
             start = time.monotonic()
-            wrong = tried(python, archive, extra)
+            wrong = tried(python, archive, extra, chosen.uv)
             failures += wrong is not None
             name = f"{Path(python).resolve().name} {archive.name}" + (f"[{extra}]" if extra else "")
             outcome = wrong or "installs and works"

@@ -167,7 +167,7 @@ def test_budget_runs_out_without_charging_or_answering(frame: pd.DataFrame) -> N
     with afresh.open(frame, questions=3, method="stabilized") as guard:
         first = guard.ask("churned")
         guard.ask("tenure < 2")
-        with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 left") as refused:
+        with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 is left") as refused:
             guard.ask("churned", where="tenure < 2")
         assert (refused.value.asked, refused.value.spent, refused.value.left) == (2, 2, 1)
         with pytest.raises(BudgetExhausted):
@@ -254,7 +254,7 @@ def test_changed_content_is_another_dataset(frame: pd.DataFrame) -> None:
     with afresh.open(frame, questions=12) as guard:
         guard.ask("churned")
     frame["tenure"] = frame["tenure"].where(frame.index > 0, -1)
-    with pytest.raises(SameRows, match=r"'amount'.*in common with data of 6,000 rows.*new_rows="):
+    with pytest.raises(SameRows, match=r"'amount'.*with one of 6,000 rows.*new_rows="):
         afresh.open(frame, questions=5)
     with afresh.open(frame, questions=5, new_rows="drawn a year later") as guard:
         assert guard.budget.spent == 0

@@ -43,7 +43,7 @@ def mcp(
         checks.whole("cap", cap, 0)
     if is_address(what):
         if questions is not None or analyst is not None:
-            raise InvalidArgument("the service has its plan, and the token says who asks; give the address alone.")
+            raise InvalidArgument("the service has its own plan, and the token says who asks; give the address alone.")
         anyio.run(partial(serve_address, what, cap))
         return
     from afresh.guard.open import check_opening
@@ -52,7 +52,7 @@ def mcp(
 
     if what.endswith(".toml"):
         if questions is not None:
-            raise InvalidArgument("--questions is for a data file; a configuration says it itself.")
+            raise InvalidArgument("--questions is for a data file; set it in the configuration instead.")
         config = read_config(what)
     else:
         config = first_try(what, questions, 8765)

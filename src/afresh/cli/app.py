@@ -317,7 +317,7 @@ def pvalue(
             information, method = guard.plan.information, guard.plan.method
         if information is None:
             raise errors.InvalidArgument(
-                f"these data were opened with method={method!r}, whose answers bound no information about all rows; "
+                f"this dataset was opened with method={method!r}, whose answers bound no information about all rows; "
                 "test on rows that no question has used."
             )
     assert information is not None

@@ -61,7 +61,7 @@ def evaluate(
     given = list(arguments or ())
     address = given.pop(0) if given and is_address(given[0]) else None
     if address is not None and config is not None:
-        raise errors.InvalidArgument("give --config or an address, not both.")
+        raise errors.InvalidArgument("give either --config or an address, not both.")
     if tried + scored + exam + check > 1:
         raise errors.InvalidArgument("give at most one of --open, --score, --exam and --check.")
     if len(given) != (0 if check else 1):

@@ -42,7 +42,7 @@ def serve(
 
     if what.endswith(".toml"):
         if questions is not None:
-            raise InvalidArgument("--questions is for a data file; a configuration says it itself.")
+            raise InvalidArgument("--questions is for a data file; set it in the configuration instead.")
         config = read_config(what)
     else:
         config = first_try(what, questions, 8765)

@@ -92,7 +92,7 @@ def receipt(
     from afresh.receipts.page import as_html, as_markdown
 
     if out.suffix in (".html", ".md"):
-        raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name and its own ending.")
+        raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name with its own suffix.")
     with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
         made = guard.receipt()
     pages = {out: json.dumps(made, indent=1), out.with_suffix(".html"): as_html(made)}
@@ -177,7 +177,7 @@ def _book(place: str) -> Ledger:
     from afresh.ledger import is_server, open_ledger
 
     if not is_server(place) and not Path(place).expanduser().exists():
-        raise errors.InvalidArgument(f"there is no ledger at {place}; the first question makes one.")
+        raise errors.InvalidArgument(f"there is no ledger at {place}; the first question creates one.")
     return open_ledger(place)
 
 

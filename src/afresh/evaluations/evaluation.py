@@ -84,7 +84,7 @@ class Evaluation(show.Shown):
             The mean score of every open item, by id.
 
         Raises:
-            InvalidArgument: An open item has no score, or one that is no number from 0 to 1.
+            InvalidArgument: An open item has no score, or one that is not a number from 0 to 1.
         """
         scores = self.dealt.match(self._read(results), "open")
         hand_out(self.guard.desk, self.guard.analyst)

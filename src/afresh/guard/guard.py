@@ -239,8 +239,8 @@ class Guard(show.Shown, Closing):
         self.desk.check_open()
         if self.plan.rounds is None:
             raise InvalidArgument(
-                f"these data were opened with method={self.plan.method!r}, which has no rounds; open them with "
-                "afresh.open(data, rounds=10), before their first answer."
+                f"this dataset was opened with method={self.plan.method!r}, which has no rounds; they must be "
+                "planned before the first answer: afresh.open(data, rounds=10)."
             )
         return Round(self, None if rows is None else checks.whole("rows", rows, 1, self.rows))
 
@@ -434,7 +434,7 @@ class Guard(show.Shown, Closing):
             BudgetExhausted: It costs more than is left; nothing was recorded.
         """
         self.desk.check_open()
-        checks.text("revealed", revealed, "words that say what was revealed, for the record")
+        checks.text("revealed", revealed, "text that says what was revealed, for the record")
         basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": study}
         return self._doors.charge(revealed, basis, rows, count)
 
@@ -495,7 +495,7 @@ class Guard(show.Shown, Closing):
 
     def __reduce__(self) -> NoReturn:
         """A guard holds connections, so it stays where it is."""
-        raise TypeError("a guard cannot be pickled; open the data in the other process, they share one budget.")
+        raise TypeError("a guard cannot be pickled; open the data in the other process; both share one budget.")
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())

@@ -188,7 +188,7 @@ def check_opening(
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
-        checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
+        checks.text("new_rows", new_rows, "text that says why these rows are not the ones opened before")
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     check_made_up(data, seed, made_up)
     return Opening(wanted, ledger, who, must_exist, allow_wide, new_rows, seed)
@@ -287,7 +287,7 @@ def _open_book(opening: Opening) -> Ledger:
     if opening.must_exist and isinstance(where, str | os.PathLike):
         place = os.path.expanduser(os.fspath(where))
         if not is_server(place) and not os.path.exists(place):
-            raise DataError(f"there is no ledger at {place}, so these data were never opened with it.")
+            raise DataError(f"there is no ledger at {place}, so this dataset was never opened with it.")
     return open_ledger(where)
 
 
@@ -298,7 +298,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     identity = plain("simulation", engine.rows) if simulated else _identity(engine, book)
     terms = book.find(identity)
     if terms is None and opening.must_exist:
-        raise DataError("these data were never opened with this ledger; ask a first question of them.")
+        raise DataError("this dataset was never opened with this ledger; ask it a first question.")
     stored = None if terms is None else Plan.thaw(terms.limits)
     if terms is None or (wanted.given and not terms.fixed):
         made = _plan(engine.rows, wanted, stored)

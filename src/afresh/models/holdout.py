@@ -292,7 +292,9 @@ class Holdout(show.Shown, Closing):
         """
         self.guard.desk.check_open()
         if not self.has_open_rows:
-            raise InvalidArgument("this holdout was opened without open rows; open=0.5 would have some, for example.")
+            raise InvalidArgument(
+                "this holdout was opened without open rows; open another with, for example, open=0.5."
+            )
         used = self.settled(loss)
         return [self.labelled.open_loss(model, used) for model in models]
 
@@ -396,7 +398,7 @@ class Holdout(show.Shown, Closing):
         if incumbent is not None:
             b, a = self.predict([model, incumbent], names, used)
         elif used.words not in self._incumbents:
-            raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
+            raise InvalidArgument(f"there is no incumbent yet for the {used.words}; pass incumbent= the first time.")
         else:
             (b,), a = self.predict([model], names, used), self._incumbents[used.words]
         found = self._judge.claim_better(b, a, by, used, challenge=True)
@@ -521,7 +523,7 @@ class Holdout(show.Shown, Closing):
         if self._recipe is None:
             raise TypeError(
                 "a holdout on a guard, on a ledger in memory or in a simulation cannot be pickled; open the data in "
-                "the other process with a ledger in a file, they share one budget."
+                "the other process with a ledger in a file; both share one budget."
             )
         return self._recipe.reopen, (
             self._recipe.arguments,

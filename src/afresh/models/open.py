@@ -112,7 +112,7 @@ def holdout(
         raise checks.wrong("features", features, "'public' or 'hidden'; the table itself comes first")
     if disagreement is not None and features == "hidden":
         raise InvalidArgument(
-            "features are hidden, so nobody can see how often models disagree; leave out disagreement=."
+            "the features are hidden, so the disagreement of models cannot be seen in advance; leave out disagreement=."
         )
     made, declared = make_loss(loss), check_classes(classes)
     own = _own(open, label)
@@ -151,13 +151,13 @@ def holdout(
             or questions is not ...
             or any(value is not None and value is not False for value in said)
         ):
-            raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
+            raise InvalidArgument("a guard already has its labels in a column, and its plan; give label= only.")
         return _hold(data, label, declared, made, features)
     if y is not None and isinstance(data, str | os.PathLike):
-        raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
+        raise InvalidArgument("the labels of a file are in a column; leave out y and name the column with label=.")
     if y is None and isinstance(data, np.ndarray | list | tuple):
         raise InvalidArgument(
-            f"data of type {type(data).__name__} have no columns; pass the labels as well: holdout(X, y)."
+            f"data of type {type(data).__name__} have no columns; pass the labels too: holdout(X, y)."
         )
     if isinstance(y, str):
         raise checks.wrong("y", y, f"the labels, one for each row; a column is named with label={checks.shown(y)}")
@@ -172,8 +172,8 @@ def holdout(
         with _beside(own, engine.schema) as development:
             if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
                 raise InvalidArgument(
-                    "the development data are the guarded rows themselves, so that nothing would be checked; give "
-                    "other rows, or open a part of these with open=0.5."
+                    "the development data are the guarded rows themselves, so nothing would be checked; give "
+                    "other rows, or open some of these with open=0.5."
                 )
             guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
@@ -265,7 +265,7 @@ def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -
         opened = holdout(**arguments, must_exist=True)
         if (opened.guard.desk.terms.data, opened.labelled.order) != (fingerprint, order):
             opened.close()
-            raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
+            raise DataChanged("the data changed in place after the holdout was opened; open them again.")
         _REOPENED[key] = opened
     return _REOPENED[key]
 
@@ -289,27 +289,29 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     from afresh.engines.embedded.sources import as_arrow
 
     if hasattr(features, "toarray"):
-        raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
+        raise DataError("sparse features cannot be opened; pass X.toarray().")
     if hasattr(type(features), "columns"):  # a frame of whatever kind
         table = as_arrow(features)
     else:
         array = _as_array(features)
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
-                f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
-                "or an array of numbers with a row a case."
+                f"features of shape {array.shape} and type {array.dtype} cannot be opened: pass a frame, "
+                "or an array of numbers with one row per case."
             )
         table = pa.table({f"x{i}": np.asanyarray(array[:, i], order="C") for i in range(array.shape[1])})
     values = _as_array(y)
     if values.ndim != 1 or len(values) != table.num_rows:
-        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; a row needs one.")
+        raise DataError(
+            f"there are {table.num_rows:,} rows and labels of shape {values.shape}; there must be one label per row."
+        )
     if label.lower() in (name.lower() for name in table.column_names):
-        raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
+        raise InvalidArgument(f"label == {label!r} is also a column of the features; give the labels another name.")
     try:
         return table.append_column(label, pa.array(values, from_pandas=True))
     except (pa.ArrowException, TypeError, ValueError):
         pass  # what pyarrow says would quote labels
-    raise DataError("the labels mix values of several types; give them one type before opening them.")
+    raise DataError("the labels mix values of several types; convert them to one type first.")
 
 
 def _as_array(values: Any) -> Any:

@@ -117,14 +117,16 @@ def plan(
     if questions is not None:
         questions = checks.whole("questions", questions, 1)
         if rounds is not None and rounds > questions:
-            raise InvalidArgument(f"rounds == {rounds}, but there are {questions} questions; a round has at least one.")
+            raise InvalidArgument(
+                f"rounds == {rounds}, but there are {questions} questions; each round needs at least one."
+            )
     if answers is not None:
         if questions is None:
-            raise InvalidArgument("answers needs questions, of which it is at least as many.")
+            raise InvalidArgument("answers= needs questions=, and must be at least as large.")
         answers = checks.whole("answers", answers, questions)
     if width is None:
         if rows is None or questions is None:
-            raise InvalidArgument("a plan needs two of rows, questions and width.")
+            raise InvalidArgument("give two of rows, questions and width.")
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
@@ -217,7 +219,7 @@ def _planners(
         development = checks.whole("development", development, 1)
     if open is not None or exam is not None or development is not None:
         if open is not None and development is not None:
-            raise InvalidArgument("open rows are a part of these rows, or development rows of your own: not both.")
+            raise InvalidArgument("open= is either a share of these rows or development rows of your own, not both.")
         if rounds is not None or method not in (None, WITH_OPEN_ROWS):
             name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"

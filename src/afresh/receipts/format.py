@@ -331,7 +331,7 @@ def loads(text: str) -> Any:
         return found
 
     def no_number(name: str) -> Any:
-        raise InvalidArgument(f"this is not a receipt: {name} is no number.")
+        raise InvalidArgument(f"this is not a receipt: {name} is not a number.")
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=no_number)

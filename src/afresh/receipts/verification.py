@@ -106,7 +106,7 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         Every check with its outcome. A receipt that lies gives failed checks, not an error.
 
     Raises:
-        InvalidArgument: The document is no receipt, or of a version this afresh does not know.
+        InvalidArgument: The document is not a receipt, or its version is unknown to this afresh.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt
     form = format_of(document)
