@@ -57,10 +57,15 @@ assert 0 <= opened(table).ask(table.x < 500).value <= 1
     "inspect": """
 Path("log.eval").write_bytes(b"")
 try:
-    import inspect_ai, inspect_ai.dataset, inspect_ai.scorer
-    questions = [inspect_ai.dataset.Sample(id=i, input="What?", target="Default") for i in range(3)]
-    task = inspect_ai.Task(dataset=questions, scorer=inspect_ai.scorer.includes())
-    (log,) = inspect_ai.eval(task, model="mockllm/model", display="none", log_dir="logs")
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+    from inspect_ai.scorer import match
+    said = ModelOutput.from_content("mockllm/model", "yes")
+    said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or it downloads a tokenizer
+    task = Task(dataset=[Sample(id=i, input="Is it?", target="yes") for i in range(3)], scorer=match())
+    model = get_model("mockllm/model", custom_outputs=lambda *_: said)
+    (log,) = eval(task, model=model, display="none", log_dir="logs")
     place = log.location
 except ModuleNotFoundError:
     place = "log.eval"
