@@ -164,7 +164,7 @@ def test_a_final_look_has_all_rows_that_were_fresh(guard: afresh.Guard, tmp_path
     assert guard.close_rounds() == final
     assert verify(guard.receipt()).passed
     with afresh.open(FRAME, ledger=tmp_path / "ledger.sqlite") as later:
-        with pytest.raises(InvalidArgument, match="no question about columns was asked here"):
+        with pytest.raises(InvalidArgument, match="has asked no question about columns"):
             later.close_rounds()
         later.ask("hit")
         (again,) = later.close_rounds()

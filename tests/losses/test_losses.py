@@ -298,7 +298,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
     ("kind", "predictions", "said"),
     [
         ("classes", ["ant"] * 3, "4 rows and 3 predictions"),
-        ("classes", "ant", "str are no array"),
+        ("classes", "ant", "str are not an array"),
         ("classes", ["ant", "bee", "dog", "ant"], "row 2 is 'dog'"),
         ("classes", [0, 1, 2, 3], "none of the classes 'ant', 'bee', 'cow'"),
         ("classes", ["ant", None, "bee", "ant"], "row 1 is None"),

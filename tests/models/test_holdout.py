@@ -182,9 +182,9 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
 def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
     with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
         for bad, words in (
-            ((each for each in GUESS), "generator are no array"),
-            ({"a": 1}, "dict are no array"),
-            ([[1]] * (N - 1) + [[1, 2]], "list are no array"),
+            ((each for each in GUESS), "generator are not an array"),
+            ({"a": 1}, "dict are not an array"),
+            ([[1]] * (N - 1) + [[1, 2]], "list are not an array"),
             (LogisticRegression, "is a class"),
         ):
             with pytest.raises(InvalidArgument, match=words):
