@@ -80,9 +80,13 @@ if "afresh[" in done.stderr:
 assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "afresh", done.stderr
 """,
     "lab": """
-done = run("lab", "frontier", "--out", "lab")
+from afresh.lab.pictures import save, subplots
+figure, panels = subplots(1, 1, (3, 2))
+panels[0, 0].plot([0, 1])
+assert save(figure, Path("lab.png")).exists()
+asked = ("--rows", "500", "--questions", "5", "--repeats", "1", "--processes", "1", "--out", "lab")
+done = run("lab", "coverage", *asked, "--mechanism", "rounds", "--analyst", "scientist", "--population", "fair")
 assert done.returncode == 0, done.stderr
-assert list(Path("lab").glob("*.png"))
 """,
     "optuna": """
 from afresh.integrations.optuna import GuardedObjective
