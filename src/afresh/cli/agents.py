@@ -16,7 +16,7 @@ def mcp(
     ],
     cap: Annotated[int | None, typer.Option(help="How many answers this session may spend.", metavar="K")] = None,
     questions: Annotated[
-        int | None, typer.Option(help="Of a data file: how many answers it may ever give.", metavar="K")
+        int | None, typer.Option(help="For a data file: how many answers it may ever give.", metavar="K")
     ] = None,
     analyst: Analyst = None,
 ) -> None:

@@ -38,9 +38,9 @@ def charge(
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Record what was revealed about the rows outside of the guard, so that later intervals stay honest.
+    """Record what was revealed about the rows outside the guard, so that later intervals stay honest.
 
-    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. The same words and numbers again are not charged again.
+    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. Charging the same text and numbers again is free.
 
     Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
     """
@@ -51,7 +51,9 @@ def charge(
 
 def divide(
     data: Data,
-    shares: Annotated[list[str], typer.Argument(help="Names and how many answers each may have.", metavar="NAME=K...")],
+    shares: Annotated[
+        list[str], typer.Argument(help="Names, and how many answers each may have.", metavar="NAME=K...")
+    ],
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
@@ -78,14 +80,14 @@ def divide(
 def receipt(
     data: Data,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The JSON file; an HTML page is put next to it.", metavar="FILE")
+        Path, typer.Option("--out", "-o", help="The JSON file; an HTML page is written next to it.", metavar="FILE")
     ] = Path("receipt.json"),
     markdown: Annotated[bool, typer.Option(help="Write a Markdown page too.")] = False,
     ledger: LedgerPlace = None,
     table: Table = None,
     as_json: Json = False,
 ) -> None:
-    """Write everything that was released into one file that anyone can check, and a page to read.
+    """Write everything that was released to one file that anyone can check, and to a page to read.
 
     Example: afresh receipt holdout.parquet --out receipt.json
     """
@@ -136,9 +138,9 @@ def verify(
 
 
 def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
-    """What a ledger holds: every dataset with its plan, and what is left of its budget.
+    """List what a ledger holds: every dataset with its plan and what is left of its budget.
 
-    A ledger knows rows by their content, not by where they are: the columns tell which dataset it is.
+    A ledger recognizes rows by their content, not by their place, so look for your dataset by its columns.
 
     Example: afresh list
     """

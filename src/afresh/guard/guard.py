@@ -414,7 +414,7 @@ class Guard(show.Shown, Closing):
         """Record what was revealed about the rows outside of this guard, so that later intervals stay honest.
 
         One of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` says how it was protected; which of them a method admits,
-        its error says. The same words and numbers again are not charged again.
+        its error says. Charging the same text and numbers again is free.
 
         Args:
             revealed: In words, what it was.
