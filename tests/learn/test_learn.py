@@ -5,6 +5,7 @@ import sys
 import warnings
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +101,7 @@ def test_every_row_of_a_gradient_lies_in_its_ball(norm: float | None) -> None:
     assert np.all(np.isfinite(values))
 
 
-_CHANGES = {
+_CHANGES: dict[str, Any] = {
     "kind": "linear",
     "features": ("b", "a"),
     "label": "other",
@@ -133,8 +134,8 @@ def test_tasks_whose_rows_differ_have_questions_of_different_names(kind: str, tm
 
         name, values = asked(task)
         for field, other in _CHANGES.items():
-            changed = replace(task, **{field: "logistic" if (field, kind) == ("kind", "linear") else other})
-            another, found = asked(changed)
+            change: dict[str, Any] = {field: "logistic" if (field, kind) == ("kind", "linear") else other}
+            another, found = asked(replace(task, **change))
             assert name != another or np.array_equal(values, found), field
 
 

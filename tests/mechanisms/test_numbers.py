@@ -250,7 +250,8 @@ def test_ends_of_a_group_lie_outside_of_the_exact_ones(x: float, p: float, c: fl
     v, w = map(Fraction, both)
     inside, share = (h * (v - d) - g * (w - e)), (a * (w - e) - b * (v - d))
     if (whole := a * h - b * g) != 0 and share / whole > 0:
-        assert Fraction(found.low) <= max(min(inside / share, 1), 0) <= Fraction(found.high)
+        exact = max(min(inside / share, Fraction(1)), Fraction(0))
+        assert Fraction(found.low) <= exact <= Fraction(found.high)
 
 
 P, X = np.meshgrid(np.linspace(1e-3, 1, 150), np.linspace(0, 1, 150))
