@@ -102,7 +102,7 @@ def open(  # the name a newcomer expects: afresh.open
         new_rows: Text that says why rows that share a telling column with a dataset in this ledger are different rows.
             Without it they are refused, because they look like the same rows, edited: a column renamed, added, dropped
             or cast, a few cells changed. The text is recorded and shown in receipts.
-        simulation_seed: Makes the noise predictable. The answers then promise nothing and say so, and no ledger is kept.
+        simulation_seed: Makes the noise predictable. Answers then promise nothing and say so, and no ledger is kept.
         made_up: Confirms that these rows, in memory, were made up for a simulation.
 
     Returns:
