@@ -121,7 +121,7 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
     failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")
-    failing(5, "The plan of these data is questions=1", "ask", data, "churned", "--questions", 2)
+    failing(5, "The plan of this dataset is questions=1", "ask", data, "churned", "--questions", 2)
     failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
 
 

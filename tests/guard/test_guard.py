@@ -266,7 +266,7 @@ def test_another_plan_is_refused(frame: pd.DataFrame, other: dict[str, Any]) -> 
     with afresh.open(frame, questions=5, confidence=0.95, method="stabilized") as guard:
         guard.ask("churned")
     with pytest.raises(
-        PlanMismatch, match=r"The plan of these data is questions=5, confidence=0.95, method='stabilized'"
+        PlanMismatch, match=r"The plan of this dataset is questions=5, confidence=0.95, method='stabilized'"
     ):
         afresh.open(frame, **other)
     with afresh.open(frame) as guard:

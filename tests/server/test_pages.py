@@ -157,7 +157,7 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
     expect(page.locator("[data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
-    expect(page.locator("#answers article").first).to_contain_text("Free, nothing new was asked")
+    expect(page.locator("#answers article").first).to_contain_text("Free: asked before")
     assert service.get("/v1/datasets/small/budget").json()["spent"] == 3
 
 

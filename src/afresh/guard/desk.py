@@ -283,7 +283,7 @@ class Desk:
         if not isinstance(mechanism, FollowsHint):
             those = " or ".join(f"method={name!r}" for name in HINTED)
             raise InvalidArgument(
-                f"noise follows what an answer is about with {those} only, and this dataset was opened with "
+                f"about= works only with {those}, and this dataset was opened with "
                 f"{self.plan.method!r}; leave about= out."
             )
         if precision is not None:
@@ -413,7 +413,7 @@ class Desk:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
             if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
-                about += f" (its width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
+                about += f" (the width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
@@ -462,7 +462,7 @@ class Desk:
     def check_open(self) -> None:
         """Refuse to go on once it is closed."""
         if self.closed:
-            raise GuardClosed("this guard is closed; open the data again; nothing is lost.")
+            raise GuardClosed("this guard is closed; open the data again: nothing is lost.")
         self._check_process()
 
     def _check_process(self) -> None:

@@ -104,7 +104,7 @@ def _price_in_exam(
         half_widths=widths,
         mean=mean,
         left=desk.left(analyst),
-        words=f"In the exam, which costs no answer. {when}: expect about {expected}.",
+        words=f"In the exam, which costs no answers. {when}: expect about {expected}.",
     )
 
 
@@ -232,13 +232,13 @@ def _check_deviation(deviation: float, mean: float, scale: float) -> float:
 def _check_share(share: float) -> float:
     """A part of the rows."""
     if isinstance(share, bool) or not (isinstance(share, Real) and 0 < float(share) <= 1):
-        raise InvalidArgument(f"share = {share!r}, must be the part of the rows to expect, above 0 and at most 1")
+        raise InvalidArgument(f"share = {share!r}, must be the share of rows you expect, above 0 and at most 1")
     return float(share)
 
 
 def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = "", *, short: bool = False) -> str:
     if not answers:
-        return "Free: it was asked before."
+        return "Free: asked before."
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
     if desk.plan.expected is not None and not short:

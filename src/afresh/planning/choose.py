@@ -129,7 +129,7 @@ def plan(
             raise InvalidArgument("give two of rows, questions and width.")
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
-    must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
+    must_be = "a number in (0, 0.5): ±0.5 would say nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
@@ -244,9 +244,7 @@ def _following(
     found = {name: partial(p, disagreement=share) for name, p in planners.items() if name in FOLLOWING}  # type: ignore[call-arg] # those in FOLLOWING take it
     if not found:
         those = " or ".join(f"method={name!r}" for name in FOLLOWING)
-        raise InvalidArgument(
-            f"disagreement == {share:g} can be followed with {those} only; leave it or {method!r} out."
-        )
+        raise InvalidArgument(f"disagreement == {share:g} works only with {those}; leave out one of the two.")
     return found
 
 

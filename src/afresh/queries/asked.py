@@ -113,7 +113,7 @@ def ask(
     if guess is not None:
         guess = _check_guess(guess, low, high)
     if about is not None:
-        within = f"within the bounds ({number(low)}, {number(high)}), about what the answer will read"
+        within = f"within the bounds ({number(low)}, {number(high)}), roughly what the answer will be"
         about = (checks.number("about", about, within, least=low, most=high) - low) / (high - low)
     return Asked(
         queries=queries,

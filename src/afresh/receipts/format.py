@@ -327,7 +327,7 @@ def loads(text: str) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise InvalidArgument("this is not a receipt: a name stands twice in one object.")
+            raise InvalidArgument("this is not a receipt: a name appears twice in one object.")
         return found
 
     def no_number(name: str) -> Any:
