@@ -81,7 +81,7 @@ def plan(
     rows: Annotated[int | None, typer.Option(help="The number of rows in the data.", metavar="N")] = None,
     questions: Annotated[int | None, typer.Option(help="The most answers you will want.", metavar="K")] = None,
     confidence: Annotated[
-        float, typer.Option(help="The probability with which all intervals hold at once.", metavar="C")
+        float, typer.Option(help="The probability that all intervals hold at once.", metavar="C")
     ] = 0.95,
     width: Annotated[
         float | None,
@@ -140,7 +140,7 @@ def ask(
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="The probability with which all intervals hold at once; fixed by the first question (default 0.95).",
+            help="The probability that all intervals hold at once; fixed by the first question (default 0.95).",
             metavar="C",
         ),
     ] = None,

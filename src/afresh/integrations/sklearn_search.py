@@ -113,7 +113,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 (and with `factor` among the rungs of each). None opens the guard with its default method, for fits
                 that follow each other without end.
             questions: For how many answers to open the guard (default: as many as these fits ask for).
-            confidence: The probability with which all intervals hold at once.
+            confidence: The probability that all intervals hold at once.
             ledger: As in `afresh.open`.
             n_jobs: How many candidates are fitted at once.
             random_state: Draws the validation rows, random parameters, and the rows that rungs train on.

@@ -57,33 +57,33 @@ def holdout(
     Plan, ledger and budget are the guard's: `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as
     a score.
 
-    One process hides nothing from the code it runs: a model's `predict` can find the labels in the frames of its
-    callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
+    A process cannot hide anything from the code it runs: a model's `predict` can find the labels in the frames of its
+    callers, or switch the noise off. Accept predictions from strangers, never model objects. docs/models.md says more.
 
     Args:
-        data: X, an array with a row a case (its columns are called x0, x1, ...) or a frame; or whatever `afresh.open`
+        data: X, an array with one row per case (columns are named x0, x1, ...) or a frame; or whatever `afresh.open`
             takes, with a column of labels; or a guard.
         y: The labels of X.
         label: The column of labels.
         loss: What scores average, see `afresh.losses`.
-        classes: Which classes there are; left out, they are the different labels, which become public by that: leave it
-            out only where they are no secret.
-        features: Who knows the rows' features. "public": the analyst may. Every answer then speaks of *these rows'
+        classes: The classes; by default the different labels, which makes them public: leave it
+            out only if they are not secret.
+        features: Who knows the rows' features. "public": the analyst may. Every answer is then about *these rows'
             features*, whatever predictions are made from them: the mean loss if the labels of these rows were drawn
             anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
-            nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is
-            charged even if it predicts what another does, and no error tells of a row. Answers speak of the population.
-        questions: As in `afresh.open`, like all that follow.
+            only the guard does. You hand in models, which run here; predictions are not accepted, every new model is
+            charged even if it predicts what another does; no error mentions a row. Answers are about the population.
+        questions: As in `afresh.open`, like everything below.
         confidence: As in `afresh.open`.
         ledger: As in `afresh.open`.
         method: As in `afresh.open`.
         answers: As in `afresh.open`.
         rounds: As in `afresh.open`.
         typical: As in `afresh.open`.
-        disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
+        disagreement: With public features: the share of rows on which compared models will disagree. A comparison
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
-        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or development data of
-            your own, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or your own development
+            data, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
         exam: As in `afresh.open`; `Holdout.exam` scores and compares the final models.
         promise: As in `afresh.open`.
         deviation: As in `afresh.open`, for losses that are numbers.
@@ -99,7 +99,7 @@ def holdout(
 
     Raises:
         InvalidArgument: An argument is wrong, or the loss does not suit the labels; no plan was fixed.
-        DataError: The data cannot be read, or their rows have no order.
+        DataError: The data cannot be read, or its rows have no order.
         PlanMismatch: Another plan is in force for these rows.
     """
     from afresh.engines.embedded.rowwise import read_no_rows

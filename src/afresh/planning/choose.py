@@ -50,7 +50,7 @@ def plan(
     promise: bool = False,
     deviation: float | None = None,
 ) -> Plan:
-    """Plan from any two of rows, questions and width, before any data are seen.
+    """Make a plan from any two of rows, questions and width, before you touch the data.
 
     Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
     at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
@@ -60,10 +60,10 @@ def plan(
         rows: How many rows the data have, at least 20.
         questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
             little wider, and grow wider slowly.
-        confidence: The probability with which all intervals hold at once.
+        confidence: The probability that all intervals hold at once.
         answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
-        width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
-        mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
+        width: The half-width you need, instead of `rows` or `questions`; below 0.5, on the scale [0, 1].
+        mean: The mean that `width` refers to; intervals are widest at 0.5.
         method: The name of a method, to force it.
         rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
             one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
@@ -75,15 +75,15 @@ def plan(
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
             True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
             with the narrowest answers.
-        exam: What part of the rows is kept for a few final questions (`Guard.exam`).
+        exam: The share of rows kept for a few final questions (`Guard.exam`).
         development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
-        promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
+        promise: Uses only methods that promise their widths in advance, not those that expect them.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
             then follows the standard deviation that each of them has, and answers are narrowest about this one.
 
     Returns:
-        The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
+        The plan, with a comparison of all methods in `methods` and the reasons for the choice in `advice`.
 
     Raises:
         InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
