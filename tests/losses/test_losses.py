@@ -300,7 +300,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
         ("classes", ["ant"] * 3, "4 rows and 3 predictions"),
         ("classes", "ant", "str are not an array"),
         ("classes", ["ant", "bee", "dog", "ant"], "row 2 is 'dog'"),
-        ("classes", [0, 1, 2, 3], "none of the classes 'ant', 'bee', 'cow'"),
+        ("classes", [0, 1, 2, 3], "not one of the classes 'ant', 'bee', 'cow'"),
         ("classes", ["ant", None, "bee", "ant"], "row 1 is None"),
         ("classes", [["ant", "bee"]] * 4, "one class per row"),
         ("numbers", [1, 2, np.nan, 4], "row 2 is nan"),
