@@ -122,9 +122,11 @@ with socket.socket() as free:
     port = free.getsockname()[1]
 Path("afresh.toml").write_text(Path("afresh.toml").read_text().replace("port = 0", f"port = {port}"))
 token = run("token", "new", "ann", "--dataset", "flights", check=True).stdout.strip()
-served = subprocess.Popen([program, "serve", "afresh.toml"], stderr=subprocess.DEVNULL)
+served = subprocess.Popen([program, "serve", "afresh.toml"], stderr=open("serve.log", "w"))
 try:
     for _ in range(300):
+        if served.poll() is not None:
+            sys.exit(Path("serve.log").read_text())
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready"):
                 break

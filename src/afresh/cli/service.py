@@ -55,7 +55,7 @@ def serve(
         ]
         told += [f"  {name}: {each.judge.evaluation.items:,} items" for name, each in house.judges.items()]
         house.close()
-        print("\n".join([f"{visible(what)} is good; it serves", *map(visible, told)]))
+        print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
         return
     if not what.endswith(".toml"):
         from afresh.server.store import store_of
@@ -64,7 +64,7 @@ def serve(
         (name,) = config.datasets
         made = Tokens(store_of(config.state, config.ledger)).new("analyst", days=1)
         print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
-        print("This token is shown once and is good for a day.", file=sys.stderr)
+        print("This token is shown once and is valid for a day.", file=sys.stderr)
     run(config, what if what.endswith(".toml") else None)
 
 
@@ -133,6 +133,7 @@ def revoke(
 ) -> None:
     """Revoke a token; it acts at once, on all workers."""
     for id in _tokens(config).revoke(which):
+        print("Revoked, at once and on all workers:", file=sys.stderr, end=" ", flush=True)
         print(id)
 
 

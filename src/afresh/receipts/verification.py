@@ -306,7 +306,8 @@ def _statements(again: dict[str, Any], document: dict[str, Any]) -> str:
     """Whatever the receipt states must be what its records say."""
     for name, value in again.items():
         _compare(name, document[name], value)
-    return f"{len(again['questions']):,} questions, and everything else, match the records"
+    count = len(again["questions"])
+    return f"{count:,} question{'' if count == 1 else 's'}, and everything else, match the records"
 
 
 def _contains(facts: Facts, head: str) -> str:
