@@ -1,29 +1,13 @@
-import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from afresh.cli import main
-
-
-def afresh(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The program within this process, which is ten times as fast; `test_as_a_process` starts a real one."""
-    command = ["afresh", *map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
-    with mock.patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-    assert isinstance(code, int)
-    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+from cli.program import afresh
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from afresh.guard.exam import check_exam
 from afresh.guard.opened import hand_out
 from afresh.queries.asked import Asked
 from afresh.results import show
+from afresh.results.closing import Closing
 
 if TYPE_CHECKING:
     from afresh.evaluations.gate import Gate
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from afresh.results.budget import Budget
 
 
-class Evaluation(show.Shown):
+class Evaluation(show.Shown, Closing):
     """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
 
     def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
@@ -260,14 +261,6 @@ class Evaluation(show.Shown):
     def close(self) -> None:
         """Close the guard."""
         self.guard.close()
-
-    def __enter__(self) -> Evaluation:
-        """An evaluation is its own context."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

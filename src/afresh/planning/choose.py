@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import EllipsisType
 
 from afresh import checks
@@ -201,11 +201,11 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
     By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
     promise=True.
     """
-    found, promised = narrowest, geometric_mean(narrowest.half_width, typical)
+    found, promised = narrowest, _yardstick(narrowest, typical)
     for name, planner in PLANNERS.items():
         if not MECHANISMS[name].promised:
             expected = planner(narrowest.rows, narrowest.questions, narrowest.failure, answers)
-            if expected is not None and geometric_mean(expected.half_width, typical) * WORTH_EXPECTING <= promised:
+            if expected is not None and _yardstick(expected, typical) * WORTH_EXPECTING <= promised:
                 found = expected
     return found
 
@@ -264,4 +264,9 @@ def _narrowest(
             f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows ({why}); use "
             f"{', '.join([*able, 'more rows'])} or fewer questions."
         )
-    return min(found, key=lambda m: geometric_mean(m.half_width, typical))
+    return min(found, key=lambda m: _yardstick(m, typical))
+
+
+@lru_cache(maxsize=256)  # pure, and most of the time that planning takes
+def _yardstick(mechanism: Mechanism, typical: tuple[float, ...]) -> float:
+    return geometric_mean(mechanism.half_width, typical)

@@ -242,7 +242,8 @@ def _columns(data: object) -> _Columns:
     table = _from_ibis(frame) if ibis else frame
     _unique(table.schema.names)
     table = pa.Table.from_batches([table]) if _module(table, "pyarrow", "RecordBatch") else table
-    return {name: (table.column(i).nbytes, partial(table.column, i)) for i, name in enumerate(table.column_names)}
+    sizes = [column.get_total_buffer_size() for column in table.columns]  # pyarrow 17 has no nbytes of a string_view
+    return {name: (sizes[i], partial(table.column, i)) for i, name in enumerate(table.column_names)}
 
 
 def _from_pandas(name: str, frame: Any, place: int) -> Any:
