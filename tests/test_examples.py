@@ -1,6 +1,6 @@
-"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in order and in reverse.
+"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in three orders.
 
-So every page runs once before every other: none needs what another made.
+In order and in reverse, every page runs once before every other: none needs what another made.
 """
 
 import os
