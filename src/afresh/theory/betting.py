@@ -22,13 +22,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 # Which spreads the six bets are for, v = m (1-m) 4^-g, and their shares of the stake: numbers whose variance is a
 # fourth to a thirtieth of the largest possible are the common case, differences of models among them.
@@ -267,6 +272,8 @@ def _hints(hint: ArrayLike | None, like: Floats) -> Floats:
 
 def side_nats(alpha: ArrayLike) -> Floats:
     """ln(2/alpha): the level of each side of an interval at alpha."""
+    if isinstance(alpha, float) and 0 < alpha < 1:
+        return -math.log(alpha / 2)  # type: ignore[return-value] # of a plain number a plain number
     a = np.asarray(alpha, dtype=np.float64)
     if not ((a > 0) & (a < 1)).all():
         raise InvalidArgument(f"alpha contains {a[~((a > 0) & (a < 1))].flat[0]}, must be in (0, 1).")
