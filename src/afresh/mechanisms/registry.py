@@ -12,23 +12,30 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.names import EXPECTED, OFFERED
+from afresh.mechanisms.names import CLAIMING, EXPECTED, GUESSING, HINTED, OFFERED
 
 __all__ = [
-    *(
-        "AT_HALF",
-        "AT_ONCE",
-        "CLAIMING",
-        "DEVIATING",
-        "ENDLESS",
-        "FOLLOWING",
-        "FOR_NUMBERS",
-        "GUESSING",
-        "HINTED",
-        "IN_ROUNDS",
-    ),
-    *("MECHANISMS", "PLANNERS", "PROMISING", "TUNED", "WITH_OPEN_ROWS", "Planner", "planner_for"),
-    *("planner_for_deviation", "planner_for_numbers", "planner_with_open", "planner_without_end"),
+    "AT_HALF",
+    "AT_ONCE",
+    "CLAIMING",
+    "DEVIATING",
+    "ENDLESS",
+    "FOLLOWING",
+    "FOR_NUMBERS",
+    "GUESSING",
+    "HINTED",
+    "IN_ROUNDS",
+    "MECHANISMS",
+    "PLANNERS",
+    "PROMISING",
+    "TUNED",
+    "WITH_OPEN_ROWS",
+    "Planner",
+    "planner_for",
+    "planner_for_deviation",
+    "planner_for_numbers",
+    "planner_with_open",
+    "planner_without_end",
 ]
 
 

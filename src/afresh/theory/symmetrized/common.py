@@ -237,14 +237,14 @@ class Intervals:
             self._known[cell] = self.s * width * (1 + _SAFE)
         return self._known[cell]
 
-    def ends(self, value: float, half_step: float) -> tuple[float, float]:
-        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward."""
+    def ends(self, value: float, half_step: float, most: float = math.inf) -> tuple[float, float]:
+        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward. s h is at most `most`."""
         centre = min(max(value, 0.0), 1.0)
-        high = self._top(centre, half_step)
-        low = 1 - self._top(1 - centre, half_step)
+        high = self._top(centre, half_step, most)
+        low = 1 - self._top(1 - centre, half_step, most)
         return min(max(low - 1e-15, 0.0), centre), max(high, centre)
 
-    def _top(self, centre: float, half_step: float) -> float:
+    def _top(self, centre: float, half_step: float, most: float) -> float:
         """The largest P that an answer `centre` admits: in the last cell whose lower edge is near enough.
 
         No truth below one half is further from it than the cell of one half says, so none is beyond that reach; nor
@@ -253,7 +253,7 @@ class Intervals:
         cells, middle = self.cells, self.cells // 2
 
         def reach(cell: int) -> float:
-            return centre + self._away(cell) + half_step * (1 + _SAFE)
+            return centre + min(self._away(cell), most) + half_step * (1 + _SAFE)
 
         def admitted(cell: int) -> bool:  # edges are good to 1e-16 and mirrored ones differ by as much
             return edge_of(cell, cells) <= reach(cell) + 1e-15

@@ -16,7 +16,7 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _ROOT_HALF_PI, _ROOT_HALF = math.sqrt(math.pi / 2), math.sqrt(0.5)
 _FAR, _NEAR = -30.0, 5.0
 # Slopes of tangents, each valid by itself; the best is about 3.
-THETAS = tuple(0.2 * 60 ** (i / 109) for i in range(110))
+THETAS: tuple[float, ...] = tuple(0.2 * 60 ** (i / 109) for i in range(110))
 _USUAL = 72  # where a search begins
 
 
