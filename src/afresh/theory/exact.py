@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from afresh.errors import InvalidArgument
 from afresh.theory.betting import betting_lower, betting_upper, side_nats, three_valued_lower
@@ -135,7 +135,7 @@ def half_width(
     """
     if values == "two-valued" and isinstance(rows, float | int) and isinstance(mean, float | int):
         low, high = interval(values, rows, rows * mean, rows * mean, alpha, unequal=unequal)
-        return (high - low) / 2  # type: ignore[no-any-return] # plain numbers if all are
+        return (high - low) / 2
     n, mu = (np.asarray(x, dtype=np.float64) for x in (rows, mean))
     largest = 1 - mu * mu if values == "three-valued" else mu * (1 - mu)
     variance = largest if deviation is None else np.minimum(np.asarray(deviation, dtype=np.float64) ** 2, largest)
@@ -155,10 +155,11 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
     return np.where(empty, one[0], low), np.where(empty, one[1], high)
 
 
-def _one(limit: Callable[..., float | None], total: object, rows: object, nats: object, unequal: bool) -> Any:
+def _one(limit: Callable[..., float | None], total: object, rows: object, nats: object, unequal: bool) -> Floats | None:
     """A limit of plain numbers, as plain numbers find it; None where there are arrays, or it takes more than that."""
     if isinstance(total, float | int) and isinstance(rows, float | int) and isinstance(nats, float | int):
-        return limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None
+        found = limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None
+        return found  # type: ignore[return-value] # of plain numbers a plain number
     return None
 
 
