@@ -158,8 +158,7 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
 def _one(limit: Callable[..., float | None], total: object, rows: object, nats: object, unequal: bool) -> Floats | None:
     """A limit of plain numbers, as plain numbers find it; None where there are arrays, or it takes more than that."""
     if isinstance(total, float | int) and isinstance(rows, float | int) and isinstance(nats, float | int):
-        found = limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None
-        return found  # type: ignore[return-value] # of plain numbers a plain number
+        return limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None  # type: ignore[return-value] # of plain numbers a plain number
     return None
 
 
