@@ -234,8 +234,9 @@ class Harness:
             os.close(out)
             tempfile.tempdir = str(Path(self.data).parent)  # what the killed one leaves behind goes with the rest
             try:
-                place, method = self.place, self.method
-                asker(self.data, place, method, numbers, len(undone), step, lambda said: _say(into, said), seed)
+                asker(
+                    self.data, self.place, self.method, numbers, len(undone), step, lambda said: _say(into, said), seed
+                )
             except BaseException:
                 traceback.print_exc()
             os._exit(1)
