@@ -170,7 +170,7 @@ class TestAny:
             ({"noise_sd": 1.0, "count": 1.5}, "count == 1.5"),
             ({"noise_sd": 1.0, "revealed": " "}, "text"),
             ({"noise_sd": 1.0, "revealed": 7}, "text"),
-            ({"noise_sd": 1.0, "revealed": "\ud800"}, "must be words"),
+            ({"noise_sd": 1.0, "revealed": "\ud800"}, "must be text"),
             ({"noise_sd": 1e-200}, "."),
             ({"noise_sd": 5e-324}, "."),
             ({"noise_sd": 1.0, "count": 10**400}, "."),
