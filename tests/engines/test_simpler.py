@@ -225,7 +225,7 @@ def test_rows_that_appear_are_noticed_within_a_group_too(tmp_path: Path, monkeyp
             if not polars:
                 engine.__dict__["_polars"] = None
             engine._rows = 4
-            with pytest.raises(Exception, match="another number of rows"):
+            with pytest.raises(Exception, match="a different number of rows"):
                 engine.moments(halves)
             engine._rows = 3
             assert engine.moments(halves)[0].total == pytest.approx(1.0)

@@ -78,7 +78,7 @@ def test_what_is_no_toml_is_told(tmp_path: Path, text: str, line: int) -> None:
 def test_nothing_is_served_by_nothing(tmp_path: Path) -> None:
     place = tmp_path / "afresh.toml"
     place.write_text("")
-    with pytest.raises(InvalidArgument, match="nothing is served"):
+    with pytest.raises(InvalidArgument, match="nothing to serve"):
         read_config(place)
     with pytest.raises(InvalidArgument, match="cannot be read"):
         read_config(tmp_path / "nowhere.toml")

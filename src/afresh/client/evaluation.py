@@ -59,7 +59,7 @@ class RemoteJudge(show.Shown, Closing):
         return found
 
     def score(self, files: Files) -> Scored:
-        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
+        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
         found: Scored = self._sent("score", files)
         return found
 

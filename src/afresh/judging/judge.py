@@ -92,7 +92,7 @@ class Judge(show.Shown, Closing):
             return gate.propose(self._whole(opened, self._guarded(files, "guarded")), files.label)
 
     def score(self, files: Files) -> Scored:
-        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
+        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
         opened = self._open(files).results
         return self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
 

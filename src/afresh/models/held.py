@@ -110,7 +110,7 @@ class Held(show.Shown, Closing):
         return self._judge.unscored(predicted, loss)
 
     def open_rows(self) -> tuple[Any, Any]:
-        """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
+        """Return features and labels of the open rows, to fit and tune on. The first call fixes the plan.
 
         Returns:
             Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
@@ -128,7 +128,7 @@ class Held(show.Shown, Closing):
         return self.guard.plan.open is not None or self.guard.plan.mechanism.own
 
     def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
-        """The mean losses of models on the open rows: free, as the analyst holds these rows, and with no interval.
+        """Compute the mean losses of models on the open rows: free, as you hold these rows, and without an interval.
 
         Args:
             models: As in `score`; predictions are for the rows of `features`.
@@ -142,7 +142,9 @@ class Held(show.Shown, Closing):
         """
         self.guard.desk.check_open()
         if not self.has_open_rows:
-            raise InvalidArgument("this holdout was opened without open rows; open=0.5 would have some, for example.")
+            raise InvalidArgument(
+                "this holdout was opened without open rows; open another with, for example, open=0.5."
+            )
         used = self.settled(loss)
         return [self.labelled.open_loss(model, used) for model in models]
 
