@@ -93,8 +93,8 @@ def open(  # the name a newcomer expects: afresh.open
         promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
             much narrower may be chosen, and says so.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds, such as
-            0.05: noise then follows the standard deviation that each of them has, which makes answers about numbers
-            two to four times narrower, and shares of rows somewhat wider.
+            0.05. Noise follows the standard deviation that each of them has anyway; the plan then has all the room that
+            such numbers need, and other answers are a little wider.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
             name).

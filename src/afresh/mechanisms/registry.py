@@ -21,7 +21,7 @@ from afresh.mechanisms.settled import Settled, plan_settled
 from afresh.mechanisms.split import Split
 from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
 from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
-from afresh.mechanisms.twofold import Twofold, plan_twofold
+from afresh.mechanisms.twofold import Twofold
 
 
 class Planner(Protocol):
@@ -41,9 +41,9 @@ _OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
     (Checked, plan_checks),
 )
 # No new plan is made for these; ledgers and receipts that have one go on with it.
-_RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
-# Those that are planned from something else than rows, questions and failure: no number of questions, or a deviation.
-_SPECIAL: tuple[type[Mechanism], ...] = (Endless, Twofold)
+_RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck, Twofold)
+# Those that are planned from something else than rows, questions and failure: no number of questions.
+_SPECIAL: tuple[type[Mechanism], ...] = (Endless,)
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_SPECIAL, *_RETIRED)
 }
@@ -60,10 +60,15 @@ HINTED: tuple[str, ...] = (Settled.method,)
 AT_ONCE = Symmetrized.method
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = Endless.method, plan_endless
-# The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.
-DEVIATING, planner_for_deviation = Twofold.method, plan_twofold
 # The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
-FOR_NUMBERS, planner_for_numbers = Stabilized.method, plan_stabilized
+FOR_NUMBERS, planner_for_numbers = Settled.method, plan_settled
+
+
+def planner_for_deviation(rows: int, questions: int, failure: float, deviation: float) -> Mechanism | None:
+    """The plan with room for numbers of this standard deviation, a part of the range between their bounds."""
+    return plan_settled(rows, questions, failure, deviation=deviation)
+
+
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = Rounds.method
 

@@ -10,9 +10,9 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
 from afresh.mechanisms.registry import (
-    DEVIATING,
     ENDLESS,
     FOLLOWING,
+    FOR_NUMBERS,
     IN_ROUNDS,
     MECHANISMS,
     PLANNERS,
@@ -80,7 +80,7 @@ def plan(
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
-            then follows the standard deviation that each of them has, and answers are narrowest about this one.
+            follows that which each of them has anyway; the plan then has room for it down to this one.
 
     Returns:
         The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
@@ -101,7 +101,7 @@ def plan(
     if deviation is not None:
         clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
         clash |= {"typical": typical, "exam": exam, "development": development}
-        clash["method"] = None if method == DEVIATING else method
+        clash["method"] = None if method == FOR_NUMBERS else method
         return _deviating(rows, questions, failure, check_deviation(deviation), clash)
     planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
@@ -175,7 +175,7 @@ def _deviating(
     made = planner_for_deviation(rows, questions, failure, deviation)
     if made is None:
         raise InvalidArgument(
-            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
+            f"{rows:,} rows are too few for {questions:,} answers by {FOR_NUMBERS}; use more rows or fewer questions."
         )
     return Plan(made)
 

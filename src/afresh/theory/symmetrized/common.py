@@ -202,20 +202,37 @@ class Intervals:
         away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half), self.log_part) * (1 + _SAFE)
         return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
 
-    def ends(self, value: float, half_step: float) -> tuple[float, float]:
-        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward."""
+    def ends(self, value: float, half_step: float, most: float = math.inf) -> tuple[float, float]:
+        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward. s h is at most `most`."""
         centre = min(max(value, 0.0), 1.0)
-        high = self._top(centre, half_step)
-        low = 1 - self._top(1 - centre, half_step)
+        high = self._top(centre, half_step, most)
+        low = 1 - self._top(1 - centre, half_step, most)
         return min(max(low - 1e-15, 0.0), centre), max(high, centre)
 
-    def _top(self, centre: float, half_step: float) -> float:
+    def _top(self, centre: float, half_step: float, most: float) -> float:
         """The largest P that an answer `centre` admits: in the last cell whose lower edge is near enough."""
         edges, away = self._table
-        reach = centre + away + half_step * (1 + _SAFE)
+        reach = centre + np.minimum(away, most) + half_step * (1 + _SAFE)
         # Edges are good to 1e-16 and mirrored ones differ by as much.
         admitted = edges[:-1] <= reach + 1e-15
         return min(float(np.minimum(edges[1:], reach)[admitted].max()) + 1e-15, 1.0)
+
+
+@lru_cache(maxsize=512)
+def of_noise(common: Common, s: float, cells: int = _CELLS) -> Intervals:
+    """The intervals of answers with this noise, whose table is made once."""
+    return Intervals(common, s, cells)
+
+
+@lru_cache(maxsize=4096)  # reading and charging ask for the same
+def farthest(common: Common, s: float, pairs: float) -> float:
+    """How far a truth may be from an answer of noise s with d at most `pairs`."""
+    return s * float(common.widths(math.sqrt(common.constants.scaled(pairs, s)))[0]) * (1 + _SAFE)
+
+
+def rate_of(bend: float) -> float:
+    """R = l/(1-l), from above."""
+    return bend / (1 - bend) * _UP
 
 
 @lru_cache(maxsize=64)
