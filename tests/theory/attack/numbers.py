@@ -25,7 +25,7 @@ from afresh.moments import Moments
 
 Floats = NDArray[np.float64]
 
-CASES = (
+CASES: tuple[tuple[Any, ...], ...] = (
     *(
         (method, 32_768, 100, spread, last)
         for method in ("settled", "symmetrized")
