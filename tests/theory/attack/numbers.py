@@ -25,7 +25,7 @@ from afresh.moments import Moments
 
 Floats = NDArray[np.float64]
 
-CASES: tuple[tuple[Any, ...], ...] = (
+CASES: tuple[Any, ...] = (
     *(
         (method, 32_768, 100, spread, last)
         for method in ("settled", "symmetrized")
@@ -77,7 +77,7 @@ def main(runs: int = 1000) -> None:
     """Print the misses at 5, 50 and 80%."""
     for beta in (0.05, 0.5, 0.8):
         for seed, case in enumerate(CASES):
-            ratios = push(*case, beta, runs, seed)
+            ratios = push(*case, beta=beta, runs=runs, seed=seed)
             misses = int((ratios > 1).sum())
             alarm = "ALARM" if binom.sf(misses - 1, runs, beta) < 1e-7 else ""
             print(f"{beta:4} {case}: misses {misses} of {runs}, worst {ratios.max():.3f} {alarm}", flush=True)
