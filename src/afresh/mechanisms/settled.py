@@ -154,7 +154,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         for place, released in enumerate(earlier, 1):
             own = number if self.numbers and of_number(released) else self
             if not own.admits(released):
-                raise InvalidArgument(f"what was released at place {place} is no answer of this plan")
+                raise InvalidArgument(f"what was released at place {place} is not an answer of this plan")
             finest, least = own.bounds(released, spent, max(self.questions - place, 0))
             if step_of(released["times"]) > finest:
                 raise InvalidArgument(f"the noise of the answer at place {place} is finer than what was left allows")
