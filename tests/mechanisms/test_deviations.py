@@ -226,4 +226,4 @@ def test_a_guard_answers_numbers_by_their_deviation(name: str) -> None:
 
 def test_an_analyst_that_learns_by_fine_numbers() -> None:
     """Three games with a fixed seed, where each may miss with .05; 17.11 says how many were played by hand."""
-    assert attack.push(*attack.CASES[-1], beta=0.05, runs=3, seed=7).max() <= 1
+    assert attack.push(attack.CASES[-1], 0.05, 3, 7).max() <= 1

@@ -24,8 +24,8 @@ from afresh.mechanisms.symmetrized import plan_symmetrized
 from afresh.moments import Moments
 
 Floats = NDArray[np.float64]
-
-CASES: tuple[Any, ...] = (
+Case = tuple[str, int, int, float, float]
+CASES: tuple[Case, ...] = (
     *(
         (method, 32_768, 100, spread, last)
         for method in ("settled", "symmetrized")
@@ -45,8 +45,9 @@ def planned(method: str, n: int, k: int, beta: float) -> Any:
     return found
 
 
-def push(method: str, n: int, k: int, spread: float, last: float, beta: float, runs: int, seed: int) -> Floats:
+def push(case: Case, beta: float, runs: int, seed: int) -> Floats:
     """The largest distance of a truth from its answer, in half-widths, of each game."""
+    method, n, k, spread, last = case
     m, rng = planned(method, n, k, beta), np.random.default_rng(seed)
     size = 2 ** int(np.log2(n))
     signs = hadamard(min(size, 128)).astype(np.float64)[1:]
@@ -77,7 +78,7 @@ def main(runs: int = 1000) -> None:
     """Print the misses at 5, 50 and 80%."""
     for beta in (0.05, 0.5, 0.8):
         for seed, case in enumerate(CASES):
-            ratios = push(*case, beta=beta, runs=runs, seed=seed)
+            ratios = push(case, beta, runs, seed)
             misses = int((ratios > 1).sum())
             alarm = "ALARM" if binom.sf(misses - 1, runs, beta) < 1e-7 else ""
             print(f"{beta:4} {case}: misses {misses} of {runs}, worst {ratios.max():.3f} {alarm}", flush=True)
