@@ -232,6 +232,10 @@ class Hinted(Settled):
         """How many times s."""
         return times(self.hint)
 
+    def answering(self, levels: int | None) -> Settled:
+        """Of a number too: its noise is what the hint says."""
+        return self
+
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
         """The draw, once it is known what the answers before it were charged."""
         (only,) = noise
