@@ -122,7 +122,7 @@ def commits(folder: Path, count: int = 200) -> float:
 
 
 def measure(
-    rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40, requests: int = 100_000
+    rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40, requests: int = 20_000
 ) -> Iterator[Measured]:
     """Rates as ratios, side by side; p50 and p99 are told. Memory is that of the smallest table's service."""
     for size in rows:
