@@ -103,7 +103,8 @@ class Asking:
         finally:
             if leaves == inf:  # nothing was answered, and when that is told could tell when others' scans ended
                 leaves = next_tick(max(time.time(), came + tick), tick)
-            self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
+            elif leaves > came:  # it is new
+                self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
             await asyncio.sleep(max(leaves - time.time(), 0.0))
         # Now that it leaves: until then the same question keeps to the clock as well.
         if isinstance(found, list):
