@@ -6,7 +6,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tarfile
 import zipfile
 import zlib
@@ -23,6 +22,7 @@ import afresh
 from afresh.errors import BudgetExhausted, EvaluatorFailed, InvalidArgument, NotFound, TooLarge
 from afresh.judging.files import MOST_FILES, read_candidate, unpacked
 from afresh.receipts import verify
+from cli.program import afresh as run_program
 from judging.made import BASELINE, PERFECT, POOR, candidate, make
 from server.made_up import try_out
 from server.running import Service, running
@@ -80,10 +80,7 @@ def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path:
 
 def test_a_shell_command_takes_an_address(service: Service, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        environment["AFRESH_TOKEN"] = service.token("bob")
-        command = [sys.executable, "-m", "afresh.cli", "evaluate", f"{service.url}/qa", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        return run_program("evaluate", f"{service.url}/qa", *arguments, AFRESH_TOKEN=service.token("bob"))
 
     own = candidate(tmp_path, POOR + "# mine", "solve.py")
     rejected = run("--json", str(own))

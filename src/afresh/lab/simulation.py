@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from afresh import checks
-from afresh.errors import InvalidArgument, MissingExtra
+from afresh.errors import InvalidArgument
 from afresh.lab.analysts import Start, World, find, find_analyst
 from afresh.lab.mechanisms import MECHANISMS, Make
 from afresh.lab.population import POPULATIONS, Population, Question, evaluate
@@ -222,12 +222,16 @@ class _Part:
 
     def read(self) -> Columns:
         """What was kept."""
-        table = _arrow()[1].read_table(self.file)
+        import pyarrow.parquet as parquet
+
+        table = parquet.read_table(self.file)
         return {name: table[name].to_pylist() for name in table.column_names if name not in _CONSTANTS}
 
     def write(self, columns: Columns) -> None:
         """Keep it, as a whole or not at all."""
-        arrow, parquet = _arrow()
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+
         self.file.parent.mkdir(parents=True, exist_ok=True)
         trial = self.trial
         constants = trial.names | {"n": trial.n, "k": trial.k, "failure": trial.failure, "seed": trial.seed}
@@ -251,12 +255,3 @@ def _one_thread() -> None:
 
 
 _CONSTANTS = ("mechanism", "analyst", "population", "n", "k", "failure", "seed")
-
-
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("pyarrow", "frames") from None
-    return pyarrow, pyarrow.parquet

@@ -245,7 +245,7 @@ class Gate:
                 async with asyncio.timeout(patience_left(time.monotonic() - began, got, self._limits.seconds)):
                     message = await receive()
             except TimeoutError:
-                raise TimedOut("the body of the request comes too slowly; nothing was charged.") from None
+                raise TimedOut("the request body arrived too slowly; nothing was charged.") from None
             got += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if got > most:
@@ -277,7 +277,7 @@ class Gate:
         except Exception as unforeseen:  # its words, which a server would log, may quote a row
             log({"event": "error", "kind": type(unforeseen).__name__})
             if status is None:
-                said = ServiceError("the service failed; ask again, which is safe.")
+                said = ServiceError("the service failed; asking again is safe.")
                 await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
         finally:
             self._write(scope, status or 500, time.monotonic() - began)
@@ -290,6 +290,8 @@ class Gate:
 
     def _write(self, scope: _Message, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
+        if scope["path"].startswith("/v1/") and not route.startswith("/v1/") and route != "other":
+            route = f"/v1{route}"  # a later FastAPI leaves a router's prefix out of its routes
         scope["app"].state.desk.metrics.requested(route, status) if "app" in scope else None
         line = {"event": "request", "method": scope["method"], "route": route, "status": status}
         state = scope["state"]
