@@ -184,8 +184,8 @@ class History:
             self._take(asked)
         now = time.time()
         for place in account.entries.order[self._answered :]:
-            asked = self._asked[place].at.timestamp()
-            self._later[place + 1] = asked + leaving(now - asked, self._tick)
+            came = self._asked[place].at.timestamp()
+            self._later[place + 1] = came + leaving(now - came, self._tick)
             self._seen.add(place + 1)
         self._answered = len(account.entries.order)
         self._later = {number: at for number, at in self._later.items() if at > now}
