@@ -128,7 +128,9 @@ def _check_token(token: str) -> str:
     """One that a header can carry."""
     found = token.strip() if isinstance(token, str) else ""
     if not found or not found.isascii() or not found.isprintable() or " " in found:
-        raise InvalidArgument("token= must be the text that `afresh token new` printed: letters, digits, - and _.")
+        raise InvalidArgument(
+            "token= must be the text that `afresh token new` printed, or your identity provider gave."
+        )
     return found
 
 
