@@ -113,7 +113,7 @@ def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_
             return record_each(self, *arguments)
 
         monkeypatch.setattr(Ledger, "record_each", slowly)
-        with history.noting() as numbers:
+        with history.noting(start.timestamp()) as numbers:
             guard.for_analyst("ann").ask("churned", where="country = 'CH'")
         assert numbers == {1, 2}
         leaves = {3: 4, 4: 8, 5: 8, 9: 16}[first]  # a moment after 0.4 seconds is after that step
@@ -179,3 +179,20 @@ def test_a_record_does_not_tell_how_long_others_were_served(tmp_path: Path) -> N
         assert {entry.reserved_at for entry in ledger.entries(desk.terms)} == {start}
         assert guard.ask("amount < 8").value is not None
         assert ledger.entries(desk.terms)[-1].reserved_at == clock[0]
+
+
+def test_the_steps_of_one_request_have_one_time() -> None:
+    """A quantile asks a second round when it knows the first: the time between would be that of a scan."""
+    with afresh.open(table(), questions=60, method="symmetrized") as guard:
+        history, came = History(guard.desk, tick=0.1), time.time()
+        with history.noting(came) as numbers:
+            guard.measure(Quantile("amount", 0.5, (0, 200)))
+        assert len(numbers) > 1
+        *parts, after = (entry.reserved_at for entry in _entries(guard, "amount < 9"))
+        assert set(parts) == {datetime.fromtimestamp(came, UTC)}
+        assert after > parts[0]
+
+
+def _entries(guard: Guard, last: str) -> list[Any]:
+    guard.ask(last)
+    return guard.desk.ledger.entries(guard.desk.terms)

@@ -82,6 +82,7 @@ class Desk:
         self._line = Line(self._path.serve, self._check_process)
         self.kind = "pandas"  # of a frame that open rows are handed out as
         self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
+        self.came = ledger.time  # when a question is asked; whoever serves it may know better
         self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # told of all replies, in their thread
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
@@ -191,7 +192,7 @@ class Desk:
         scope.check(query for one in asked for query in one.queries)
         questions = self.questions(asked, exam=exam, vector=vector)
         batch = self.plan.mechanism.batch if rows is None else rows
-        return Request(asked, scope, Wish(questions, analyst, later, batch, exam, self.ledger.time()))
+        return Request(asked, scope, Wish(questions, analyst, later, batch, exam, self.came()))
 
     def _serve(self, request: Request) -> None:
         """With others who ask now, if nothing speaks against it."""

@@ -93,7 +93,7 @@ class Asking:
             nonlocal leaves
             if time.time() - came > _PATIENCE:  # it waited for others, and may be frozen by now
                 _refuse_frozen(served, self.house.freezer.why(served.name))
-            with served.history.noting() as numbers:
+            with served.history.noting(came) as numbers:
                 found = self._work(served, caller, work, price, charged)
             leaves = served.history.leaves(numbers) if numbers else inf
             return found

@@ -15,6 +15,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,7 +88,7 @@ class History:
         self._vectors: dict[int, int] = {}  # of a coordinate, the number of the first
         self._read: dict[int, list[Stated]] = {}  # what was read from a vector, by the number of its first coordinate
         self._names: dict[str, None] = {}
-        desk.watch = self._touch
+        desk.watch, desk.came = self._touch, self._came
         self.follow()
         self._later = {}  # what was answered before this worker began is old
 
@@ -133,13 +134,19 @@ class History:
         return chain[-1].hash, make_receipt(chain)
 
     @contextmanager
-    def noting(self) -> Iterator[set[int]]:
-        """The numbers of all answers that this thread gets from the desk within it, old ones too."""
-        self._own.numbers = found = set[int]()
+    def noting(self, came: float) -> Iterator[set[int]]:
+        """The numbers of all answers that this thread gets from the desk within it, old ones too.
+
+        Its questions came then: a second one, that depends on the first, would tell by its time how long that one took.
+        """
+        self._own.numbers, self._own.came = found, _ = set[int](), datetime.fromtimestamp(came, UTC)
         try:
             yield found
         finally:
-            self._own.numbers = None
+            self._own.numbers = self._own.came = None
+
+    def _came(self) -> datetime:
+        return getattr(self._own, "came", None) or self._desk.ledger.time()
 
     def _touch(self, replies: Sequence[Reply]) -> None:
         found = getattr(self._own, "numbers", None)
