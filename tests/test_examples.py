@@ -60,7 +60,11 @@ def run(page: Path) -> None:
             assert done.returncode == 0, f"{page.name}: {done.stderr}"
 
 
-@pytest.mark.parametrize("others", [OTHERS, OTHERS[::-1]], ids=["in order", "in reverse"])
+@pytest.mark.parametrize(
+    "others",
+    [OTHERS, OTHERS[::-1], OTHERS[::2] + OTHERS[1::2][::-1]],
+    ids=["in order", "in reverse", "in and out"],
+)
 @pytest.mark.usefixtures("folder")
 def test_all_pages_run_in_one_folder_on_one_ledger(others: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
     """As a reader does who tries everything: no page may ask of another's data what its plan does not allow."""
