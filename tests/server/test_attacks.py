@@ -138,7 +138,7 @@ def test_malformed_bodies(service: Service, body: bytes, media: str) -> None:
 
 WORDS = ('"\\ud800"', '"\\u0000"', '"\\u202e x"', "null", "true", "[]", "{}", "[[[[]]]]", '{"\\ud800": 1}')
 NUMBERS = ("1" + "0" * 400, "9" * 5000, "1e999", "NaN", "Infinity", "9007199254740993", "-0.0", "[NaN, 1]")
-GOOD = {
+GOOD: dict[str, dict[str, str | None]] = {
     "datasets/customers/ask_many": {"questions": '["tenure < 4"]', "rows": None},
     "datasets/customers/price": {"question": None, "mean": None, "share": None, "deviation": None},
     "datasets/customers/claim": {"expression": '"tenure < 4"', "between": "[0.1, null]", "bounds": None},

@@ -245,7 +245,8 @@ def test_the_token_says_who_asks(remote: Service, monkeypatch: pytest.MonkeyPatc
         afresh.open(f"{remote.url}/customers")
     with pytest.raises(errors.Unreachable):
         afresh.connect("http://127.0.0.1:9", "x")
-    for token in ("", "two words", "line\nbreak", "töken", 5):
+    odd: list[Any] = ["", "two words", "line\nbreak", "töken", 5]
+    for token in odd:
         with pytest.raises(errors.InvalidArgument, match="afresh token new"):
             afresh.connect(remote.url, token)
     with pytest.raises(errors.ServiceError, match="no JSON"):

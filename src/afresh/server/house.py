@@ -129,7 +129,8 @@ class House:
     def __init__(self, config: Config) -> None:
         """Open everything, or nothing."""
         self.config, self.served, self.boards = config, dict[str, Served](), dict[str, Posted]()
-        self.judges, self._follower = dict[str, Judged](), None
+        self.judges = dict[str, Judged]()
+        self._follower: Follower | None = None
         store = store_of(config.state, config.ledger)
         self.store, self.tokens, self.freezer, self.rounds = store, Tokens(store), Freezer(store), Rounds(store)
         try:
@@ -139,8 +140,8 @@ class House:
                 self.boards[board.name] = self._post(board)
             for each in config.evaluations.values():
                 self.judges[each.name] = _judged(each, config.tick)
-            histories = [each.history for each in (*self.served.values(), *self.judges.values())]
-            self._follower = Follower(histories) if config.tick > 0 else None
+            opened: list[Served | Judged] = [*self.served.values(), *self.judges.values()]
+            self._follower = Follower([each.history for each in opened]) if config.tick > 0 else None
         except BaseException:
             self.close()
             raise
