@@ -48,8 +48,11 @@ def test_one_file_a_mechanism() -> None:
 
 def test_help_knows_the_methods_by_name() -> None:
     assert tuple(registry.PLANNERS) == names.OFFERED
-    assert registry.GUESSING == names.GUESSING
-    assert registry.HINTED == names.HINTED
+    kinds = {name: registry.MECHANISMS[name] for name in names.OFFERED}
+    assert tuple(name for name, kind in kinds.items() if not kind.promised) == names.EXPECTED
+    assert tuple(name for name, kind in kinds.items() if kind.checks_guesses) == names.GUESSING
+    assert tuple(name for name, kind in kinds.items() if kind.symbols) == names.CLAIMING
+    assert {name: kind.method for name, kind in registry.MECHANISMS.items()} == {n: n for n in registry.MECHANISMS}
 
 
 def test_a_plan_chooses_among_promises() -> None:

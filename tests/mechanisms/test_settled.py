@@ -238,7 +238,7 @@ def test_a_guard_that_follows_the_mean(tmp_path: Path) -> None:
         assert verify(guard.receipt()).passed
     with (
         afresh.open(FRAME, 200, method="stabilized", ledger=":memory:") as guard,
-        pytest.raises(InvalidArgument, match="method='settled' only"),
+        pytest.raises(InvalidArgument, match="only with method='settled'"),
     ):
         guard.ask("rare", about=0.01)
 

@@ -11,9 +11,11 @@ import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
 from afresh.mechanisms.base import geometric_mean
 from afresh.mechanisms.calibrated import Calibrated
+from afresh.mechanisms.registry import PLANNERS, TUNED
 from afresh.mechanisms.stabilized import Stabilized
 from afresh.planning.choose import WORTH_EXPECTING
 from afresh.planning.plan import Plan
+from afresh.planning.ways import least_promise, promised_at_half, tuned
 from examples import examples
 from oracle import calibrated as calibrated_oracle
 from oracle import stabilized as stabilized_oracle
@@ -136,6 +138,21 @@ def test_expected_widths_are_the_default_where_they_are_much_narrower(rows: int,
         assert " promises ±" in chosen.advice
         assert "widths are expected" in chosen.in_words
         assert afresh.plan(rows, questions, answers=questions + 1).mechanism.promised
+
+
+@pytest.mark.parametrize(
+    ("rows", "questions", "failure"), [(10**4, 100, 0.05), (10**5, 10**4, 0.05), (10**6, 100, 1e-4)]
+)
+def test_one_promise_tells_what_all_of_them_are_at_least(rows: int, questions: int, failure: float) -> None:
+    """So that not all need planning: symmetrized is the narrowest at one half, and none is below what follows."""
+    at_half = promised_at_half(rows, questions, failure)
+    assert at_half is not None
+    for name in TUNED:
+        usual = PLANNERS[name](rows, questions, failure)
+        near_half = tuned({name: PLANNERS[name]}, (0.5,))[name](rows, questions, failure)
+        assert usual is not None is not near_half
+        assert near_half.half_width(0.5) >= at_half * (1 - 1e-9)
+        assert geometric_mean(usual.half_width) >= least_promise(at_half)
 
 
 def test_the_narrowest_promise_is_so_by_the_geometric_mean() -> None:

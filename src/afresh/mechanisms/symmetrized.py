@@ -234,7 +234,7 @@ class _Finer(Symmetrized):
 
     @cached_property
     def _reach(self) -> float:
-        return self.s * self.times * float(self._common.widths(self._constants.reach)[0])
+        return self.s * self.times * self._common.width(self._constants.reach)
 
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         return constant_interval(released, self._reach, self.grid / 2)

@@ -9,6 +9,7 @@ from types import EllipsisType
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
+from afresh.mechanisms.names import EXPECTED
 from afresh.mechanisms.registry import (
     DEVIATING,
     ENDLESS,
@@ -27,7 +28,7 @@ from afresh.mechanisms.registry import (
 from afresh.planning.plan import Plan
 from afresh.planning.request import check_deviation, check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
-from afresh.planning.ways import largest_share, narrowest_share, tuned
+from afresh.planning.ways import largest_share, least_promise, narrowest_share, promised_at_half, tuned
 
 FEWEST_ROWS = 20
 
@@ -127,6 +128,10 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("give two of rows, questions and width.")
+        if planners is PROMISING and not promise and means == TYPICAL_MEANS and answers in (None, questions):
+            expected = _clearly_expected(rows, questions, failure)
+            if expected is not None:
+                return Plan(expected)
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 would say nothing"
@@ -193,6 +198,18 @@ def _solved_share(
 
 
 WORTH_EXPECTING = 1.4
+
+
+def _clearly_expected(rows: int, questions: int, failure: float) -> Mechanism | None:
+    """What `default` will find, if it is plain from one promise that no other comes near it."""
+    at_half = promised_at_half(rows, questions, failure)
+    if at_half is None:
+        return None
+    (name,) = EXPECTED
+    expected = PLANNERS[name](rows, questions, failure, None)
+    if expected is None or geometric_mean(expected.half_width) * WORTH_EXPECTING > least_promise(at_half):
+        return None
+    return expected
 
 
 def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS) -> Mechanism:

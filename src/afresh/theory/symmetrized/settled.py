@@ -12,16 +12,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
-from afresh.theory.symmetrized.common import Common, Intervals, Tangents, cells_of, pairs_within
+from afresh.theory.symmetrized.common import Common, Intervals, cell_of, cell_pairs, pairs_of
 from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import best_noise
-
-Floats = NDArray[np.float64]
+from afresh.theory.symmetrized.plain import Point, interpolate
 
 # The first four are part of what every plan means, and never change.
 SHARE = 0.1  # of a unit for the first draw: 1/c^2; by measurement, see 17.10
@@ -36,7 +32,6 @@ MOST_STEPS = 80
 _CELLS = 320
 _SAFE = 1e-9
 # While the noise is chosen:
-_ROUGH_THETAS = np.geomspace(0.6, 9.0, 48)
 _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
 
 
@@ -109,9 +104,8 @@ class Settling:
 
     def _pairs(self, truth: float) -> float:
         """D(P)/D from above, for truths up to this one, which is at most one half."""
-        edges, pairs = cells_of(self.common.constants, self.cells)
-        place = min(int(np.searchsorted(edges, truth + 1e-15)), len(pairs))
-        return float(pairs[max(place - 1, 0)]) / self.common.constants.pairs
+        c = self.common.constants
+        return cell_pairs(c, cell_of(min(truth + 1e-15, 0.5), self.cells), self.cells) / c.pairs
 
     @staticmethod
     def reserve(step: int, *, hinted: bool) -> float:
@@ -150,7 +144,7 @@ class Settling:
     @cached_property
     def _width(self) -> float:
         """h at the end of an interval that counts one unit, where b^2 is t, about."""
-        return float(self.common.widths(self.common.constants.reach)[0])
+        return self.common.width(self.common.constants.reach)
 
     def half_width(self, mean: float, step: int | None = None) -> float:
         """Half the length if no draw has noise; at the noise of a step, or at what the first draw chooses."""
@@ -202,26 +196,27 @@ def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple
 
     An answer that counts one unit has b^2 D'/D(P) = t (1 - SHARE D'/D) at its end, so h of b^2 from 0 to t is enough.
     """
-    nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
-    pairs = pairs_within(c, nodes, nodes, iterates=6) / c.pairs
-    parts = np.linspace(0.0, 1.0, 10) ** 2
-    tangents = Tangents(c.swap, np.sqrt(c.step * np.maximum(parts, 1e-4)), _ROUGH_THETAS)
-    second = tangents.lower(Common(c, c.count, 0.5, lower, 0.0).log_lower)
+    nodes = [math.sin(math.pi / 4 * i / 15) ** 2 for i in range(16)]
+    pairs = [pairs_of(c, node, node, 6) / c.pairs for node in nodes]
+    parts = [(i / 9) ** 2 for i in range(10)]
+    points = [Point(c.swap, math.sqrt(c.step * max(part, 1e-4))) for part in parts]
+    log_lower = Common(c, c.count, 0.5, lower, 0.0).log_lower
 
     def widths(bend: float) -> tuple[float, float]:
         """The mean logarithm, and the finest noise."""
-        h = np.maximum(tangents.upper(bend, highest(c, bend, lower)), second).min(axis=1)
+        height = highest(c, bend, lower)
+        h = [point.least(bend, height, log_lower) for point in points]
         logs, finest = [], _PLAIN
         for mean in typical:
             centre, noise = min(mean, 1 - mean), _PLAIN
             cautious = centre + CAUTION * c.s / math.sqrt(SHARE)
             for _ in range(8):
-                share = np.interp(cautious + noise * c.s * h[-1], nodes, pairs)
+                share = interpolate(cautious + noise * c.s * h[-1], nodes, pairs)
                 noise = min((1 / share - SHARE) ** -0.5, _PLAIN)
             high, low = centre, centre
             for _ in range(5):
-                reach = np.interp(np.interp([high, low], nodes, pairs) / noise**2, parts, h)
-                high, low = centre + noise * c.s * reach[0], max(centre - noise * c.s * reach[1], 0.0)
+                up, down = (interpolate(interpolate(x, nodes, pairs) / noise**2, parts, h) for x in (high, low))
+                high, low = centre + noise * c.s * up, max(centre - noise * c.s * down, 0.0)
             logs.append(math.log((high - low) / 2))
             finest = min(finest, noise)
         return math.fsum(logs) / len(logs), finest
