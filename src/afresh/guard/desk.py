@@ -224,7 +224,7 @@ class Desk:
     def _question(
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
     ) -> Question:
-        mechanism, digest = self.plan.at(coarseness), query.digest
+        mechanism, digest = at_levels(self.plan.at(coarseness), query.levels), query.digest
         if task_of(query) is not None and not mechanism.symbols:
             those = " or ".join(map(repr, CLAIMING))
             raise InvalidArgument(
