@@ -57,21 +57,46 @@ class Constraints:
         self._claims: list[tuple[int, int]] = []
 
     def score(self, entry: int, low: float, high: float) -> None:
-        """The mean of an entry lies between two ends."""
+        """Say that the mean of an entry lies between two ends.
+
+        Args:
+            entry: Its place in the list of entries, from 0.
+            low: The lower end.
+            high: The upper end.
+        """
         self.difference(entry, self.count, low, high)
 
     def difference(self, a: int, b: int, low: float, high: float) -> None:
-        """The mean of one entry minus that of another does."""
+        """Say that the mean of one entry minus that of another lies between two ends.
+
+        Args:
+            a: The one entry, from 0.
+            b: The other.
+            low: The lower end of mean a minus mean b.
+            high: The upper end.
+        """
         self._tails += (b, a)
         self._heads += (a, b)
         self._weights += (high, -low)
 
     def ahead(self, better: int, worse: int) -> None:
-        """One entry was certified to be better than another, and nothing else was released."""
+        """Say that one entry was certified to be better than another, and that nothing else was released.
+
+        Args:
+            better: The entry with the smaller mean, from 0.
+            worse: The other.
+        """
         self._claims.append((better, worse))
 
     def around(self, entry: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the means of all entries, minus that of one, lie between."""
+        """Tell what the means of all entries, minus that of one, lie between.
+
+        Args:
+            entry: The one entry, from 0.
+
+        Returns:
+            Lower and upper ends, one of each for every entry; infinite where nothing is known.
+        """
         low = -self._reached([entry], backwards=True)[0][: self.count]
         high = self._reached([entry])[0][: self.count]
         return low, high

@@ -151,6 +151,9 @@ class BoardTable(show.Told, Tabular):
 
         Returns:
             The same table with these alone.
+
+        Raises:
+            InvalidArgument: There is no such page.
         """
         if first < 0 or count < 1:
             raise InvalidArgument(
