@@ -14,11 +14,11 @@ import numpy as np
 from afresh import checks
 from afresh.boards.asking import Asking
 from afresh.boards.pairing import LOOKED_AT, candidates, worth
-from afresh.boards.record import Recorded, Scored, constraints_of, read_record
+from afresh.boards.record import Recorded, Scored, read_record
 from afresh.boards.rules import Rules
 from afresh.boards.shelf import Kept, Shelf
 from afresh.boards.table import BoardTable, Standing, Submitted
-from afresh.boards.tabulate import table_of
+from afresh.boards.tabulate import elsewhere, standing_now, table_of
 from afresh.errors import BudgetExhausted, InvalidArgument, NotFound
 from afresh.models.compare import expected_width, identical
 from afresh.models.predictions import Predicted
@@ -45,7 +45,7 @@ class Board(show.Shown):
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._shelf, self._asking = shelf, Asking(holdout.labelled, name, loss)
         self._models: dict[str, Predicted] = {}  # of this process; with hidden features there are no others
-        self._read: tuple[int, Recorded] | None = None
+        self._read: Recorded | None = None
         self._tables: dict[tuple[int, int | None], BoardTable] = {}
 
     def submit(self, name: str, predictions: Any, *, entrant: str | None = None) -> Submitted:
@@ -103,14 +103,14 @@ class Board(show.Shown):
         recorded = self._recorded()
         if round is not None:
             checks.whole("round", round, 1)
-            if round > len(recorded.rounds):
-                raise NotFound(f"{self.name} has had {len(recorded.rounds)} rounds; there is no round {round}.")
+            if round > len(recorded.targets):
+                raise NotFound(f"{self.name} has had {len(recorded.targets)} rounds; there is no round {round}.")
             if not self._public:
                 raise InvalidArgument("with hidden features all rounds speak of one population, and share one table.")
-        key = (self._count(), round)
+        key = (recorded.seen, round)
         if key not in self._tables:
             self._tables = {each: table for each, table in self._tables.items() if each[0] == key[0]}
-            target = None if round is None else recorded.rounds[round - 1]
+            target = None if round is None else recorded.targets[round - 1]
             self._tables[key] = table_of(
                 recorded,
                 self.rules.reveal,
@@ -196,21 +196,20 @@ class Board(show.Shown):
 
     # What is known
 
-    def _count(self) -> int:
-        return len(self._desk.ledger.stated(self._desk.terms))
-
     def _recorded(self) -> Recorded:
-        count = self._count()
-        if self._read is None or self._read[0] != count:
-            ledger, terms = self._desk.ledger, self._desk.terms
-            found = read_record(self.name, ledger.stated(terms), ledger.entries(terms), self._desk.plan)
-            if found.loss not in (None, self.loss.words):
-                raise InvalidArgument(
-                    f"the board {self.name!r} is about the {found.loss}, not the {self.loss.words}; give this one "
-                    "another name."
-                )
-            self._read = count, found
-        return self._read[1]
+        """What the ledger says about the board; of what was read before, only what is new is read."""
+        ledger, terms, before = self._desk.ledger, self._desk.terms, self._read
+        with ledger.reading(terms) as account:
+            if before is not None and before.seen == len(account.stated):
+                return before
+            found = read_record(self.name, account.stated.values(), account.entries, self._desk.plan, before)
+        if found.loss not in (None, self.loss.words):
+            raise InvalidArgument(
+                f"the board {self.name!r} is about the {found.loss}, not the {self.loss.words}; give this one "
+                "another name."
+            )
+        self._read = found
+        return found
 
     def _waiting(self, name: str) -> Kept | None:
         return next((each for each in self._shelf.sealed() if each.name == name), None)
@@ -273,7 +272,7 @@ class Board(show.Shown):
                 raise self._taken(predicted.name)
             return self._sealed(predicted.name, waiting.entrant)
         kept = self._predicted(predicted.name)
-        first = next((each for each in recorded.scores if each.name == predicted.name), None)
+        first = recorded.scores.get(predicted.name)
         same = kept is not None and kept.digest == predicted.digest
         if kept is None and first is not None and self.rules.reveal != "rounds":
             same = self._digest_of(first) == self._question_of(predicted)
@@ -287,7 +286,8 @@ class Board(show.Shown):
         return InvalidArgument(f"the name {name!r} is taken by other predictions; give this entry another one.")
 
     def _digest_of(self, scored: Scored) -> str:
-        found: str = self._desk.ledger.entries(self._desk.terms)[scored.part - 1].digest
+        with self._desk.ledger.reading(self._desk.terms) as account:
+            found: str = account.entries[scored.part - 1].digest
         return found
 
     def _question_of(self, predicted: Predicted) -> str:
@@ -330,13 +330,11 @@ class Board(show.Shown):
     def _opponent(self, name: str, compared: Sequence[str]) -> Predicted | None:
         """Whom to compare an entry with next, from what is released: the leader, then the nearest that is worth it."""
         recorded = self._recorded()
-        target = next(each.target for each in recorded.scores if each.name == name)
-        names, graph = constraints_of(recorded, target)
-        scores = {each.name: each.number.value for each in recorded.scores if each.target == target}
-        values = np.array([scores.get(each, np.nan) for each in names])
-        own, mine = names.index(name), self._predicted(name)
+        graph = recorded.graph(recorded.scores[name].target)
+        names, own, mine = list(graph.places), graph.places[name], self._predicted(name)
+        values = np.array([graph.values.get(each, np.nan) for each in names])
         assert mine is not None  # it was just entered
-        low, high = graph.around(own)
+        low, high = graph.constraints.around(own)
         for place in candidates(values, own, low, high)[:LOOKED_AT]:
             other = None if names[place] in compared else self._predicted(names[place])
             if other is None or identical(self.holdout.labelled, mine, other):
@@ -368,22 +366,25 @@ class Board(show.Shown):
         return replace(self._submitted(predicted.name, who, replies, [leader]), accepted=passed)
 
     def _submitted(self, name: str, who: str, replies: Sequence[Reply], compared: Sequence[str]) -> Submitted:
-        table = self.table()
-        try:
-            standing: Standing | None = table[name]
-        except KeyError:
-            standing = None
+        if self.rules.reveal == "improvements":
+            table = self.table()
+            standing, entries = table.find(name), len(table)
+        else:
+            recorded = self._recorded()
+            standing, entries = standing_now(recorded, name)
+            if standing is None and name in recorded.submissions:
+                standing = elsewhere(recorded, name)
         return Submitted(
             board=self.name,
             name=name,
             entrant=who,
             standing=standing,
             compared=tuple(compared),
-            entries=len(table),
-            confidence=table.confidence,
+            entries=entries,
+            confidence=self._desk.plan.confidence,
             charged=sum(len(each.charged) for each in replies),
             left=self._desk.left(who),
-            simulated=table.simulated,
+            simulated=self._desk.terms.simulated,
         )
 
     # Rounds
@@ -412,7 +413,7 @@ class Board(show.Shown):
         return bool(waiting)
 
     def _ask_round(self, recorded: Recorded, new: Sequence[Kept]) -> None:
-        number = len(recorded.rounds) + 1
+        number = len(recorded.targets) + 1
         entrants = {each.name: each.entrant for each in new}
         again = []
         if recorded.rounds:
