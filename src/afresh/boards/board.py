@@ -13,7 +13,7 @@ import numpy as np
 
 from afresh import checks
 from afresh.boards.asking import Asking
-from afresh.boards.pairing import LOOKED_AT, candidates, worth
+from afresh.boards.pairing import LOOKED_AT, candidates, round_pairs, worth
 from afresh.boards.record import Recorded, Scored, read_record
 from afresh.boards.rules import Rules
 from afresh.boards.shelf import Kept, Shelf
@@ -78,7 +78,9 @@ class Board(show.Shown):
         if recorded.final is not None:
             raise InvalidArgument(f"the final of {self.name} was held; no entry can join it.")
         self._check_often(recorded, who)
-        self._keep(predicted, who, sealed=self.rules.reveal == "rounds")
+        if not self._shelf.claim(self._kept(predicted, who), sealed=self.rules.reveal == "rounds"):
+            raise self._taken(predicted.name)
+        self._hold(predicted)
         match self.rules.reveal:
             case "rounds":
                 return self._sealed(predicted.name, who)
@@ -230,12 +232,10 @@ class Board(show.Shown):
         for oldest in list(self._models)[: max(len(self._models) - _AT_HAND, 0)] if self._public else ():
             self._models.pop(oldest, None)
 
-    def _keep(self, predicted: Predicted, entrant: str, *, sealed: bool) -> None:
-        self._hold(predicted)
+    def _kept(self, predicted: Predicted, entrant: str) -> Kept:
         # With hidden features a model is run when it was paid for, and its predictions are nobody's to keep.
         values = predicted.values if self._public else np.empty(0)
-        kept = Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
-        self._shelf.put(kept, sealed=sealed)
+        return Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
 
     def _forget(self, name: str) -> None:
         self._models.pop(name, None)
@@ -279,7 +279,8 @@ class Board(show.Shown):
         if not same:
             raise self._taken(predicted.name)
         if kept is None:
-            self._keep(predicted, recorded.submissions[predicted.name].entrant, sealed=False)
+            self._hold(predicted)
+            self._shelf.put(self._kept(predicted, recorded.submissions[predicted.name].entrant), sealed=False)
         return self._submitted(predicted.name, recorded.submissions[predicted.name].entrant, [], [])
 
     def _taken(self, name: str) -> InvalidArgument:
@@ -421,13 +422,8 @@ class Board(show.Shown):
             again = [name for name in best if self._predicted(name) is not None]
             entrants |= {name: recorded.submissions[name].entrant for name in again}
         found = [self._in_round(self._predicted(name), number) for name in [*(each.name for each in new), *again]]
-        pairs = [(i, j) for i in range(len(found)) for j in range(i)]
-        if len(found) + len(pairs) > self._allowance():
-            first = len(new) if again else 0
-            hubs = range(first, min(first + self.rules.against, len(found)))
-            pairs = [(i, j) for j in hubs for i in range(len(found)) if i != j and not (i in hubs and i < j)]
-            if len(found) + len(pairs) > self._desk.left(self.holdout.guard.analyst):
-                pairs = []  # scores give places of their own
+        left = self._desk.left(self.holdout.guard.analyst)
+        pairs = round_pairs(len(new), len(again), self._allowance(), left, self.rules.against)
         pairs = [(i, j) for i, j in pairs if not identical(self.holdout.labelled, found[i], found[j])]
         self._desk.answer(self._asking.batch(found, entrants, pairs), self.holdout.guard.analyst)
 
