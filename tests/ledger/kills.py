@@ -1,11 +1,12 @@
 """kill -9, at random moments and at every named step of the path of an answer, through a real guard on a real file.
 
-    python -m ledger.kills --kills 200 --backend sqlite|postgres
+    python -m ledger.kills --kills 200 --backend sqlite|postgres --method calibrated|settled
 
 from the folder tests/ prints what was found. Every process that is killed asks with several threads, whose questions
 are served in groups; at the named steps a whole group is on its way. After every kill: the chain verifies and has only
 grown, what was spent has not decreased, every answer that was released is in it unchanged, no question was paid for or
-answered twice, and of a group at a named step all was written or nothing.
+answered twice, and of a group at a named step all was written or nothing. At the end the receipt verifies: of answers
+that know those before them, as those of `settled` do, also that each knew the right ones.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from afresh.ledger import open_ledger
 from afresh.ledger.journal import Sealed
 from afresh.queries.asked import make_asked
 from afresh.queries.tree import Type
+from afresh.receipts import verify
 from ledger.race import somewhere
 
 BUDGET = 20_000
+ROWS = {"calibrated": 2000, "settled": 20_000}  # enough for a plan of so many answers
 THREADS = 4
 BATCHES = 5  # a thread that turns out faster than it was measured waits to be killed, or the budget would not last
 EACH = 2  # questions of a thread in the group that is killed at a step
@@ -101,19 +104,27 @@ class Busy:
     over, thread = False, 0
 
 
-def asker(data: str, place: str, numbers: Iterator[int], undone: int, step: str | None, say: Say, seed: int) -> None:
+def asked(number: int, method: str) -> dict[str, Any]:
+    """Its question; with `settled` every third has a hint, and noise of its own."""
+    hint = {"about": number / BUDGET} if method == "settled" and number % 3 == 0 else {}
+    return {"expression": f"x < {number}", **hint}
+
+
+def asker(
+    data: str, place: str, method: str, numbers: Iterator[int], undone: int, step: str | None, say: Say, seed: int
+) -> None:
     """Ask one question after another, in several threads, and say what was released; never end.
 
     The first `undone` of the numbers are those that an earlier process was killed with.
     """
-    with afresh.open(data, BUDGET, ledger=place, method="calibrated", allow_wide=True) as guard:
+    with afresh.open(data, BUDGET, ledger=place, method=method, allow_wide=True) as guard:
         say("open")
         taking = threading.Lock()
 
         def ask(count: int) -> None:
             with taking:
-                batch = [f"x < {number}" for number in itertools.islice(numbers, count)]
-            digests = [make_asked(text, guard.desk.engine.schema).queries[0].digest for text in batch]
+                batch = [asked(number, method) for number in itertools.islice(numbers, count)]
+            digests = [digest_of(guard, each["expression"]) for each in batch]
             for digest, answer in zip(digests, guard.ask_many(batch), strict=True):
                 say([digest, answer.value])
 
@@ -141,12 +152,17 @@ def asker(data: str, place: str, numbers: Iterator[int], undone: int, step: str 
             signal.pause()
 
 
+def digest_of(guard: Any, text: str) -> str:
+    return make_asked(text, guard.desk.engine.schema).queries[0].digest
+
+
 @dataclass
 class Harness:
     """Kills askers of one guard, and looks at the ledger after each."""
 
     data: str
     place: str
+    method: str
     chance: random.Random
     released: dict[str, float] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -198,7 +214,9 @@ class Harness:
             answers = guard.ask_many(texts)
             assert [answer.charged for answer in answers] == [0] * len(texts)
             assert guard.budget.spent == spent == len(texts)
-            digests = [make_asked(text, guard.desk.engine.schema).queries[0].digest for text in texts]
+            digests = [digest_of(guard, text) for text in texts]
+            outcome = verify(json.dumps(guard.receipt()))
+            assert outcome.passed, str(outcome)
         for digest, answer in zip(digests, answers, strict=True):
             assert self.released.setdefault(digest, answer.value) == answer.value
         self._look()
@@ -216,7 +234,10 @@ class Harness:
             os.close(out)
             tempfile.tempdir = str(Path(self.data).parent)  # what the killed one leaves behind goes with the rest
             try:
-                asker(self.data, self.place, numbers, len(undone), step, lambda said: _say(into, said), seed)
+                asker(
+                    *(self.data, self.place, self.method),
+                    *(numbers, len(undone), step, lambda said: _say(into, said), seed),
+                )
             except BaseException:
                 traceback.print_exc()
             os._exit(1)
@@ -264,13 +285,13 @@ def _say(into: int, said: object) -> None:
     os.write(into, (json.dumps(said) + "\n").encode())
 
 
-def run(place: str, kills: int, at_each_step: int, seed: int) -> dict[str, int]:
+def run(place: str, method: str, kills: int, at_each_step: int, seed: int) -> dict[str, int]:
     """Kill, look, and say what was found."""
     with tempfile.TemporaryDirectory() as folder:
         data = str(Path(folder) / "data.parquet")
         chance = random.Random(seed)
-        pq.write_table(pa.table({"x": [chance.randrange(BUDGET) for _ in range(2000)]}), data)
-        harness = Harness(data, place, chance)
+        pq.write_table(pa.table({"x": [chance.randrange(BUDGET) for _ in range(ROWS[method])]}), data)
+        harness = Harness(data, place, method, chance)
         batch = harness.begin()
         for _ in range(kills):
             harness.kill_within(4 * batch)
@@ -284,13 +305,14 @@ def run(place: str, kills: int, at_each_step: int, seed: int) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m ledger.kills")
     parser.add_argument("--backend", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--method", choices=list(ROWS), default="calibrated")
     parser.add_argument("--place", help="an empty place to use, instead of a new one")
     parser.add_argument("--kills", type=int, default=200, help="at random moments")
     parser.add_argument("--each", type=int, default=10, help="at each of the named steps")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with somewhere(options.backend, options.place) as place:
-        print(json.dumps(run(place, options.kills, options.each, options.seed), indent=1))
+        print(json.dumps(run(place, options.method, options.kills, options.each, options.seed), indent=1))
 
 
 if __name__ == "__main__":

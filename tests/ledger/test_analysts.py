@@ -91,6 +91,21 @@ class TestAsking:
             answers = guard.ask_many(["a < 0.3", {"expression": "a", "bounds": (0, 1), "where": "a > 0.5"}])
             assert [answer.charged for answer in answers] == [1, 1 if method == "rounds" else 2]
 
+    def test_noise_may_be_finer_than_the_plan_s(self, guarded: str) -> None:
+        """As that of a hint, and that of a comparison of models with public features."""
+        rows = pl.DataFrame({"a": np.random.default_rng(1).random(5000)})
+        with afresh.open(rows, questions=20, ledger=guarded, analyst="steward", method="settled"):
+            pass
+        with afresh.open(rows, ledger=at(guarded, "ada"), analyst="ada") as guard:
+            assert [guard.ask("a < 0.01", about=0.01).charged, guard.ask("a < 0.3").charged] == [1, 1]
+            assert [entry.coarseness < 1 for entry in guard.desk.ledger.entries(guard.desk.terms)] == [True, False]
+        features, labels = np.arange(5000.0)[:, None], np.arange(5000) % 3 % 2
+        more: dict[str, Any] = {"questions": 20, "classes": [0, 1], "disagreement": 0.1}
+        with afresh.holdout(features, labels, ledger=guarded, analyst="steward", **more):
+            pass
+        with afresh.holdout(features, labels, classes=[0, 1], ledger=at(guarded, "ada"), analyst="ada") as holdout:
+            assert holdout.compare(labels * 0, (features[:, 0] < 500) * 1).charged == 1
+
     def test_the_exam_is_the_steward_s(self, guarded: str) -> None:
         """With a share or without one, asked as a guard does, by hand, before it is taken and after."""
         rows = pl.DataFrame({"a": np.random.default_rng(2).random(4000)})

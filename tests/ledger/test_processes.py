@@ -40,8 +40,9 @@ def test_racing_processes_never_overspend_and_exactly_one_pays(place: str) -> No
     assert found["refused"] == 400
 
 
-def test_killed_processes_lose_nothing_and_get_nothing_for_free(place: str) -> None:
-    found = run("kills", "--place", place, "--kills", 5, "--each", 1)
+@pytest.mark.parametrize("method", ["calibrated", "settled"])
+def test_killed_processes_lose_nothing_and_get_nothing_for_free(place: str, method: str) -> None:
+    found = run("kills", "--place", place, "--kills", 5, "--each", 1, "--method", method)
     assert found["kills at random"] == 5
     assert found["before reserve"] == found["between record and release"] == 1
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import afresh
 from afresh.mechanisms.base import DrawsSeveral, FollowsDeviation, at_levels
@@ -228,6 +231,27 @@ def test_corners_hold_every_group_that_two_answers_admit() -> None:
         if ratios.size:
             assert found.low <= ratios.min() + 1e-12
             assert found.high >= ratios.max() - 1e-12
+
+
+@given(
+    x=st.floats(0, 1),
+    p=st.floats(1e-6, 1),
+    c=st.floats(1e-6, 1),
+    small=st.booleans(),
+    large=st.booleans(),
+)
+def test_ends_of_a_group_lie_outside_of_the_exact_ones(x: float, p: float, c: float, small: bool, large: bool) -> None:
+    """Exact rationals, for intervals of one float; where answers nearly tell the same, rounding is large."""
+    one = Aim(1, 0, 0, 0) if small else Aim(0, 1, 0, 0)
+    aims = one, Aim(1, -c, c, 0) if large else Aim(-1, 1, 0, 0)
+    both = [float(aim.inside * x * p + aim.share * p + aim.constant) for aim in aims]
+    found = group_ends(aims, *(Interval(v, v) for v in both))
+    (a, g, d), (b, h, e) = (tuple(map(Fraction, aim[:3])) for aim in aims)
+    v, w = map(Fraction, both)
+    inside, share = (h * (v - d) - g * (w - e)), (a * (w - e) - b * (v - d))
+    if (whole := a * h - b * g) != 0 and share / whole > 0:
+        exact = max(min(inside / share, Fraction(1)), Fraction(0))
+        assert Fraction(found.low) <= exact <= Fraction(found.high)
 
 
 P, X = np.meshgrid(np.linspace(1e-3, 1, 150), np.linspace(0, 1, 150))

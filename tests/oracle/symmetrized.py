@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import mpmath as mp
 
@@ -164,6 +165,22 @@ def unlike_pairs(w: World, P: float, points: int = 400) -> mp.mpf:
 
             d = min(d, up(min(max(map(mean, spreads)), mp.mpf(1)), w.L1 / w.n))
         return d
+
+
+def public_pairs(w: World, rbar: float, points: int = 50) -> mp.mpf:
+    """D(rbar) of 17.9: the largest rbar/2 - u^2/2 + Y that E1, E2 and E4 leave open, u on a grid, Y by bisection."""
+    with mp.workdps(DIGITS):
+        r, drift = mp.mpf(rbar), (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n)
+        level = mp.sqrt(w.L1 / (2 * w.n))
+
+        def left_open(u: mp.mpf, y: mp.mpf) -> bool:
+            """Some T has d - v = y <= T + level sqrt(r) and y <= u drift + level sqrt(r + 3u^2 - 4T): try the least."""
+            under = r + 3 * u**2 - 4 * (y - level * mp.sqrt(r))
+            return bool(y <= u * drift or (under >= 0 and y <= u * drift + level * mp.sqrt(under)))
+
+        spreads = (mp.sqrt(r) * i / points for i in range(points + 1))
+        most = max(-(u**2) / 2 + _last(partial(left_open, u), mp.mpf(0), mp.mpf(2)) for u in spreads)
+        return min(r, r / 2 + most)
 
 
 def number_pairs(w: World, U: float, centre: float) -> mp.mpf:

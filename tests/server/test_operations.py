@@ -37,7 +37,7 @@ def test_it_says_how_it_is(service: Service) -> None:
     assert httpx.get(f"{service.url}/metrics").status_code == 401
     service.post("/v1/datasets/customers/ask", {"expression": "tenure < 3 AND churned"})
     text = service.get("/metrics").text
-    assert 'afresh_requests_total{route="/datasets/{name}/ask",status="200"} 1' in text
+    assert 'afresh_requests_total{route="/v1/datasets/{name}/ask",status="200"} 1' in text
     assert "afresh_answers_charged_total 1" in text
     assert "tenure" not in text
     assert "customers" not in text

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from afresh import checks
 from afresh.errors import InvalidArgument
-from afresh.learn.descent import Sample, Slope, descend, scale_of
+from afresh.learn.descent import Sample, Scale, Slope, descend, scale_of
 from afresh.results.fitted import Fitted, Task
 
 if TYPE_CHECKING:
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from afresh.queries.asked import Asked
 
 Floats = NDArray[np.float64]
-KINDS = ("logistic", "linear")
 
 
 def checked(task: Task) -> Task:
     """A task whose every value is one, or an error."""
-    checks.one_of("kind", task.kind, KINDS)
+    checks.one_of("kind", task.kind, tuple(SLOPES))
     checks.whole("steps", task.steps, 1, 10**6)
     checks.number("alpha", task.alpha, "a number from 0", least=0)
     if len(task.classes) != 2 or task.classes[0] == task.classes[1]:
@@ -36,23 +35,31 @@ def checked(task: Task) -> Task:
 
 def fit(desk: Desk, analyst: str, task: Task) -> Fitted:
     """Descend by noisy gradients, and certify what was found."""
-    scale = scale_of(task.bounds, len(checked(task).features), task.norm)
+    logistic = checked(task).kind == "logistic"
+    scale = scale_of(task.bounds, len(task.features), task.norm)
+    sample = sample_of(desk, analyst, task, scale)
+    weights, charged = descend(
+        sample, scale.norm, SLOPES[task.kind], 0.25 if logistic else 1.0, task.steps, float(task.alpha)
+    )
+    (reply,) = desk.answer([_accuracy(sample, task, weights) if logistic else _error(sample, task, weights)], analyst)
+    certificate = desk.tell(reply)
+    return Fitted(tuple(map(float, weights)), certificate, charged + certificate.charged)
+
+
+def sample_of(desk: Desk, analyst: str, task: Task, scale: Scale) -> Sample:
+    """The rows as this task sees them. All of it that a row's numbers depend on names the questions."""
     features, column = _columns(desk, task)
     logistic = task.kind == "logistic"
-    about = ["logistic", float(task.alpha)] if logistic else ["linear", float(task.alpha), *map(float, task.target)]
-    sample = Sample(
+    # As text, since a label of numpy is no JSON; with its type, since the labels 1 and '1' are two.
+    label = [type(task.classes[1]).__name__, str(task.classes[1])] if logistic else [*map(float, task.target)]
+    return Sample(
         desk,
         analyst,
         (*task.features, task.label),
         scale.rows(features),
         _positive(column, task) if logistic else _target(column, task),
-        ([*map(float, scale.low), *map(float, scale.high)], scale.norm, about),
+        ([*map(float, scale.low), *map(float, scale.high)], scale.norm, [task.kind, *label]),
     )
-    slope: Slope = _logistic_slope if logistic else _linear_slope
-    weights, charged = descend(sample, scale.norm, slope, 0.25 if logistic else 1.0, task.steps, float(task.alpha))
-    (reply,) = desk.answer([_accuracy(sample, task, weights) if logistic else _error(sample, task, weights)], analyst)
-    certificate = desk.tell(reply)
-    return Fitted(tuple(map(float, weights)), certificate, charged + certificate.charged)
 
 
 def _columns(desk: Desk, task: Task) -> tuple[Floats, Any]:
@@ -107,6 +114,9 @@ def _target(column: Any, task: Task) -> Floats:
 
 def _linear_slope(t: Floats, y: Floats) -> Floats:
     return np.clip(t - y, -1.0, 1.0)
+
+
+SLOPES: dict[str, Slope] = {"logistic": _logistic_slope, "linear": _linear_slope}
 
 
 def _error(sample: Sample, task: Task, weights: Floats) -> Asked:

@@ -104,7 +104,7 @@ BEGIN
     IF kind = 'reserved' THEN
         IF (jsonb_typeof(body -> 'digest') = 'string' AND body ->> 'digest' <> '' AND jsonb_typeof(body -> 'text') = 'string'
             AND afresh_bounds(body -> 'bounds') AND (body -> 'levels') IN ('null'::jsonb, '2'::jsonb, '3'::jsonb)
-            AND jsonb_typeof(body -> 'own') = 'boolean' AND afresh_number(body -> 'coarseness', 1, 1e300)
+            AND jsonb_typeof(body -> 'own') = 'boolean' AND afresh_number(body -> 'coarseness', 1e-300, 1e300)
             AND afresh_number(body -> 'charge', 0, 1e300) AND afresh_number(body -> 'row_charge', 0, 1e300)
             AND jsonb_typeof(body -> 'number') = 'number'
             AND jsonb_typeof(body -> 'again') = 'null'

@@ -149,10 +149,16 @@ def _aims(parts: Sequence[Reading], plan: Plan) -> tuple[Aim, Aim]:
 def _corner(aims: tuple[Aim, Aim], v: float, w: float) -> tuple[float, float] | None:
     """E[A 1_B] and Pr(B) if the two answers were exactly these; None if they do not tell."""
     (a, g, d, _), (b, h, e, _) = aims
-    whole = a * h - b * g
+    whole = _determinant(aims)
     if abs(whole) < 1e-6:
         return None
     return (h * (v - d) - g * (w - e)) / whole, (a * (w - e) - b * (v - d)) / whole
+
+
+def _determinant(aims: tuple[Aim, Aim]) -> float:
+    """How far the two answers are from telling the same; rounding is divided by it."""
+    (a, g, _, _), (b, h, _, _) = aims
+    return a * h - b * g
 
 
 def group_ends(aims: tuple[Aim, Aim], one: Interval, other: Interval) -> Interval:
@@ -163,7 +169,8 @@ def group_ends(aims: tuple[Aim, Aim], one: Interval, other: Interval) -> Interva
     corners = [_corner(aims, v, w) for v, w in itertools.product((one.low, one.high), (other.low, other.high))]
     if not all(corner is not None and corner[1] > 0 for corner in corners):
         return Interval(0.0, 1.0)
-    found = [(inside / share, OUTWARD / share) for inside, share in filter(None, corners)]
+    rounding = OUTWARD / min(abs(_determinant(aims)), 1.0)
+    found = [(inside / share, rounding / share) for inside, share in filter(None, corners)]
     return Interval(max(min(x - more for x, more in found), 0.0), min(max(x + more for x, more in found), 1.0))
 
 

@@ -295,6 +295,8 @@ class Gate:
 
     def _write(self, scope: _Message, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
+        if scope["path"].startswith("/v1/") and not route.startswith("/v1/") and route != "other":
+            route = f"/v1{route}"  # a later FastAPI leaves a router's prefix out of its routes
         scope["app"].state.desk.metrics.requested(route, status) if "app" in scope else None
         line = {"event": "request", "method": scope["method"], "route": route, "status": status}
         state = scope["state"]

@@ -19,7 +19,7 @@ from afresh.theory.symmetrized.adaptive import (
     widths,
     widths_and_alphas,
 )
-from afresh.theory.symmetrized.comparisons import comparison_plan
+from afresh.theory.symmetrized.comparisons import comparison_plan, public_pairs
 from afresh.theory.symmetrized.constants import constants, first_argument_upper
 from afresh.theory.symmetrized.endless import open_half_width, open_half_widths, open_noise, open_share
 from afresh.theory.symmetrized.fixed import best_slope, solve_width
@@ -191,7 +191,8 @@ def test_endless_widths_grow_and_end_where_rows_do() -> None:
 )
 def test_printed_comparisons(n: int, count: int, share: float, printed: float) -> None:
     """With room for every pair of models to disagree on the same rows, and for a quarter of the disagreement."""
-    assert comparison_plan(n, count, 0.05, share).half_width(share) == pytest.approx(printed, rel=0.012)
+    most = printed if n == 10**5 else printed + 5e-5  # the others were rounded to two digits
+    assert 0.96 * printed < comparison_plan(n, count, 0.05, share).half_width(share) <= most
 
 
 def test_comparisons_keep_their_promises() -> None:
@@ -220,22 +221,39 @@ def test_comparisons_keep_their_promises() -> None:
         comparison_plan(100, 10**6, 0.05, 0.01)
 
 
-def test_step_e1_of_comparisons_on_random_rows() -> None:
-    """e <= rbar/2 - u^2/2 + T(S) for rows with laws and ranges of their own (17.9), exactly."""
+def test_steps_of_comparisons_on_random_rows() -> None:
+    """For rows with laws and ranges of their own, exactly (17.9): e, what the ghost adds, and how far it ranges."""
     rng = np.random.default_rng(5)
     for _ in range(300):
         n, m = 12, 3
-        values = rng.random((n, m)) * rng.random((n, 1)) + rng.random((n, 1)) * 0.0
+        values = rng.random((n, m)) * rng.random((n, 1))
+        if rng.random() < 0.5:  # two losses a row, as of classes
+            values = np.where(values > 0.3, 1.0, 0.0)
         laws = rng.dirichlet(np.ones(m), size=n)
         low, r = values.min(axis=1), np.ptp(values, axis=1)
-        phi = (values - low[:, None]) / np.where(r > 0, r, 1)[:, None]
-        pi = (laws * phi).sum(axis=1)
-        sample = np.array([rng.choice(m, p=law) for law in laws])
-        own = values[np.arange(n), sample]
+        phis = (values - low[:, None]) / np.where(r > 0, r, 1)[:, None]
+        pi = (laws * phis).sum(axis=1)
+        sample, ghost = (np.array([rng.choice(m, p=law) for law in laws]) for _ in range(2))
+        (own, phi), (other, psi) = ((each[np.arange(n), rows] for each in (values, phis)) for rows in (sample, ghost))
+        rbar, u2 = np.mean(r**2), float(np.mean(r**2 * (1 - 2 * pi) ** 2))
+        moved, ghosts = (float(np.mean(r**2 * (1 - 2 * pi) * (each - pi))) for each in (phi, psi))
         e = float(np.mean([(law @ (x - v) ** 2) for law, x, v in zip(laws, own, values, strict=True)]))
-        u2 = float(np.mean(r**2 * (1 - 2 * pi) ** 2))
-        moved = float(np.mean(r**2 * (1 - 2 * pi) * (phi[np.arange(n), sample] - pi)))
-        assert e <= np.mean(r**2) / 2 - u2 / 2 + moved + 1e-12
+        assert e <= rbar / 2 - u2 / 2 + moved + 1e-12  # E1
+        fresh = 2 * np.mean(r**2 * (1 - phi - pi) * (psi - pi))  # E4
+        assert np.mean((own - other) ** 2) <= rbar / 2 - u2 / 2 + (moved - ghosts) + fresh + 1e-12
+        assert np.mean((2 * r**2 * (1 - phi - pi)) ** 2) <= rbar + 3 * u2 - 4 * moved + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "s", "beta", "row"),
+    [(10**5, 500, 0.0037, 0.05, 0.035), (2048, 40, 0.03, 0.5, 0.1), (100, 3, 0.2, 1e-9, 0.3)],
+)
+def test_pairs_of_a_public_disagreement_against_the_oracle(n: int, k: int, s: float, beta: float, row: float) -> None:
+    c, w = constants(n, k, s, beta, row=row, alike=False), oracle.unlike_world(n, k, k, s, beta, row)
+    for share in (1e-6, 0.02, 0.1, 1.0):
+        exact = float(oracle.public_pairs(w, share))
+        assert exact * (1 - 1e-12) <= public_pairs(c, share) <= exact * 1.004
+    assert public_pairs(c, 0.0) == 0
 
 
 # --- unequal noise ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
-from afresh.theory.symmetrized.constants import ALPHA_MIN, BAD_SHARE, MOST_ROW, Constants
+from afresh.theory.symmetrized.constants import ALPHA_MIN, BAD_SHARE, MOST_ROW, Constants, drift
 from afresh.theory.symmetrized.fixed import width_of
 
 Floats = NDArray[np.float64]
@@ -131,7 +131,18 @@ def _constants(n: int, count: int, beta: float, step: float, row: float, least: 
 
 
 def public_pairs(c: Constants, disagreement: float) -> float:
-    """D(rbar) = min(rbar, rbar/2 + A^2/(2n) + sqrt(L1 rbar/(2n))), rbar the mean square of the public ranges."""
-    reach = math.sqrt(c.growth) * (math.sqrt(c.bulk) + c.tilt) + math.sqrt(c.level3 / 2)
-    bound = disagreement / 2 + reach * reach / (2 * c.n) + math.sqrt(c.level1 * disagreement / (2 * c.n))
-    return min(disagreement, bound * _UP)
+    """D(rbar) of 17.9, rbar the mean square of the public ranges; never more than rbar.
+
+    rbar/2 + R^2 (1-2g)^2/(2 (1-3g)) + g (sqrt(rbar) + 2a)^2/2 + a^2/(2g) - 2a^2 and at least rbar/2 + R^2/2, R the
+    drift of E2 and a = sqrt(L1/(2n)). Any g in (0, 1/3) is valid; the steps here find about the best.
+    """
+    r, a = drift(c), math.sqrt(c.level1 / (2 * c.n)) * _UP
+    top = math.sqrt(disagreement) + 2 * a
+    bound, under = 1.0, top * top
+    for _ in range(4):
+        g = min(a / math.sqrt(under), 0.3) if under > 0 else 0.3
+        away = r * r * (1 - 2 * g) ** 2 / (2 * (1 - 3 * g)) + g * top * top / 2 + a * a / (2 * g) - 2 * a * a
+        bound = min(bound, max(away, r * r / 2))
+        u = r * (1 - 2 * g) / (1 - 3 * g)
+        under = top * top + 3 * u * u - 4 * u * r
+    return min(disagreement, (disagreement / 2 + bound) * _UP)
