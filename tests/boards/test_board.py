@@ -135,7 +135,7 @@ def test_entries_of_one_name_at_once_are_one_entry(holdout: afresh.Holdout) -> N
             return str(error)
 
     with ThreadPoolExecutor(2) as pool:
-        found = sorted(pool.map(enter, range(2)))
+        found = sorted(pool.map(enter, range(2)), key=len)
     assert found[0] == "the only entry"
     assert "is taken" in found[1]
     assert len(boards[0].table()) == 1

@@ -148,7 +148,7 @@ def test_a_question_is_completed_checked_priced_and_answered(arrive: Arrive) -> 
     box.press("Enter")
     expect(box).to_have_value("churned")
     box.press_sequentially(" AND tenur < 3")
-    mistake = page.locator("[data-mistake=expression]")
+    mistake = page.locator("#ask [data-mistake=expression]")
     expect(mistake).to_contain_text("did you mean tenure?")
     expect(box).to_have_attribute("aria-invalid", "true")
     box.fill("churned AND tenure < 3")
@@ -157,10 +157,10 @@ def test_a_question_is_completed_checked_priced_and_answered(arrive: Arrive) -> 
     expect(mistake).to_be_hidden()
     page.click("summary >> nth=0")
     page.fill("#where", "amount")
-    expect(page.locator("[data-mistake=where]")).to_contain_text("a group is a condition")
+    expect(page.locator("#ask [data-mistake=where]")).to_contain_text("a group is a condition")
     page.fill("#where", "")
     box.fill("tenure")
-    expect(page.locator("[data-mistake=bounds]")).to_contain_text("bounds")
+    expect(page.locator("#ask [data-mistake=bounds]")).to_contain_text("bounds")
     page.fill("#low", "0")
     page.fill("#high", "120")
     expect(page.locator("#ask .price")).to_contain_text("Costs 2 answers")
@@ -177,7 +177,7 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
         person.asks(question)
         expect(page.locator("#answers article")).to_have_count(place + 1)
     person.asks("age < 60")
-    expect(page.locator("[data-mistake=expression]")).to_contain_text("only repeats of earlier questions")
+    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("only repeats of earlier questions")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
     expect(page.locator("#answers article").first).to_contain_text("Free, nothing new was asked")
@@ -293,6 +293,7 @@ def test_a_board_shows_ties_to_anybody(arrive: Arrive, service: Service, chromiu
 
 
 def test_a_file_is_dropped_and_a_receipt_verified(arrive: Arrive, service: Service, chromium: Browser) -> None:
+    service.post("/v1/datasets/customers/ask", {"expression": "churned"})
     page = arrive().goes("/datasets/customers")
     with page.expect_download() as found:
         page.click("text=Receipt (JSON)")

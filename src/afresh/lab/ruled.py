@@ -76,7 +76,7 @@ def ruled(
     return Ruled(rule, runs, int(false.sum()), int(missed.sum()), *means, int(climbed.sum()))
 
 
-def in_rounds(of: World, rng: np.random.Generator) -> tuple[float, ...]:
+def _in_rounds(of: World, rng: np.random.Generator) -> tuple[float, ...]:
     """Weeks with fresh rows; a third of all entries climb."""
     rows = len(of.labels)
     m = make_rounds(rows, ANSWERS, FAILURE, None, WEEKS)
@@ -120,7 +120,7 @@ def _week(m: Rounds, of: World, own: slice, models: Sequence[Bits], new: int) ->
     return values, graph.solve()
 
 
-def improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tuple[float, ...]:
+def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tuple[float, ...]:
     """Only whether an entry certainly beats the leader; a third of all entries climb, and the last is their vote."""
     rows = len(of.labels)
     m = plan_open_rows(rows, entries, FAILURE, share=0.5)
@@ -170,8 +170,8 @@ def _false(order: Order, truths: NDArray[np.float64]) -> bool:
 
 
 RULES: dict[str, Callable[[World, np.random.Generator], tuple[float, ...]]] = {
-    "rounds on fresh rows": in_rounds,
-    "improvements only": improvements,
+    "rounds on fresh rows": _in_rounds,
+    "improvements only": _improvements,
 }
 HEADER = ("rule", "a false order or place", "a missed interval", "pairs told apart", "the vote is called better")
 

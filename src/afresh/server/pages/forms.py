@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from afresh import checks
 from afresh.errors import AfreshError, InvalidArgument
