@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,17 @@ settings.register_profile(
     max_examples=int(os.environ.get("AFRESH_EXAMPLES", "100")),  # tests take multiples of it, see tests/examples.py
 )
 settings.load_profile("afresh")
+
+# Every commit of a ledger waits until it is on the disk. Thousands of short-lived ledgers need not: where there is
+# plenty of memory that looks like a disk, tests keep their files in it. Kills are of processes, not of machines.
+MEMORY = "/dev/shm"
+found = os.statvfs(MEMORY) if os.access(MEMORY, os.W_OK) else None
+if found and found.f_bavail * found.f_frsize > 8e9 and not found.f_flag & os.ST_NOEXEC:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+# Whoever wants no compiled files is asked to bear them here: tests start hundreds of processes.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 # Servers, Spark, kills, simulations, docs, thorough fuzzing, proofs by enumeration: what `make quick` leaves out.

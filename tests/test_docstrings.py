@@ -23,6 +23,7 @@ OPENERS = (
     "afresh.demo.run",
     "afresh.engines.open.open_engine",
     "afresh.ledger.open_ledger",
+    "afresh.models.held.Held",
     "afresh.receipts.page.as_html",
     "afresh.receipts.page.as_markdown",
     "afresh.receipts.study.spent_by",

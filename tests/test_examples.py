@@ -1,6 +1,6 @@
-"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in any order.
+"""Every Python and shell block of README.md and docs/ runs, all pages in one folder, in order and in reverse.
 
-In order and in reverse, every page runs once before every other: none needs what another made.
+So every page runs once before every other: none needs what another made.
 """
 
 import os

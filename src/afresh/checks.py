@@ -190,6 +190,15 @@ def text(name: str, value: object, must_be: str) -> str:
     raise wrong(name, value, must_be)
 
 
+def shares(value: object) -> dict[str, int]:
+    """Names of analysts, and how many answers each may have."""
+    if not isinstance(value, Mapping):
+        raise wrong("shares", value, "a mapping of names to numbers of answers")
+    return {
+        text("analyst", name, "a name"): whole(f"the share of {shown(name)}", each, 0) for name, each in value.items()
+    }
+
+
 def place(name: str, value: object, choices: Sequence[object]) -> int:
     """Which of some values it is."""
     try:

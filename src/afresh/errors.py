@@ -133,17 +133,13 @@ class BudgetExhausted(AfreshError):
         """`asked` answers were wanted, `spent` of `questions` are gone: of the share of `analyst`, if one is named."""
         self.asked, self.spent, self.questions, self.analyst = asked, spent, questions, analyst
         self.left = questions - spent
-        affordable = (
-            f"{self.left} more answer{'s are' if self.left > 1 else ' is'} affordable"
-            if self.left
-            else "only repeats of earlier questions are affordable: they are free"
-        )
         super().__init__(
             message
-            or f"this needs {asked} answer{'s' if asked != 1 else ''}, but {spent} of {questions} are spent "
-            f"and {self.left} left{f' in the share of {analyst}' if analyst else ''}; {affordable}. "
+            or f"this needs {asked:,} answer{'s' if asked != 1 else ''}, but {spent:,} of "
+            f"{f'the {questions:,} in the share of {analyst}' if analyst else f'{questions:,}'} are spent "
+            f"and {self.left:,} {'is' if self.left == 1 else 'are'} left; repeats of earlier questions are free. "
             + (
-                "A share can be changed by whoever divides the budget, within the whole."
+                "The steward can change a share, within the whole budget."
                 if analyst
                 else "The limit was fixed before the data were seen: raising it now would void the intervals "
                 "already released."
@@ -166,7 +162,7 @@ class LedgerError(AfreshError):
 
 
 class BrokenChain(LedgerError):
-    """Records were changed, dropped or reordered by something else than afresh; nothing in the guard can be trusted."""
+    """Something other than afresh changed, dropped or reordered records; nothing in the guard can be trusted."""
 
     code = "broken-chain"
     status = 503

@@ -1,29 +1,13 @@
-import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from afresh.cli import main
-
-
-def afresh(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The program within this process, which is ten times as fast; `test_as_a_process` starts a real one."""
-    command = ["afresh", *map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
-    with mock.patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-    assert isinstance(code, int)
-    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+from cli.program import afresh
 
 
 @pytest.fixture
@@ -121,7 +105,7 @@ def test_exit_codes_and_messages(data: Path, tmp_path: Path) -> None:
     failing(3, "did you mean churned?", "ask", data, "churnd")
     failing(3, "aggregate", "ask", data, "avg(amount) > 3", "--json")
     failing(4, "1 of 1 are spent", "ask", data, "tenure < 3")
-    failing(5, "The plan of these data is questions=1", "ask", data, "churned", "--questions", 2)
+    failing(5, "The plan of this dataset is questions=1", "ask", data, "churned", "--questions", 2)
     failing(1, "does not exist", "ask", tmp_path / "nothing.parquet", "x")
 
 
@@ -274,4 +258,8 @@ def test_a_dry_run_says_the_price_and_asks_nothing(data: Path) -> None:
     assert (told["question"], told["answers"], told["left"]) == ("amount within [-10, 500]", 2, 100)
     assert json.loads(afresh(*asked, "--missing", 0, "--dry-run", "--json").stdout)["answers"] == 1
     assert "Costs 2 answers" in afresh(*asked, "--dry-run").stdout
+    grouped = (*asked, "--missing", 0, "--where", "churned", "--dry-run")
+    assert "if the group has half of the rows" in " ".join(afresh(*grouped).stdout.split())
+    assert list(json.loads(afresh(*grouped, "--share", 0.3, "--json").stdout)["half_widths"]) == ["0.3"]
+    assert "--share goes with --dry-run" in afresh(*asked, "--share", 0.3).stderr
     assert json.loads(afresh("budget", data, "--json").stdout)["spent"] == 0

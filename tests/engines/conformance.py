@@ -137,16 +137,15 @@ def check_all(engine: Engine, made: list[Made], *, libm: bool = True) -> None:
     """Ask many queries at once and compare every answer; without `libm` the engine's functions are not Python's."""
     for one, found in zip(made, engine.moments([query for query, _, _ in made]), strict=True):
         if libm or not _uses_library(one):
-            check(one[0], found, _values(one, 0))
+            check(one[0], found, oracle.psi(*one, ROWS))
         else:
             _check_between(one, found)
 
 
-def _values(made: Made, nudge: int) -> list[float]:
-    query, tree, group = made
+def _nudged(made: Made, nudge: int) -> list[float]:
     oracle.nudge = nudge
     try:
-        return [oracle.psi(query, tree, group, row) for row in ROWS]
+        return oracle.psi(*made, ROWS)
     finally:
         oracle.nudge = 0
 
@@ -158,7 +157,7 @@ def _uses_library(made: Made) -> bool:
 
 def _check_between(made: Made, found: Moments) -> None:
     """The total lies between those of functions a last bit smaller and larger, most often the same."""
-    three = list(zip(*(_values(made, nudge) for nudge in (-1, 0, 1)), strict=True))
+    three = list(zip(*(_nudged(made, nudge) for nudge in (-1, 0, 1)), strict=True))
     low, high = math.fsum(map(min, three)), math.fsum(map(max, three))
     assert low - found.n * 1e-12 <= found.total <= high + found.n * 1e-12, made[0].text
 

@@ -52,9 +52,16 @@ def _apply(node: Call, args: list[Any]) -> Any:
     return moved if math.isfinite(moved) else None
 
 
-def psi(query: Query, expression: Node, group: Node | None, row: Row) -> float:
-    """The query's value in [0, 1] on a row, of the expression and group it was made of."""
-    value = evaluate(expression, row)
+def psi(query: Query, expression: Node, group: Node | None, rows: Sequence[Row]) -> list[float]:
+    """The query's values in [0, 1] on rows, of the expression and group it was made of."""
+    inside = [True] * len(rows) if group is None else evaluate_all(group, rows)
+    return [
+        _unit(query, value) if among is True else 0.0
+        for value, among in zip(evaluate_all(expression, rows), inside, strict=True)
+    ]
+
+
+def _unit(query: Query, value: Any) -> float:
     low, high = query.bounds
     if value is None:
         unit = query.fill
@@ -62,7 +69,4 @@ def psi(query: Query, expression: Node, group: Node | None, row: Row) -> float:
         unit = float(value)
     else:
         unit = 0.0 if value <= low else 1.0 if value >= high else (value - low) / (high - low)
-    unit = 1.0 - unit if query.complement else unit
-    if group is not None and evaluate(group, row) is not True:
-        return 0.0
-    return unit
+    return 1.0 - unit if query.complement else unit

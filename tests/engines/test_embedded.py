@@ -438,7 +438,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), None, "differ only in case"),
         (pa.table({"a": []}), None, "no column|no rows"),
         (pa.table({}), None, "no columns"),
-        (pa.table({"a": [[1]]}), None, "no column a question could use"),
+        (pa.table({"a": [[1]]}), None, "no column that a question can use"),
         (pa.table({"RowID": [1]}), None, "rename it"),
     ]
     for data, table, words in cases:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument, 
 from afresh.queries.asked import ask
 from afresh.queries.query import make_query
 from afresh.queries.tree import Type
+from cli.program import afresh as program
 from engines import oracle, patterns
 from engines.conformance import Conformance
 
@@ -147,12 +147,10 @@ def test_wide_questions_share_no_statement(postgres_url: str, people: Any) -> No
 
 
 def test_the_command_line(postgres_url: str, people: Any) -> None:
-    command = [sys.executable, "-m", "afresh.cli", "ask", postgres_url, "churned", "--table", "mine.people", "--json"]
-    command.append("--allow-wide")
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = program("ask", postgres_url, "churned", "--table", "mine.people", "--json", "--allow-wide")
     assert 0 <= json.loads(done.stdout)["value"] <= 1
     secret = "postgresql://nobody:hush@127.0.0.1:1/none?connect_timeout=2"
-    done = subprocess.run([*command[:4], secret, "a"], capture_output=True, text=True, check=False)
+    done = program("ask", secret, "a")
     assert done.returncode == 1
     assert done.stderr.startswith("afresh: cannot use the Postgres database at 127.0.0.1:1/none")
     assert "hush" not in done.stderr

@@ -105,7 +105,7 @@ def test_ways_to_open(people: Any) -> None:
     engines[0].close()
     with pytest.raises(DataError, match="no table 'nothing'"):
         open_engine(people, "nothing")
-    with pytest.raises(InvalidArgument, match="without table="):
+    with pytest.raises(InvalidArgument, match="needs table="):
         open_engine(people)
     with pytest.raises(InvalidArgument, match="leave it out"):
         open_engine(people.table("people"), "people")
@@ -123,7 +123,7 @@ def test_a_changed_table_is_refused_before_anything_is_charged(people: Any) -> N
     with afresh.open(people, questions=5, table="people") as guard:
         guard.ask("churned")
         people.sql("INSERT INTO people VALUES (601, TRUE, 1D, 'CH')")
-        with pytest.raises(DataChanged, match="other files"):
+        with pytest.raises(DataChanged, match="different files"):
             guard.ask("id > 3")
         assert guard.budget.spent == 1
     with afresh.open(people, questions=5, table="people") as guard:

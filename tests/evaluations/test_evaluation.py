@@ -202,13 +202,13 @@ def test_the_plan_is_fixed_once_something_was_seen() -> None:
 @pytest.mark.parametrize(
     ("items", "says"),
     [
-        ([{"id": "a"}, {"id": "a"}], "there twice"),
+        ([{"id": "a"}, {"id": "a"}], "appear twice"),
         ([{"name": "a"}], "has no 'id'"),
         ([], "there are no items"),
         (["a", "b"], "2 rows"),
         (3, "items =="),
         ({"id": "a"}, "items =="),
-        ([None], "no mapping"),
+        ([None], "not a mapping"),
         ("nowhere.jsonl", "there is no file"),
     ],
 )

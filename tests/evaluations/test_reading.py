@@ -176,10 +176,10 @@ def test_no_entity_is_ever_expanded(tmp_path: Path) -> None:
         ("r.jsonl", '{"name": "a", "score": 1}', "has no id"),
         ("r.csv", "id,score\na\n", "rows of several lengths"),
         ("r.csv", "id,score\n", "has no rows"),
-        ("r.json", "{", "is no JSON"),
-        ("r.xml", "<t>", "is no XML"),
+        ("r.json", "{", "is not JSON"),
+        ("r.xml", "<t>", "is not XML"),
         ("r.xml", "<t/>", "no test cases"),
-        ("r.docx", "", "is of no kind that is known"),
+        ("r.docx", "", "has an unknown file type"),
         ("r.json", '{"results": {"results": []}}', "has no results"),
     ],
 )

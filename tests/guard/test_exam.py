@@ -78,7 +78,7 @@ def test_plans_and_wishes(tmp_path: Path) -> None:
     for wrong, words in (
         ({"exam": 0.0}, "exam == 0.0"),
         ({"exam": 1.0}, "exam == 1.0"),
-        ({"open": 0.6, "exam": 0.4}, "leave no rows that check"),
+        ({"open": 0.6, "exam": 0.4}, "leave no rows to check with"),
         ({"exam": 0.1, "rounds": 5}, "a last round"),
         ({"exam": 0.1, "method": "stabilized"}, "has no exam"),
     ):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from afresh.ledger import Ledger, open_ledger
 from afresh.mechanisms.registry import PLANNERS
 from afresh.receipts import verify
 from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
+from cli.program import afresh as command
 
 N = 6000
 
@@ -148,11 +147,6 @@ def test_log_and_receipt_show_the_number_that_was_told(frame: pd.DataFrame, meth
     assert text.count("\n") < log.with_parts().count("\n")
     outcome = verify(json.dumps(receipt))
     assert outcome.passed, str(outcome)
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "afresh.cli", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def test_verify_against_a_head_and_a_ledger(frame: pd.DataFrame, tmp_path: Path) -> None:

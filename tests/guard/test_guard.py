@@ -167,14 +167,14 @@ def test_budget_runs_out_without_charging_or_answering(frame: pd.DataFrame) -> N
     with afresh.open(frame, questions=3, method="stabilized") as guard:
         first = guard.ask("churned")
         guard.ask("tenure < 2")
-        with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 left") as refused:
+        with pytest.raises(BudgetExhausted, match=r"needs 2 answers, but 2 of 3 are spent and 1 is left") as refused:
             guard.ask("churned", where="tenure < 2")
         assert (refused.value.asked, refused.value.spent, refused.value.left) == (2, 2, 1)
         with pytest.raises(BudgetExhausted):
             guard.ask_many(["tenure = 1", "tenure = 2"])
         assert guard.budget.left == 1
         guard.ask("tenure = 3")
-        with pytest.raises(BudgetExhausted, match="only repeats of earlier questions"):
+        with pytest.raises(BudgetExhausted, match="repeats of earlier questions are free"):
             guard.ask("tenure = 4")
         assert guard.ask("churned").value == first.value
         assert (guard.budget.spent, guard.budget.left) == (3, 0)
@@ -254,7 +254,7 @@ def test_changed_content_is_another_dataset(frame: pd.DataFrame) -> None:
     with afresh.open(frame, questions=12) as guard:
         guard.ask("churned")
     frame["tenure"] = frame["tenure"].where(frame.index > 0, -1)
-    with pytest.raises(SameRows, match=r"'amount'.*in common with data of 6,000 rows.*new_rows="):
+    with pytest.raises(SameRows, match=r"'amount'.*with one of 6,000 rows.*new_rows="):
         afresh.open(frame, questions=5)
     with afresh.open(frame, questions=5, new_rows="drawn a year later") as guard:
         assert guard.budget.spent == 0
@@ -266,7 +266,7 @@ def test_another_plan_is_refused(frame: pd.DataFrame, other: dict[str, Any]) -> 
     with afresh.open(frame, questions=5, confidence=0.95, method="stabilized") as guard:
         guard.ask("churned")
     with pytest.raises(
-        PlanMismatch, match=r"The plan of these data is questions=5, confidence=0.95, method='stabilized'"
+        PlanMismatch, match=r"The plan of this dataset is questions=5, confidence=0.95, method='stabilized'"
     ):
         afresh.open(frame, **other)
     with afresh.open(frame) as guard:
@@ -357,7 +357,7 @@ def test_a_simulation_takes_only_rows_that_were_made_up(frame: pd.DataFrame, tmp
 
 def test_new_rows_are_words(frame: pd.DataFrame) -> None:
     for words in ("", "  ", True, 3):
-        with pytest.raises(InvalidArgument, match="must be words"):
+        with pytest.raises(InvalidArgument, match="must be text"):
             afresh.open(frame, questions=5, new_rows=words)  # type: ignore[arg-type]
     afresh.open(frame, questions=5, new_rows="drawn in March").close()
 
@@ -633,6 +633,24 @@ def test_the_half_width_to_expect(frame: pd.DataFrame) -> None:
             price = guard.price(**arguments, mean=mean, share=share)
             found = guard.ask(**arguments)
             assert price.half_width == pytest.approx(found.interval.half_width, rel=0.5)
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 2}, {"open": 0.4}, {"open": 0.4, "exam": 0.2}])
+def test_the_width_within_a_group_is_told_by_its_size(frame: pd.DataFrame, options: dict[str, Any]) -> None:
+    """Nobody may look how large it is, so a price speaks of three sizes, or of the one that is expected."""
+    with afresh.open(frame, questions=10, ledger=":memory:", allow_wide=True, **options) as guard:
+        for exam in (None, 2) if "exam" in options else (None,):
+            price = guard.price("churned", where="country = 'CH'", exam=exam)
+            assert list(price.half_widths) == [0.5, 0.1, 0.01]
+            assert price.half_width == price.half_widths[0.5] < price.half_widths[0.1] <= price.half_widths[0.01]
+            assert "if the group has half of the rows, ±" in price.words
+            assert not price.ways
+            one = guard.price("churned", where="country = 'CH'", share=0.1, exam=exam)
+            assert one.half_widths == {0.1: price.half_widths[0.1]}
+            assert "over 10% of the rows" in one.words
+        whole = guard.price("amount", bounds=(0, 500))
+        assert list(whole.half_widths) == [1.0]
+        assert "if every row has the number" in whole.words
 
 
 @pytest.mark.parametrize(

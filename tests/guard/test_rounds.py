@@ -164,7 +164,7 @@ def test_a_final_look_has_all_rows_that_were_fresh(guard: afresh.Guard, tmp_path
     assert guard.close_rounds() == final
     assert verify(guard.receipt()).passed
     with afresh.open(FRAME, ledger=tmp_path / "ledger.sqlite") as later:
-        with pytest.raises(InvalidArgument, match="no question about columns was asked here"):
+        with pytest.raises(InvalidArgument, match="has asked no question about columns"):
             later.close_rounds()
         later.ask("hit")
         (again,) = later.close_rounds()
@@ -215,9 +215,9 @@ def test_a_final_look_that_was_interrupted_is_completed(guard: afresh.Guard, mon
 
 
 def test_simultaneous_coverage_of_rounds_and_final_looks() -> None:
-    """At 50%: of 400 conversations at most half miss; binomial, more than 255 happen with probability 1e-8; seeded."""
+    """At 50%: of 100 conversations at most half miss; binomial, more than 73 happen with probability 8e-7; seeded."""
     missed = 0
-    for seed in range(400):
+    for seed in range(100):
         rng = np.random.default_rng([seed, 1])
         frame = pd.DataFrame({"a": rng.random(300) < 0.2, "b": rng.random(300), "c": rng.random(300) < 0.5})
         how: dict[str, Any] = {"simulation_seed": seed, "made_up": True, "allow_wide": True}
@@ -229,7 +229,7 @@ def test_simultaneous_coverage_of_rounds_and_final_looks() -> None:
             truths = [0.2, 0.5, 0.2, 0.5, 0.5]
             answers += guard.close_rounds()
         missed += any(t not in each.interval for t, each in zip([*truths, *truths], answers, strict=True))
-    assert missed <= 255
+    assert missed <= 73
 
 
 def test_models_are_compared_by_one_paired_answer(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_rounds_are_a_part_of_the_plan(tmp_path: Path) -> None:
     with afresh.open(FRAME, questions=100, rounds=6, ledger=ledger) as guard:
         guard.ask("hit")
         assert (guard.plan.rounds, guard.plan.in_words) == (6, "100 questions in 6 rounds at 95%, by rounds")
-    with pytest.raises(PlanMismatch, match="rounds=6, and now they are opened with rounds=7"):
+    with pytest.raises(PlanMismatch, match="rounds=6, but now it is opened with rounds=7"):
         afresh.open(FRAME, rounds=7, ledger=ledger)
     with afresh.open(FRAME, rounds=6, ledger=ledger) as guard:
         assert guard.budget.rows_left == 5000

@@ -30,7 +30,7 @@ def test_each_analyst_has_a_share_and_the_others_the_rest(frame: pd.DataFrame) -
         assert (ada.budget.left, bob.budget.left) == (3, 5)
         for i in range(3):
             assert ada.ask(f"x < {i}").left == 2 - i
-        with pytest.raises(BudgetExhausted, match=r"3 of 3 are spent and 0 left in the share of ada"):
+        with pytest.raises(BudgetExhausted, match=r"3 of the 3 in the share of ada are spent and 0 are left"):
             ada.ask("x < 3")
         assert bob.ask("x < 2").charged == 0  # what anyone was answered is everyone's
         assert bob.ask("x < 3").left == 4

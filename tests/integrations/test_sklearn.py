@@ -169,8 +169,8 @@ def test_other_things_than_rows_are_refused_in_words(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="sample_weight"):  # not silently left out
             scorer(holdout)(tree, X_HELD, sample_weight=np.ones(len(X_HELD)))  # type: ignore[call-arg]
         for X, y, words in (
-            (X_TRAIN, Y_TRAIN[:-1], "a row needs one"),
-            (X_TRAIN, Y_TRAIN.to_frame(), "a row needs one"),
+            (X_TRAIN, Y_TRAIN[:-1], "one label per row"),
+            (X_TRAIN, Y_TRAIN.to_frame(), "one label per row"),
             (X_TRAIN[X_TRAIN.columns[::-1]], Y_TRAIN, "in the same order"),
             (X_TRAIN.iloc[:, 1:], Y_TRAIN, "30 features"),
             (X_TRAIN.to_numpy()[:, 0], Y_TRAIN, "30 features"),

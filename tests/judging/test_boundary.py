@@ -7,8 +7,6 @@ import os
 import shutil
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from afresh.errors import EvaluatorFailed, InvalidArgument
 from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import read_settings
+from cli.program import afresh
 from judging.made import PERFECT, POOR, candidate, make
 
 ROOT = os.geteuid() == 0
@@ -240,31 +239,27 @@ def test_a_name_is_only_a_name(judge: Judge, tmp_path: Path, name: str) -> None:
     assert found.candidate.startswith(name)
 
 
-def afresh(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-m", "afresh.cli", "evaluate", "--config", str(place), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-
-
 def test_the_command_says_the_verdict_by_its_exit_code(tmp_path: Path) -> None:
     place = make(tmp_path / "steward")
-    checked = afresh(place, "--check", "--json")
+    checked = afresh("evaluate", "--config", place, "--check", "--json")
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout)["alone"] is ROOT
-    rejected = afresh(place, "--json", "--", str(candidate(tmp_path, POOR, "--poor")))
+    rejected = afresh("evaluate", "--config", place, "--json", "--", str(candidate(tmp_path, POOR, "--poor")))
     assert (rejected.returncode, rejected.stderr) == (10, "")
     assert json.loads(rejected.stdout)["accepted"] is False
-    accepted = afresh(place, "--name", "mine", str(candidate(tmp_path, PERFECT).parent / "candidate.py"))
+    accepted = afresh(
+        "evaluate", "--config", place, "--name", "mine", str(candidate(tmp_path, PERFECT).parent / "candidate.py")
+    )
     assert accepted.returncode == 0, accepted.stderr
     assert accepted.stdout.startswith("accepted: mine ")
-    failed = afresh(place, str(candidate(tmp_path, "print('said')\nraise ValueError('why')\n")))
+    failed = afresh("evaluate", "--config", place, str(candidate(tmp_path, "print('said')\nraise ValueError('why')\n")))
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "ValueError: why" in failed.stderr
     assert "Nothing was charged" in failed.stderr
     assert "said" in failed.stderr
     for arguments in ((), ("a", "b"), ("--open", "--exam", "a"), ("--check", "a")):
-        assert afresh(place, *arguments).returncode == 2
-    exam = afresh(place, "--exam", "--json", str(candidate(tmp_path, PERFECT)))
+        assert afresh("evaluate", "--config", place, *arguments).returncode == 2
+    exam = afresh("evaluate", "--config", place, "--exam", "--json", str(candidate(tmp_path, PERFECT)))
     assert json.loads(exam.stdout)["score"]["value"] == 1.0
     with open_judge(read_settings(place)) as judge:
         assert judge.evaluation.budget.spent == 2
@@ -291,7 +286,7 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
         ("memory = 400_000_000", 'memory = "much"', 10, "memory"),
         ("tick = 0.05", 'tick = 0.05\nuser = "no such user"', 12, "there is no user"),
         ("tick = 0.05", 'tick = 0.05\nuser = "root"', 12, "must not run as root"),
-        ("tick = 0.05", 'tick = 0.05\nresults = "/etc/passwd"', 12, "inside of the folder"),
+        ("tick = 0.05", 'tick = 0.05\nresults = "/etc/passwd"', 12, "inside the folder"),
         ("tick = 0.05", "tick = 0.05\nenvironment = {A = 1}", 12, "names and texts"),
         ("[evaluator]", "[evaluators]", 6, "there is no such key"),
         ("items = ", "items = =", 2, "Invalid value"),

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import zipfile
 import zlib
@@ -22,6 +21,7 @@ import afresh
 from afresh.errors import BudgetExhausted, EvaluatorFailed, InvalidArgument, NotFound, TooLarge
 from afresh.judging.files import MOST_FILES, read_candidate, unpacked
 from afresh.receipts import verify
+from cli.program import afresh as run_program
 from judging.made import BASELINE, PERFECT, POOR, candidate, make
 from server.running import Service, running
 from server.visiting import session
@@ -100,10 +100,7 @@ def test_pages_show_evaluations(service: Service, tmp_path: Path) -> None:
 
 def test_a_shell_command_takes_an_address(service: Service, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        environment["AFRESH_TOKEN"] = service.token("bob")
-        command = [sys.executable, "-m", "afresh.cli", "evaluate", f"{service.url}/qa", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        return run_program("evaluate", f"{service.url}/qa", *arguments, AFRESH_TOKEN=service.token("bob"))
 
     own = candidate(tmp_path, POOR + "# mine", "solve.py")
     rejected = run("--json", str(own))

@@ -235,8 +235,7 @@ class Harness:
             tempfile.tempdir = str(Path(self.data).parent)  # what the killed one leaves behind goes with the rest
             try:
                 asker(
-                    *(self.data, self.place, self.method),
-                    *(numbers, len(undone), step, lambda said: _say(into, said), seed),
+                    self.data, self.place, self.method, numbers, len(undone), step, lambda said: _say(into, said), seed
                 )
             except BaseException:
                 traceback.print_exc()

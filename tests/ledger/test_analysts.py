@@ -137,7 +137,7 @@ class TestAsking:
                 spent = reserved(analyst="ada", number=len(guard.desk.ledger.entries(guard.desk.terms)) + 1)
                 with pytest.raises(psycopg.Error, match="more than is left"):
                     append(guard.desk.ledger, guard.desk.terms, at(guarded, "ada"), encode(spent))
-            with pytest.raises(BudgetExhausted, match="the exam was taken"):
+            with pytest.raises(BudgetExhausted, match="the exam has been taken"):
                 steward.exam(["a < 0.2"])
             assert verify(steward.receipt()).passed
 

@@ -63,5 +63,5 @@ def test_a_hidden_guard_is_not_taken_for_rows_never_seen(tmp_path: Path) -> None
             other.execute("DROP TRIGGER afresh_guards_stay")
             other.execute("DELETE FROM afresh_guards WHERE id = 2")
         for use in (ledger.find, lambda data: opened(ledger, data)):
-            with pytest.raises(LedgerError, match="damaged, so nobody can tell"):
+            with pytest.raises(LedgerError, match="damaged, so it is unknown"):
                 use(plain("second", 100))

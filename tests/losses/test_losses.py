@@ -298,20 +298,20 @@ def test_missing_labels_have_the_largest_loss() -> None:
     ("kind", "predictions", "said"),
     [
         ("classes", ["ant"] * 3, "4 rows and 3 predictions"),
-        ("classes", "ant", "str are no array"),
+        ("classes", "ant", "str are not an array"),
         ("classes", ["ant", "bee", "dog", "ant"], "row 2 is 'dog'"),
-        ("classes", [0, 1, 2, 3], "none of the classes 'ant', 'bee', 'cow'"),
+        ("classes", [0, 1, 2, 3], "not one of the classes 'ant', 'bee', 'cow'"),
         ("classes", ["ant", None, "bee", "ant"], "row 1 is None"),
-        ("classes", [["ant", "bee"]] * 4, "one class for each row"),
+        ("classes", [["ant", "bee"]] * 4, "one class per row"),
         ("numbers", [1, 2, np.nan, 4], "row 2 is nan"),
         ("numbers", [1, 2, np.inf, 4], "finite"),
         ("numbers", [1, -np.inf, np.inf, 4], "row 1 is -inf"),
         ("probabilities", [[0.2, 0.3, 0.5]] * 3 + [[0.5, np.nan, 0.5]], "row 3 is"),
         ("numbers", ["a", "b", "c", "d"], "not numbers"),
-        ("numbers", np.ones((4, 2)), "one number for each row"),
+        ("numbers", np.ones((4, 2)), "one number per row"),
         ("probabilities", np.ones((4, 2)) / 2, "a probability a class"),
         ("probabilities", np.ones((4, 3)), "add up to 3"),
-        ("probabilities", np.array([[1.5, -0.5, 0]] * 4), "no probability"),
+        ("probabilities", np.array([[1.5, -0.5, 0]] * 4), "not a probability"),
         ("numbers", [[1], [2, 3], 4, 5], "array"),
     ],
 )
@@ -333,7 +333,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Pinball(clip=1, quantile=1.0), "between 0 and 1"),
         (lambda: Cost(((1, 2, 3), (1, 2, 3))), "square"),
         (lambda: Pinball(clip=1, quantile="high"), "between 0 and 1"),  # type: ignore[arg-type]
-        (lambda: Cost(((1, 1), (1, 1))), "at least two sizes"),
+        (lambda: Cost(((1, 1), (1, 1))), "at least two different values"),
         (lambda: Cost("ab"), "square"),  # type: ignore[arg-type]
         (lambda: Cost([[0, 1], [1]]), "square"),  # type: ignore[arg-type]
         (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),
@@ -341,7 +341,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too near 0"),
         (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes and 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
-        (lambda: Custom(max, " "), "words"),
+        (lambda: Custom(max, " "), "text"),
         (lambda: Custom(lambda p, y: p, "x"), r"takes \(p, y\), but a loss is called with labels first"),
         (lambda: Custom(lambda y_pred, y_true: y_pred, "x"), r"\(y_true, y_pred\), as metrics of scikit-learn"),
         (lambda: Custom(lambda predictions, labels: labels, "x"), "labels first"),

@@ -210,9 +210,9 @@ def test_best_of(method: str) -> None:
         assert "2 may be the best" in str(ranking)
         assert "1-2" in ranking._repr_html_()
         assert json.loads(ranking.to_json())["models"][2]["name"] == "bad"
-        with pytest.raises(InvalidArgument, match="one name"):
+        with pytest.raises(InvalidArgument, match="the same name"):
             holdout.best_of([GOOD, GOOD])
-        with pytest.raises(InvalidArgument, match="takes two"):
+        with pytest.raises(InvalidArgument, match="needs at least two"):
             holdout.best_of([GOOD])
 
 

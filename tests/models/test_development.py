@@ -97,7 +97,7 @@ def test_what_is_wrong_with_development_data_is_said() -> None:
     cases: tuple[tuple[Any, str], ...] = (
         ((DEV[0],), "X_dev, y_dev"),
         ((DEV[0][:, :1], DEV[1]), "columns"),
-        ((DEV[0], DEV[1][:-1]), "a row needs one"),
+        ((DEV[0], DEV[1][:-1]), "one label per row"),
     )
     for wrong, words in cases:
         with pytest.raises(afresh.errors.AfreshError, match=words):

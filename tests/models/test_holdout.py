@@ -159,11 +159,11 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
         assert "zero-one" in repr(holdout)
         assert "classes   0, 1" in str(holdout)
         assert "<div" in holdout._repr_html_()
-    with pytest.raises(InvalidArgument, match="as well"):
+    with pytest.raises(InvalidArgument, match="is also a column"):
         afresh.holdout(pd.DataFrame({"label": X[:, 0]}), Y)
     with pytest.raises(DataError, match="shape"):
         afresh.holdout(X, Y[:-1])
-    with pytest.raises(DataError, match="row a case"):
+    with pytest.raises(DataError, match="one row per case"):
         afresh.holdout(X[:, 0], Y)
     with pytest.raises(DataError, match="rename one"):  # of a frame, not opened as an array without names
         afresh.holdout(pd.DataFrame(X, columns=["a", "A", "b"]), Y)
@@ -182,9 +182,9 @@ def test_mistakes_are_free_and_quote_no_label(tmp_path: Path) -> None:
 def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
     with afresh.holdout(X, Y, questions=5, ledger=":memory:") as holdout:
         for bad, words in (
-            ((each for each in GUESS), "generator are no array"),
-            ({"a": 1}, "dict are no array"),
-            ([[1]] * (N - 1) + [[1, 2]], "list are no array"),
+            ((each for each in GUESS), "generator are not an array"),
+            ({"a": 1}, "dict are not an array"),
+            ([[1]] * (N - 1) + [[1, 2]], "list are not an array"),
             (LogisticRegression, "is a class"),
         ):
             with pytest.raises(InvalidArgument, match=words):
@@ -205,8 +205,8 @@ def test_what_is_no_list_of_predictions_is_told_what_would_be() -> None:
     for arguments, words in (
         (("data.parquet", Y), "name the column with label="),
         ((pd.DataFrame({"sick": Y}), "sick"), "label='sick'"),
-        ((X,), "pass the labels as well"),
-        ((X.tolist(),), "pass the labels as well"),
+        ((X,), "pass the labels too"),
+        ((X.tolist(),), "pass the labels too"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             afresh.holdout(*arguments)

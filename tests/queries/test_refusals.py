@@ -37,7 +37,7 @@ REFUSED = [
     ("abs()", "not an expression"),
     ("abs(age, 2)", "not an expression"),
     ("power(age)", "not an expression"),
-    ("drop table data", "DROP is no part of a question"),
+    ("drop table data", "DROP is not part of a question"),
     ("0x1F < age", "not an expression"),
     ("age AS a", "not an expression"),
     ("churned -- really", "comments"),

@@ -165,8 +165,8 @@ def test_models_are_compared_and_ranked(service: Service) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"predictions": {"a": [1, 0]}}, "one for each row"),
-        ({"predictions": {"a": [2] * ROWS}}, "none of the classes"),
+        ({"predictions": {"a": [1, 0]}}, "one per row"),
+        ({"predictions": {"a": [2] * ROWS}}, "not one of the classes"),
         ({"predictions": {"a": [0] * ROWS}, "ids": ["x"] * ROWS}, "no row with the id"),
         ({"predictions": {"a": [0] * ROWS}, "analyst": "bob"}, "no key 'analyst'"),
         ({"predictions": {}}, "no predictions"),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 
+from cli.program import afresh
 from server.running import Service
 
 
 def run(service: Service, *arguments: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    environment["AFRESH_TOKEN"] = token or service.token()
-    command = [sys.executable, "-m", "afresh.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=service.folder, check=False)
+    return afresh(*arguments, folder=service.folder, AFRESH_TOKEN=token or service.token())
 
 
 def test_commands_take_an_address(service: Service) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from afresh.errors import InvalidArgument
 from afresh.server.config import read_config
+from cli.program import afresh
 from server.running import CONFIG, write_data
 
 WRONG = """
@@ -78,16 +78,14 @@ def test_what_is_no_toml_is_told(tmp_path: Path, text: str, line: int) -> None:
 def test_nothing_is_served_by_nothing(tmp_path: Path) -> None:
     place = tmp_path / "afresh.toml"
     place.write_text("")
-    with pytest.raises(InvalidArgument, match="nothing is served"):
+    with pytest.raises(InvalidArgument, match="nothing to serve"):
         read_config(place)
     with pytest.raises(InvalidArgument, match="cannot be read"):
         read_config(tmp_path / "nowhere.toml")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "afresh.cli", *arguments]
-    environment = {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": "", "HOME": str(folder)}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    return afresh(*arguments, folder=folder)
 
 
 def test_a_check_opens_the_data_and_ends(tmp_path: Path) -> None:

@@ -168,9 +168,9 @@ def test_models(holdout: Holdout) -> None:
     assert repr(holdout).startswith("Holdout(zero-one loss of 'churned', Guard(4,000 rows")
     assert holdout.features.shape == (4000, 4)
     texts = np.where(holdout.features["x0"] > 0, "yes", "no")
-    with pytest.raises(errors.InvalidArgument, match="none of the classes"):
+    with pytest.raises(errors.InvalidArgument, match="not one of the classes"):
         holdout.score(texts)
-    with pytest.raises(errors.InvalidArgument, match="one for each row"):
+    with pytest.raises(errors.InvalidArgument, match="one per row"):
         holdout.score([True, False])
     with pytest.raises(errors.InvalidArgument, match="2 classes and 3 rows of costs"):
         holdout.score(good, loss=losses.Cost(((0, 1, 1), (1, 0, 1), (1, 1, 0))))
@@ -235,7 +235,7 @@ def test_the_token_says_who_asks(remote: Service, monkeypatch: pytest.MonkeyPatc
         assert guard.ask("churned").confidence == 0.95
     with afresh.holdout(f"{remote.url}/churn") as holdout:
         assert pickle.loads(pickle.dumps(holdout)).rows == 4000
-    with pytest.raises(errors.InvalidArgument, match="at the service"):
+    with pytest.raises(errors.InvalidArgument, match="the service keeps"):
         afresh.open(f"{remote.url}/customers", questions=5)
     with pytest.raises(errors.InvalidArgument, match="https"):
         afresh.connect("http://example.org", "x")

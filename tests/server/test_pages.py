@@ -177,10 +177,10 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
         person.asks(question)
         expect(page.locator("#answers article")).to_have_count(place + 1)
     person.asks("age < 60")
-    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("only repeats of earlier questions")
+    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
-    expect(page.locator("#answers article").first).to_contain_text("Free, nothing new was asked")
+    expect(page.locator("#answers article").first).to_contain_text("Free: asked before")
     assert service.get("/v1/datasets/small/budget").json()["spent"] == 3
 
 
@@ -347,7 +347,7 @@ def test_the_steward_divides_charges_freezes_and_audits(arrive: Arrive, service:
     page.select_option("#kind", "pure_dp")
     page.fill("#amount", "nothing")
     page.click("text=Record the charge")
-    expect(page.get_by_role("alert")).to_contain_text("'nothing' is no number")
+    expect(page.get_by_role("alert")).to_contain_text("'nothing' is not a number")
     person.wrong.clear()  # a form that was refused is a page with its status
     page.click("text=Audit")
     page.click("text=Audit now")

@@ -270,7 +270,7 @@ class Tools:
                 body: Any = {"candidates": candidates}
                 return await self._paid(price, lambda: self._sent(ctx, f"/v1/evaluations/{_part(name)}/{what}", body))
             if what not in ("score", "compare"):
-                raise InvalidArgument(f"{name!r} is no evaluation; candidates are proposed to evaluations.")
+                raise InvalidArgument(f"{name!r} is not an evaluation; propose candidates to an evaluation.")
             path = f"/v1/holdouts/{_part(name)}/{what}"
             if predictions is not None:
                 most = 2 if what == "compare" else len(predictions)
@@ -297,7 +297,7 @@ class Tools:
     def _file(self, path: str | None) -> tuple[bytes, str]:
         place = Path(self._allowed(path))
         if place.suffix not in _MEDIA:
-            raise InvalidArgument(f"predictions are a file that ends in {', '.join(_MEDIA)}.")
+            raise InvalidArgument(f"predictions must be a file that ends in {', '.join(_MEDIA)}.")
         try:
             return place.read_bytes(), _MEDIA[place.suffix]
         except OSError as error:
@@ -306,9 +306,9 @@ class Tools:
     def _allowed(self, path: str | None) -> str:
         """A path of the agent's own machine: a service reads no files for anybody."""
         if path is None:
-            raise InvalidArgument("give predictions by the model's name, or a path where tools run beside you.")
+            raise InvalidArgument("give predictions by model name, or a path if the tools run on your machine.")
         if not self._local:
-            raise InvalidArgument("these tools run at the service, which reads no files; give contents.")
+            raise InvalidArgument("these tools run at the service, which reads no files of yours; give the contents.")
         return path
 
     async def _paid(self, most: int, work: Callable[[], Any]) -> Any:
@@ -339,7 +339,9 @@ class Tools:
         try:
             content = json.dumps(body, allow_nan=False).encode() if media == "application/json" else body
         except (TypeError, ValueError):
-            raise InvalidArgument("the arguments hold something that JSON cannot; use texts and numbers.") from None
+            raise InvalidArgument(
+                "the arguments hold something that JSON cannot represent; use text and numbers."
+            ) from None
         return await self._request(ctx, "POST", path, content=content, headers={"Content-Type": media})
 
     async def _request(self, ctx: Ctx, method: str, path: str, **more: Any) -> Any:

@@ -23,7 +23,7 @@ def table_from(receipt: Any, board: str | None = None) -> BoardTable:
         The table as it stood when the receipt was made.
 
     Raises:
-        InvalidArgument: It is no receipt, or does not verify.
+        InvalidArgument: It is not a receipt, or does not verify.
         NotFound: It has no such board.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt

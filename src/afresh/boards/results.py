@@ -100,7 +100,7 @@ def made_up_results(models: int = 20, items: int = 2000, *, spread: float = 0.3,
         models: How many.
         items: How many.
         spread: The standard deviation of abilities; that of difficulties is 1.5.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         Scores that are 0 or 1.

@@ -16,7 +16,7 @@ def mcp(
     ],
     cap: Annotated[int | None, typer.Option(help="How many answers this session may spend.", metavar="K")] = None,
     questions: Annotated[
-        int | None, typer.Option(help="Of a data file: how many answers it may ever give.", metavar="K")
+        int | None, typer.Option(help="For a data file: how many answers it may ever give.", metavar="K")
     ] = None,
     analyst: Analyst = None,
 ) -> None:
@@ -27,7 +27,12 @@ def mcp(
     Example: afresh mcp https://host --cap 20
     """
     from functools import partial
+    from importlib.util import find_spec
 
+    from afresh.errors import MissingExtra
+
+    if find_spec("mcp") is None:  # asked before anything that comes with it is imported
+        raise MissingExtra("the MCP SDK", "mcp")
     import anyio
 
     from afresh import checks
@@ -38,7 +43,7 @@ def mcp(
         checks.whole("cap", cap, 0)
     if is_address(what):
         if questions is not None or analyst is not None:
-            raise InvalidArgument("the service has its plan, and the token says who asks; give the address alone.")
+            raise InvalidArgument("the service has its own plan, and the token says who asks; give the address alone.")
         anyio.run(partial(serve_address, what, cap))
         return
     from afresh.guard.open import check_opening
@@ -47,7 +52,7 @@ def mcp(
 
     if what.endswith(".toml"):
         if questions is not None:
-            raise InvalidArgument("--questions is for a data file; a configuration says it itself.")
+            raise InvalidArgument("--questions is for a data file; set it in the configuration instead.")
         config = read_config(what)
     else:
         config = first_try(what, questions, 8765)

@@ -78,10 +78,10 @@ def _main(
 
 @app.command(epilog=EPILOG)
 def plan(
-    rows: Annotated[int | None, typer.Option(help="How many rows the data have.", metavar="N")] = None,
-    questions: Annotated[int | None, typer.Option(help="How many answers you want at most.", metavar="K")] = None,
+    rows: Annotated[int | None, typer.Option(help="The number of rows in the data.", metavar="N")] = None,
+    questions: Annotated[int | None, typer.Option(help="The most answers you will want.", metavar="K")] = None,
     confidence: Annotated[
-        float, typer.Option(help="The probability with which all intervals hold at once.", metavar="C")
+        float, typer.Option(help="The probability that all intervals hold at once.", metavar="C")
     ] = 0.95,
     width: Annotated[
         float | None,
@@ -90,7 +90,7 @@ def plan(
             metavar="W",
         ),
     ] = None,
-    mean: Annotated[float, typer.Option(help="The mean at which --width is meant.", metavar="P")] = 0.5,
+    mean: Annotated[float, typer.Option(help="The mean that --width refers to.", metavar="P")] = 0.5,
     answers: Annotated[
         int | None,
         typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
@@ -109,7 +109,7 @@ def plan(
     everything: Annotated[bool, typer.Option("--all", help="Show all methods and constants too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """How wide answers will be, before any data are seen, and what would make them narrower.
+    """Show how wide answers will be, before you touch the data, and what would make them narrower.
 
     Give two of --rows, --questions and --width. With all three you get the most --rounds that keep the width, or with
     --open best the largest part of the rows that can be open.
@@ -133,21 +133,21 @@ def ask(
     questions: Annotated[
         int | None,
         typer.Option(
-            help="How many answers the data may ever give; fixed by the first question (default 100).",
+            help="How many answers the dataset may ever give; fixed by the first question (default 100).",
             metavar="K",
         ),
     ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="The probability with which all intervals hold at once; fixed by the first question (default 0.95).",
+            help="The probability that all intervals hold at once; fixed by the first question (default 0.95).",
             metavar="C",
         ),
     ] = None,
     bounds: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="Numbers are clipped to these; from you, never from the data. Needed unless they follow from EXPR.",
+            help="Clip numbers to these, chosen without looking at the data. Required unless they follow from EXPR.",
             metavar="LO HI",
         ),
     ] = None,
@@ -158,8 +158,8 @@ def ask(
     missing: Annotated[
         float | None,
         typer.Option(
-            help="What NULL, NaN and infinite numbers count as. Default: rows without the number are left out, which "
-            "costs two answers; with X it costs one. Of a condition NULL counts as false, with 1 as true.",
+            help="What NULL, NaN and infinite numbers count as. By default rows without the number are left out, which "
+            "costs two answers; with X it costs one. In a condition NULL counts as false, or with 1 as true.",
             metavar="X",
         ),
     ] = None,
@@ -177,7 +177,7 @@ def ask(
     about: Annotated[
         float | None,
         typer.Option(
-            help=f"With --method {' or '.join(HINTED)}, what the answer will read, about: its noise then follows this.",
+            help=f"With --method {' or '.join(HINTED)}, roughly what the answer will be: the noise follows it.",
             metavar="P",
         ),
     ] = None,
@@ -192,8 +192,12 @@ def ask(
     no_end: NoEnd = False,
     rounds: Rounds = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost and how precise it would be; ask nothing.")
+        bool, typer.Option("--dry-run", help="Print the price and the width to expect; ask nothing.")
     ] = False,
+    share: Annotated[
+        float | None,
+        typer.Option(help="With --dry-run and --where, the share of rows that you expect in the group.", metavar="P"),
+    ] = None,
     method: Method = None,
     open: Open = None,
     exam: Exam = None,
@@ -204,7 +208,9 @@ def ask(
     ] = False,
     new_rows: Annotated[
         str | None,
-        typer.Option(help="Why rows that look like others in this ledger are not these; recorded.", metavar="WORDS"),
+        typer.Option(
+            help="Why these rows are not the ones in the ledger that they look like; recorded.", metavar="WORDS"
+        ),
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
@@ -231,6 +237,8 @@ def ask(
         raise errors.InvalidArgument(f"--guess goes with --method {' or '.join(GUESSING)}, not with {method}.")
     if about is not None and method not in (None, *HINTED):
         raise errors.InvalidArgument(f"--about goes with --method {' or '.join(HINTED)}, not with {method}.")
+    if share is not None and not dry_run:
+        raise errors.InvalidArgument("--share goes with --dry-run: it is what you expect, and no part of a question.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
     options |= {"promise": promise, "open": share_open(open), "exam": exam, "deviation": deviation}
@@ -241,7 +249,7 @@ def ask(
         arguments: dict[str, Any] = {"bounds": bounds, "where": where, "missing": missing, "precision": precision}
         arguments |= {"guess": guess, "about": about}
         if dry_run:
-            show(guard.price(expression, **arguments), as_json)
+            show(guard.price(expression, **arguments, share=share), as_json)
         elif asked:
             show(guard.ask_checked(asked)[0], as_json)
         else:  # a service checks it
@@ -252,7 +260,7 @@ def ask(
 def budget(
     data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
 ) -> None:
-    """What was spent, what is left, and what a further answer is worth.
+    """Show what is spent and left, and how wide further answers will be.
 
     Example: afresh budget holdout.parquet
     """
@@ -263,14 +271,12 @@ def budget(
 @app.command(epilog=EPILOG)
 def log(
     data: Data,
-    parts: Annotated[
-        bool, typer.Option("--parts", help="Show under each question the answers that it was made of.")
-    ] = False,
+    parts: Annotated[bool, typer.Option("--parts", help="Show the answers behind each derived number.")] = False,
     ledger: LedgerPlace = None,
     table: Table = None,
     as_json: Json = False,
 ) -> None:
-    """Everything that was released about these data: who asked what, when, and the number that was published.
+    """Show everything that was released about a dataset: who asked what and when, and the numbers.
 
     Example: afresh log holdout.parquet --parts
     """
@@ -284,12 +290,12 @@ def log(
 
 @app.command(epilog=EPILOG)
 def pvalue(
-    value: Annotated[float, typer.Argument(help="The p-value, as if the test had been fixed.", metavar="P")],
+    value: Annotated[float, typer.Argument(help="The p-value, as if the test had been fixed in advance.", metavar="P")],
     information: Annotated[
         float | None, typer.Option(help="What the exploration may have revealed, in nats.", metavar="NATS")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="Take the nats from the plan of these data instead.", metavar="DATA")
+        str | None, typer.Option(help="Take the nats from the plan of this dataset instead.", metavar="DATA")
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
@@ -297,8 +303,8 @@ def pvalue(
 ) -> None:
     """Correct the p-value of a test that was chosen after exploring the same data.
 
-    Valid for one test chosen from released answers. A p-value computed on the guarded rows is exact and nobody
-    paid for it, so it must be the last thing released about them. Give --information or --data.
+    Valid for one test chosen from released answers. A p-value computed on the guarded rows is exact and was not
+    charged, so it must be the last thing released about them. Give --information or --data.
 
     Example: afresh pvalue 1e-12 --information 0.5
     """
@@ -311,7 +317,7 @@ def pvalue(
             information, method = guard.plan.information, guard.plan.method
         if information is None:
             raise errors.InvalidArgument(
-                f"these data were opened with method={method!r}, whose answers bound no information about all rows; "
+                f"this dataset was opened with method={method!r}, whose answers bound no information about all rows; "
                 "test on rows that no question has used."
             )
     assert information is not None
@@ -324,12 +330,12 @@ def pvalue(
 
 @app.command(epilog=EPILOG)
 def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Where the data and the pictures go.", metavar="FOLDER")] = Path(
-        "demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--out", help="Where to write the data and the pictures.", metavar="FOLDER")
+    ] = Path("demo"),
     as_json: Json = False,
 ) -> None:
-    """The whole story in a minute, on real flights: a false lead refused, something real found, a loop of edits."""
+    """Tell the whole story in a minute, on real flights: a false lead refused, a real effect found, a loop of edits."""
     from afresh.demo import run
 
     story = run(folder, talk=sys.stderr if as_json else sys.stdout)

@@ -40,17 +40,17 @@ def evaluate(
         bool, typer.Option("--open", help="Run on the open items only, and show what happened there. Free.")
     ] = False,
     scored: Annotated[
-        bool, typer.Option("--score", help="Say the mean score with its interval, instead of a verdict. 1 answer.")
+        bool, typer.Option("--score", help="Print the mean score with its interval instead of a verdict. 1 answer.")
     ] = False,
     exam: Annotated[
         bool, typer.Option("--exam", help="Take the exam with the final candidate: the number to publish. Once.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the evaluation, run the baseline, say what the gate can notice.")
+        bool, typer.Option("--check", help="Check the evaluation, run the baseline, and say what the gate can detect.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Propose a candidate: the steward's evaluator runs it on items that its maker cannot see. Accepted, or not.
+    """Propose a candidate: the steward's evaluator runs it on items its maker cannot see, and accepts it or not.
 
     The open items are run first; what goes wrong there is shown, and free. On the guarded items nothing is shown.
 
@@ -61,7 +61,7 @@ def evaluate(
     given = list(arguments or ())
     address = given.pop(0) if given and is_address(given[0]) else None
     if address is not None and config is not None:
-        raise errors.InvalidArgument("give --config or an address, not both.")
+        raise errors.InvalidArgument("give either --config or an address, not both.")
     if tried + scored + exam + check > 1:
         raise errors.InvalidArgument("give at most one of --open, --score, --exam and --check.")
     if len(given) != (0 if check else 1):

@@ -18,7 +18,7 @@ app = typer.Typer(
     no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and the figures of the literature."
 )
 
-Folder = Annotated[Path, typer.Option("--out", help="Where results and pictures are kept.", metavar="FOLDER")]
+Folder = Annotated[Path, typer.Option("--out", help="Where to keep results and pictures.", metavar="FOLDER")]
 Processes = Annotated[int, typer.Option(help="Worker processes. Default: one per core.", metavar="N")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 Names = Annotated[list[str] | None, typer.Option(metavar="NAME")]
@@ -41,9 +41,11 @@ def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
 def coverage(
     rows: Annotated[int, typer.Option(help="n, the rows of every sample.", metavar="N")] = 2000,
     questions: Annotated[int, typer.Option(help="k, the questions of every analyst.", metavar="K")] = 200,
-    repeats: Annotated[int, typer.Option(help="Conversations a cell.", metavar="R")] = 100,
-    confidence: Annotated[float, typer.Option(help="What intervals should hold with.", metavar="C")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    repeats: Annotated[int, typer.Option(help="Conversations per cell.", metavar="R")] = 100,
+    confidence: Annotated[
+        float, typer.Option(help="The probability that intervals should hold with.", metavar="C")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
     mechanism: Names = None,
     analyst: Names = None,
     population: Names = None,
@@ -51,9 +53,9 @@ def coverage(
     processes: Processes = 0,
     as_json: Json = False,
 ) -> None:
-    """How often all intervals held at once: a line a mechanism, then every mechanism, analyst and population.
+    """Measure how often all intervals held at once: one line per mechanism, then every combination.
 
-    Parts that are done are kept in FOLDER as Parquet, so an interrupted run goes on where it stopped.
+    Finished parts are kept in FOLDER as Parquet, so an interrupted run continues where it stopped.
 
     Example: afresh lab coverage --rows 2000 --questions 200 --mechanism stabilized --mechanism empirical
     """
@@ -145,7 +147,7 @@ def _say(pictures: list[Path]) -> None:
 @app.command()
 def figures(
     repeats: Annotated[int, typer.Option(help="Repeats of Science 2015 (ten times as many of the Ladder).")] = 10,
-    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
     out: Folder = Path("lab"),
     as_json: Json = False,
 ) -> None:
@@ -174,7 +176,7 @@ def loops(
     runs: Annotated[int, typer.Option(help="Runs of a loop; ten times as many at 5,000 items and 300 steps.")] = 40,
     items: Annotated[list[int] | None, typer.Option(help="A size; may be repeated. Default: 500 to 20,000.")] = None,
     steps: Annotated[list[int] | None, typer.Option(help="A length; may be repeated. Default: 100 to 1,000.")] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
     out: Folder = Path("lab"),
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page to write the tables into, between its marks.", metavar="PAGE")
@@ -203,7 +205,7 @@ def loops(
 @app.command()
 def boards(
     runs: Annotated[int, typer.Option(help="Runs of each board.")] = 40,
-    seed: Annotated[int, typer.Option(help="Of everything random.", metavar="SEED")] = 2018,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page to write the table into, between its marks.", metavar="PAGE")
     ] = None,

@@ -43,19 +43,19 @@ LedgerPlace = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help="The ledger: a file, or a postgresql:// address. Default: $AFRESH_LEDGER, or a file in this user's "
+        help="The ledger: a file, or a postgresql:// address. Default: $AFRESH_LEDGER, or a file in your "
         "state directory.",
         metavar="PLACE",
     ),
 ]
 Analyst = Annotated[
     str | None,
-    typer.Option(help="Who asks, for the record. Default: $AFRESH_ANALYST, or this user.", metavar="NAME"),
+    typer.Option(help="Who is asking, for the record. Default: $AFRESH_ANALYST, or your user name.", metavar="NAME"),
 ]
 Method = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths where they are much "
+        help=f"One of {', '.join(OFFERED)}. Default: the narrowest promise, or expected widths if they are much "
         "narrower.",
         metavar="METHOD",
         autocompletion=lambda: list(OFFERED),
@@ -82,7 +82,7 @@ Open = Annotated[
 ]
 Exam = Annotated[
     float | None,
-    typer.Option(help="What part of the rows is kept for a few final questions (afresh exam).", metavar="SHARE"),
+    typer.Option(help="The share of rows kept for a few final questions (afresh exam).", metavar="SHARE"),
 ]
 Deviation = Annotated[
     float | None,
@@ -92,7 +92,7 @@ Deviation = Annotated[
         metavar="SD",
     ),
 ]
-Promise = Annotated[bool, typer.Option("--promise", help="Keep to methods that promise their widths in advance.")]
+Promise = Annotated[bool, typer.Option("--promise", help="Use only methods that promise their widths in advance.")]
 
 
 def how_many(questions: int | None, no_end: bool) -> int | EllipsisType | None:

@@ -26,7 +26,7 @@ def exam(
 ) -> None:
     """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
 
-    The data were opened with --exam. The same questions again get the same answers.
+    The dataset must have been opened with --exam. Repeating the exam gives the same answers.
 
     Example: afresh exam holdout.parquet "churned" "churned AND tenure < 3"
     """
@@ -48,9 +48,9 @@ def open_rows(
     table: Table = None,
     analyst: Analyst = None,
 ) -> None:
-    """Write the open rows to a file of your own, to look at, plot and fit. The plan is then fixed.
+    """Write the open rows to a file, to look at, plot and fit. This fixes the plan.
 
-    The data were opened with --open.
+    The dataset must have been opened with --open.
 
     Example: afresh open-rows holdout.parquet --out mine.parquet
     """

@@ -14,17 +14,17 @@ from afresh.escaping import visible
 if TYPE_CHECKING:
     from afresh.server.tokens import Tokens
 
-tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Who may ask: make, list and revoke tokens.")
+tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts.")
 ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", metavar="FILE")]
 
 
 def serve(
     what: Annotated[str, typer.Argument(help="afresh.toml, or a data file for a first try.", metavar="FILE")],
     questions: Annotated[
-        int | None, typer.Option(help="Of a data file: how many answers it may ever give.", metavar="K")
+        int | None, typer.Option(help="For a data file: how many answers it may ever give.", metavar="K")
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Where to listen. Default: as configured, or 8765.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Check the configuration and the data, and end.")] = False,
+    port: Annotated[int | None, typer.Option(help="The port to listen on. Default: as configured, or 8765.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the configuration and the data, then exit.")] = False,
 ) -> None:
     """Serve guards to analysts who hold a token and nothing else.
 
@@ -42,7 +42,7 @@ def serve(
 
     if what.endswith(".toml"):
         if questions is not None:
-            raise InvalidArgument("--questions is for a data file; a configuration says it itself.")
+            raise InvalidArgument("--questions is for a data file; set it in the configuration instead.")
         config = read_config(what)
     else:
         config = first_try(what, questions, 8765)
@@ -55,7 +55,7 @@ def serve(
         ]
         told += [f"  {name}: {each.judge.evaluation.items:,} items" for name, each in house.judges.items()]
         house.close()
-        print("\n".join([f"{visible(what)} is good; it serves", *map(visible, told)]))
+        print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
         return
     if not what.endswith(".toml"):
         from afresh.server.store import store_of
@@ -64,7 +64,7 @@ def serve(
         (name,) = config.datasets
         made = Tokens(store_of(config.state, config.ledger)).new("analyst", days=1)
         print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
-        print("This token is shown once and is good for a day.", file=sys.stderr)
+        print("This token is shown once and is valid for a day.", file=sys.stderr)
     run(config, what if what.endswith(".toml") else None)
 
 
@@ -79,14 +79,16 @@ def _tokens(config: str) -> Tokens:
 
 @tokens.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Whose it is; shares of a budget go by this name.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Who it is for; shares of a budget go by this name.", metavar="NAME")],
     role: Annotated[str, typer.Option(help="steward, analyst or viewer.")] = "analyst",
-    dataset: Annotated[list[str] | None, typer.Option(help="What it is for; may be repeated. Default: all.")] = None,
-    days: Annotated[float | None, typer.Option(help="For how long it is good. Default: until it is revoked.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A dataset it is for; may be repeated. Default: all.")
+    ] = None,
+    days: Annotated[float | None, typer.Option(help="How many days it is valid. Default: until revoked.")] = None,
     cap: Annotated[int | None, typer.Option(help="How many answers it may spend.", metavar="K")] = None,
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Make a token. It is printed this once; the service keeps a hash.
+    """Make a token. It is printed once; the service keeps only a hash.
 
     Example: afresh token new ann --dataset customers --days 30
     """
@@ -131,6 +133,7 @@ def revoke(
 ) -> None:
     """Revoke a token; it acts at once, on all workers."""
     for id in _tokens(config).revoke(which):
+        print("Revoked, at once and on all workers:", file=sys.stderr, end=" ", flush=True)
         print(id)
 
 
@@ -138,7 +141,7 @@ def backup(
     folder: Annotated[str, typer.Argument(help="A new folder for the copies.", metavar="FOLDER")],
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Copy the ledger and the tokens of a service, also while it runs.
+    """Copy the ledger and the tokens of a service; safe while it runs.
 
     An older copy forgets what was asked since. Keep a receipt elsewhere: `afresh verify receipt.json --ledger COPY`
     tells whether a copy is older than it.

@@ -38,9 +38,9 @@ def charge(
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Record what was revealed about the rows outside of the guard, so that later intervals stay honest.
+    """Record what was revealed about the rows outside the guard, so that later intervals stay honest.
 
-    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. The same words and numbers again are not charged again.
+    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. Charging the same text and numbers again is free.
 
     Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
     """
@@ -51,7 +51,9 @@ def charge(
 
 def divide(
     data: Data,
-    shares: Annotated[list[str], typer.Argument(help="Names and how many answers each may have.", metavar="NAME=K...")],
+    shares: Annotated[
+        list[str], typer.Argument(help="Names, and how many answers each may have.", metavar="NAME=K...")
+    ],
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
@@ -78,21 +80,21 @@ def divide(
 def receipt(
     data: Data,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The JSON file; an HTML page is put next to it.", metavar="FILE")
+        Path, typer.Option("--out", "-o", help="The JSON file; an HTML page is written next to it.", metavar="FILE")
     ] = Path("receipt.json"),
     markdown: Annotated[bool, typer.Option(help="Write a Markdown page too.")] = False,
     ledger: LedgerPlace = None,
     table: Table = None,
     as_json: Json = False,
 ) -> None:
-    """Write everything that was released into one file that anyone can check, and a page to read.
+    """Write everything that was released to one file that anyone can check, and to a page to read.
 
     Example: afresh receipt holdout.parquet --out receipt.json
     """
     from afresh.receipts.page import as_html, as_markdown
 
     if out.suffix in (".html", ".md"):
-        raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name and its own ending.")
+        raise errors.InvalidArgument(f"--out {out} is the JSON file; the page gets the same name with its own suffix.")
     with opened(data, ledger=ledger, table=table, must_exist=True) as guard:
         made = guard.receipt()
     pages = {out: json.dumps(made, indent=1), out.with_suffix(".html"): as_html(made)}
@@ -136,9 +138,9 @@ def verify(
 
 
 def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
-    """What a ledger holds: every dataset with its plan, and what is left of its budget.
+    """List what a ledger holds: every dataset with its plan and what is left of its budget.
 
-    A ledger knows rows by their content, not by where they are: the columns tell which dataset it is.
+    A ledger recognizes rows by their content, not by their place, so look for your dataset by its columns.
 
     Example: afresh list
     """
@@ -177,7 +179,7 @@ def _book(place: str) -> Ledger:
     from afresh.ledger import is_server, open_ledger
 
     if not is_server(place) and not Path(place).expanduser().exists():
-        raise errors.InvalidArgument(f"there is no ledger at {place}; the first question makes one.")
+        raise errors.InvalidArgument(f"there is no ledger at {place}; the first question creates one.")
     return open_ledger(place)
 
 

@@ -51,7 +51,9 @@ class Connection:
         try:
             content = json.dumps(body)
         except (TypeError, ValueError):
-            raise InvalidArgument("the arguments hold something that JSON cannot; use texts and numbers.") from None
+            raise InvalidArgument(
+                "the arguments hold something that JSON cannot represent; use text and numbers."
+            ) from None
         return self.send(path, content.encode(errors="surrogatepass"), "application/json")
 
     def send(self, path: str, content: bytes, media: str, **query: Any) -> Any:
@@ -125,9 +127,7 @@ def find_token() -> str:
     try:
         mode = place.stat().st_mode
         if stat.S_IMODE(mode) & 0o077:
-            raise NotAllowed(f"others may read {place}, which holds a token; run: chmod 600 {place}")
+            raise NotAllowed(f"others can read {place}, which holds a token; run: chmod 600 {place}")
         return place.read_text(encoding="utf-8").strip()
     except OSError:
-        raise NotAllowed(
-            f"there is no token: set AFRESH_TOKEN, or put the token into {place} with the mode 600."
-        ) from None
+        raise NotAllowed(f"there is no token: set AFRESH_TOKEN, or put the token into {place} with mode 600.") from None

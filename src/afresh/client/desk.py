@@ -39,7 +39,7 @@ class RemoteDesk:
     def check_open(self) -> None:
         """Refuse to go on once it is closed."""
         if self.closed:
-            raise GuardClosed("this guard is closed; open the data again, nothing is lost.")
+            raise GuardClosed("this guard is closed; open the data again: nothing is lost.")
 
     def coarseness(self, precision: float | None) -> float:
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from afresh.client.connection import Connection
 from afresh.errors import TimedOut, TooMany
@@ -15,13 +14,14 @@ from afresh.judging.files import Files, read_candidate
 from afresh.judging.results import Checked, Tried
 from afresh.results import show
 from afresh.results.budget import Budget
+from afresh.results.closing import Closing
 from afresh.results.transcript import Transcript
 from afresh.wire.results import from_json
 
 _RUNS = 6  # as many runs of the evaluator may have to end before an answer comes
 
 
-class RemoteJudge(show.Shown):
+class RemoteJudge(show.Shown, Closing):
     """Sends candidates to a service, which runs them. Make one with `afresh.connect(url).evaluation(name)`."""
 
     def __init__(self, connection: Connection, name: str) -> None:
@@ -59,7 +59,7 @@ class RemoteJudge(show.Shown):
         return found
 
     def score(self, files: Files) -> Scored:
-        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
+        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
         found: Scored = self._sent("score", files)
         return found
 
@@ -118,16 +118,6 @@ class RemoteJudge(show.Shown):
     def close(self) -> None:
         """Let go of the service; nothing is lost."""
         self.connection.close()
-
-    def __enter__(self) -> Self:
-        """It is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -203,7 +203,9 @@ class RemoteHoldout(Holdout):
     def __reduce__(self) -> tuple[Any, ...]:
         """By its address: another process connects with the token that it finds, and shares the budget."""
         if self._recipe is None:
-            raise TypeError("a token is not pickled; set AFRESH_TOKEN for all processes, and connect without token=.")
+            raise TypeError(
+                "a token cannot be pickled; set AFRESH_TOKEN for all processes, and connect without token=."
+            )
         return self._recipe.reopen, (self._recipe.arguments,)
 
 

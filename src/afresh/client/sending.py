@@ -46,7 +46,7 @@ def send(desk: RemoteDesk, path: str, predicted: Sequence[Any], **options: Any) 
 def _as_array(values: Any) -> Any:
     try:
         if np.ma.is_masked(values):
-            raise InvalidArgument("some predictions are masked; there must be one for each row.")
+            raise InvalidArgument("some predictions are masked; there must be one per row.")
         return np.asarray(values)
     except (ValueError, TypeError):
         return np.asarray(None)
@@ -58,6 +58,6 @@ def _listed(values: Any) -> Any:
     if isinstance(values, str) or checks.iterated(values) is None:
         kind = type(values).__name__
         raise InvalidArgument(
-            f"predictions of type {kind} are no array; pass an array or a list with one for each row."
+            f"predictions of type {kind} are not an array; pass an array or a list with one prediction per row."
         )
     return json.loads(json.dumps(list(values), default=lambda each: each.item()))

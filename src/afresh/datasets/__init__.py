@@ -36,7 +36,7 @@ def flights(rows: int | None = None, *, seed: int = 0) -> pl.DataFrame:
         A Polars frame.
 
     Raises:
-        InvalidArgument: `rows` is no positive number.
+        InvalidArgument: `rows` is not a positive number.
     """
     import polars as pl
 

@@ -17,6 +17,7 @@ from afresh.guard.exam import check_exam
 from afresh.guard.opened import hand_out
 from afresh.queries.asked import Asked
 from afresh.results import show
+from afresh.results.closing import Closing
 
 if TYPE_CHECKING:
     from afresh.evaluations.gate import Gate
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from afresh.results.budget import Budget
 
 
-class Evaluation(show.Shown):
+class Evaluation(show.Shown, Closing):
     """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
 
     def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
@@ -66,7 +67,7 @@ class Evaluation(show.Shown):
         return self.guard.budget
 
     def open_items(self) -> list[dict[str, Any]]:
-        """The open items in full, for whoever tunes: the same in every process. The first call fixes the plan.
+        """Return the open items in full, to tune on: the same in every process. The first call fixes the plan.
 
         Returns:
             The items as they were passed, in the order of their ids.
@@ -75,7 +76,7 @@ class Evaluation(show.Shown):
         return [dict(row) for row, mine in zip(self._items.rows, self.dealt.open, strict=True) if mine]
 
     def open_scores(self, results: Any) -> dict[str, float]:
-        """The scores of the open items, free: tune on them, look at failures. The first call fixes the plan.
+        """Return the scores of the open items: tune on them, look at failures. Free; the first call fixes the plan.
 
         Args:
             results: As in `score`; guarded items may be missing, so that candidates need not be run on them.
@@ -84,7 +85,7 @@ class Evaluation(show.Shown):
             The mean score of every open item, by id.
 
         Raises:
-            InvalidArgument: An open item has no score, or one that is no number from 0 to 1.
+            InvalidArgument: An open item has no score, or one that is not a number from 0 to 1.
         """
         scores = self.dealt.match(self._read(results), "open")
         hand_out(self.guard.desk, self.guard.analyst)
@@ -92,9 +93,9 @@ class Evaluation(show.Shown):
         return dict(zip(self.dealt.ids_open, mine, strict=True))
 
     def score(self, results: Any, *, name: str | None = None) -> Scored:
-        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer.
+        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer.
 
-        A candidate is known by its name and its open scores, never by its guarded scores: the same again is free, and
+        A candidate is identified by its name and its open scores, never by its guarded scores: a repeat is free, and
         without a name every call is charged. Give a changed candidate a new name.
 
         Args:
@@ -128,7 +129,7 @@ class Evaluation(show.Shown):
         )
 
     def compare(self, a: Any, b: Any, *, names: Sequence[str] | None = None) -> Compared:
-        """Whether B is better than A, item by item: 1 answer, guessed from the open part and checked on the other.
+        """Compare two candidates item by item: guessed from the open part, checked on the guarded part. 1 answer.
 
         Args:
             a: Results of a candidate, as in `score`.
@@ -169,7 +170,7 @@ class Evaluation(show.Shown):
         )
 
     def exam(self, final: Any, start: Any = None, *, names: Sequence[str] = ("final", "start")) -> Examined:
-        """Take the exam: the number to publish, exact on items that nothing else has touched. Once, and no answer.
+        """Take the exam: the number to publish, exact, on items that nothing else has touched. Once; costs no answers.
 
         Args:
             final: Results of the final candidate, as in `score`, with the items of the exam.
@@ -177,11 +178,11 @@ class Evaluation(show.Shown):
             names: What to call both in the record.
 
         Returns:
-            The final candidate's mean score and, if there is a start, its gain. The same again is free.
+            The final candidate's mean score and, if there is a start, its gain. Repeats are free.
 
         Raises:
             InvalidArgument: There is no exam, or the results do not fit the items; nothing was asked.
-            BudgetExhausted: The exam was taken, with another candidate.
+            BudgetExhausted: The exam has been taken, with another candidate.
         """
         desk = self.guard.desk
         check_exam(self.guard.plan)
@@ -194,10 +195,10 @@ class Evaluation(show.Shown):
         return Examined(score=self._scored(last, told[0]), gain=gain)
 
     def gate(self, incumbent: Any = None, *, name: str = "baseline", margin: float = 0.0) -> Gate:
-        """A ratchet that only lets real improvements pass: with the guard's confidence, *all* that it ever accepts are.
+        """Open a gate that passes only real improvements: with the guard's confidence, all it ever accepts are.
 
-        It goes on where it stopped, also in another process: the ledger knows the incumbent. It warns before the first
-        proposal where there are too few items to notice a useful improvement.
+        It continues where it stopped, in another process too: the ledger knows the incumbent. It warns before the first
+        proposal if there are too few items to detect a useful improvement.
 
         Args:
             incumbent: Results of the first incumbent, as in `score`. Not needed once a candidate was accepted, unless
@@ -260,14 +261,6 @@ class Evaluation(show.Shown):
     def close(self) -> None:
         """Close the guard."""
         self.guard.close()
-
-    def __enter__(self) -> Evaluation:
-        """An evaluation is its own context."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -74,7 +74,7 @@ class Gate(show.Shown):
     def propose(self, results: Any, name: str) -> Proposed:
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
-        Nothing else is released: a rejection is one bit. The same candidate again is free and has the same verdict. If
+        Nothing else is released: a rejection is one bit. Repeating a proposal is free and gives the same verdict. If
         another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every
         edit wastes answers: tune on the open part, and propose what survived at milestones.
 
@@ -83,7 +83,7 @@ class Gate(show.Shown):
             name: What to call the candidate.
 
         Returns:
-            Whether it was accepted. It is true where it was.
+            Whether it was accepted. If it was, it is a real improvement.
 
         Raises:
             InvalidArgument: The results do not fit the items; nothing was charged.
@@ -143,7 +143,7 @@ class Gate(show.Shown):
         return any(each.text == text and each.outcome is not None for each in desk.ledger.entries(desk.terms))
 
     def detects(self, *, disagreement: float = DIFFER, proposals: int | None = None, acceptances: int = 0) -> float:
-        """The smallest true improvement beyond the margin that is accepted nine times in ten, about. Free.
+        """Show the smallest true improvement beyond the margin that is accepted about nine times in ten. Free.
 
         Args:
             disagreement: On what share of items a candidate and the incumbent have different scores.
@@ -162,7 +162,7 @@ class Gate(show.Shown):
         return self._detects(self._level(Trail(steps, events)), share)
 
     def likely(self, results: Any) -> bool:
-        """Whether the open part says that a candidate is worth a proposal: it would pass with some room. Free.
+        """Say from the open part whether a candidate is worth a proposal: whether it would pass with some room. Free.
 
         Args:
             results: As in `propose`; guarded items may be missing.

@@ -53,16 +53,14 @@ def read_items(given: Any, id: str) -> Items:
         raise DataError("there are no items.")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-            raise InvalidArgument(f"item {number} is no mapping of names to values; items must be {_GIVEN}.")
+            raise InvalidArgument(f"item {number} is not a mapping of names to values; items must be {_GIVEN}.")
         if row.get(id) is None:
             raise InvalidArgument(
                 f"item {number} has no {id!r}; give every item an id, and say id= if it is elsewhere."
             )
     ids = [id_text(row[id]) for row in rows]
     if twice := [each for each, count in Counter(ids).items() if count > 1]:
-        raise DataError(
-            f"{len(twice):,} ids are there twice, such as {checks.shown(twice[0])}; every item needs its own."
-        )
+        raise DataError(f"{len(twice):,} ids appear twice, such as {checks.shown(twice[0])}; every item needs its own.")
     order = sorted(range(len(ids)), key=ids.__getitem__)
     return Items([ids[i] for i in order], [dict(rows[i]) for i in order])
 
@@ -93,14 +91,14 @@ def _read(path: str | os.PathLike[str]) -> Sequence[Any]:
             found = json.loads(Path(path).read_text(encoding="utf-8-sig"))
             if isinstance(found, list):
                 return found
-            raise DataError(f"{shown_path(path)} is no list of items.")
+            raise DataError(f"{shown_path(path)} is not a list of items.")
         if name.endswith((".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")):
             return tables.rows_of(path)
     except UnicodeDecodeError:
         raise DataError(f"{shown_path(path)} is not UTF-8.") from None
     except ValueError:
-        raise DataError(f"{shown_path(path)} is no JSON.") from None
-    raise DataError(f"{shown_path(path)} is of no kind that is known; items must be {_GIVEN}.")
+        raise DataError(f"{shown_path(path)} is not JSON.") from None
+    raise DataError(f"{shown_path(path)} has an unknown file type; items must be {_GIVEN}.")
 
 
 def _cell(value: Any) -> str | None:

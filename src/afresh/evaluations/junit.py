@@ -45,7 +45,7 @@ def read_junit(path: str | os.PathLike[str]) -> Results:
     except _Doctype:
         raise unreadable(path, "declares a document type", "test runners write none: it is not read") from None
     except expat.ExpatError as error:
-        raise unreadable(path, f"is no XML (line {error.lineno})", "write it with pytest --junitxml=PATH") from None
+        raise unreadable(path, f"is not XML (line {error.lineno})", "write it with pytest --junitxml=PATH") from None
     if not found or not all(name for name, _ in found):
         raise unreadable(path, "has no test cases with a name", "write it with pytest --junitxml=PATH")
     return Results.of((name, score, 0) for name, score in found)

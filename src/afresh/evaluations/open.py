@@ -37,21 +37,21 @@ def evaluation(
     must_exist: bool = False,
     new_rows: str | None = None,
 ) -> Evaluation:
-    """Deal the items of an evaluation into an open part, for whoever tunes, and a guarded part that confirms.
+    """Split the items of an evaluation into an open part, to tune on, and a guarded part that confirms.
 
-    They are dealt once, by a hash whose key is in the ledger: the same items are the same evaluation, in whatever
+    They are split once, by a hash whose key is in the ledger: the same items are the same evaluation, in any
     order, with one budget. What is certified holds whatever was done with the open part; it needs that candidates
     depend on the guarded items through answers only, and that items are independent draws from one population.
 
     Args:
         items: The path of a .jsonl, .json, .csv or .parquet file, a frame, a list of dicts, or a list of ids.
         id: The name of the id.
-        open: What part of the items is open (default 0.5).
-        exam: What part of the items is kept for `Evaluation.exam` (default 0.3, or three
+        open: The share of items that is open (default 0.5).
+        exam: The share of items kept for `Evaluation.exam` (default 0.3, or three
             fifths of what is not open; 0 for none). All others confirm.
         questions: How many answers the guarded part may ever give (default 100); a proposal to a gate is one.
-        confidence: The probability with which all that is certified holds at once (default 0.95).
-        ledger: As in `afresh.open`, like all that follow.
+        confidence: The probability that everything certified holds at once (default 0.95).
+        ledger: As in `afresh.open`, like everything below.
         analyst: As in `afresh.open`.
         must_exist: As in `afresh.open`.
         new_rows: As in `afresh.open`.
@@ -61,7 +61,7 @@ def evaluation(
 
     Raises:
         InvalidArgument: An argument is wrong; no plan was fixed.
-        DataError: The items cannot be read, or an id is there twice.
+        DataError: The items cannot be read, or an id appears twice.
         PlanMismatch: Another plan is in force for these items.
     """
     from afresh.engines.embedded.rowwise import rows_of_span

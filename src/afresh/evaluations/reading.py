@@ -88,7 +88,7 @@ def _read_file(
         if name.endswith(".json"):
             return _read_json(path, id, score, candidate, trials)
         if not name.endswith((".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq")):
-            raise unreadable(path, "is of no kind that is known", f"give {_FILES}")
+            raise unreadable(path, "has an unknown file type", f"give {_FILES}")
         rows = tables.rows_of(path)
     except UnicodeDecodeError:
         raise unreadable(path, "is not UTF-8", "write it as UTF-8") from None
@@ -105,7 +105,7 @@ def _read_json(
     except UnicodeDecodeError:
         raise
     except ValueError:
-        raise unreadable(path, "is no JSON", f"give {_FILES}") from None
+        raise unreadable(path, "is not JSON", f"give {_FILES}") from None
     if is_helm(found):
         return read_helm(found, path, score)
     if is_promptfoo(found):

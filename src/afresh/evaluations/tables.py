@@ -49,7 +49,7 @@ def csv_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             tabs = os.fspath(path).lower().endswith(".tsv")
             rows = list(csv.DictReader(lines, strict=True, delimiter="\t" if tabs else ","))
         except csv.Error:
-            raise unreadable(path, "is no CSV file", "write a header and one row for every item") from None
+            raise unreadable(path, "is not a CSV file", "write a header and one row for every item") from None
     if any(None in row or None in row.values() for row in rows):
         raise unreadable(path, "has rows of several lengths", "write as many cells as the header has")
     return rows

@@ -224,7 +224,7 @@ class Desk:
         if task_of(query) is not None and not mechanism.symbols:
             those = " or ".join(map(repr, CLAIMING))
             raise InvalidArgument(
-                f"claims, challenges and contests need method={those}, and these data were opened with "
+                f"claims, challenges and contests need method={those}, and this dataset was opened with "
                 f"{self.plan.method!r}; ask for the number instead."
             )
         if guess is not None:  # another guess is another question
@@ -283,7 +283,7 @@ class Desk:
         if not isinstance(mechanism, FollowsHint):
             those = " or ".join(f"method={name!r}" for name in HINTED)
             raise InvalidArgument(
-                f"noise follows what an answer is about with {those} only, and these data were opened with "
+                f"about= works only with {those}, and this dataset was opened with "
                 f"{self.plan.method!r}; leave about= out."
             )
         if precision is not None:
@@ -294,7 +294,7 @@ class Desk:
         if asked.guess is not None and not self.plan.mechanism.checks_guesses:
             those = " or ".join(map(repr, GUESSING))
             raise InvalidArgument(
-                f"a guess can be checked with method={those} only, and these data were opened with "
+                f"a guess can be checked with method={those} only, and this dataset was opened with "
                 f"{self.plan.method!r}; leave it out."
             )
         return asked.guess
@@ -307,13 +307,13 @@ class Desk:
             known = {query.digest: query for one in remembered for query in one.queries}
             if not known:
                 raise InvalidArgument(
-                    "no question about columns was asked here that could be looked at again, and closing is for good; "
-                    "ask again what you want to look at, which is free."
+                    "this process has asked no question about columns that could be looked at again, and closing is "
+                    "final; repeat the questions you want to look at, which is free."
                 )
             if analyst in self.ledger.shares(self.terms):
                 raise InvalidArgument(
-                    f"closing the rounds ends them for everybody, so it is not for {analyst}, who has a share; whoever "
-                    "divided the budget can do it."
+                    f"closing the rounds ends them for everybody, and {analyst} has only a share of the budget; "
+                    "the person who divided the budget can do it."
                 )
             entries = self.ledger.look_again(self.terms, known.keys(), analyst)
             first = {entry.number: entry for entry in self.ledger.entries(self.terms)}
@@ -413,7 +413,7 @@ class Desk:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
             if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
-                about += f" (its width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
+                about += f" (the width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it is made of what was asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
@@ -462,12 +462,14 @@ class Desk:
     def check_open(self) -> None:
         """Refuse to go on once it is closed."""
         if self.closed:
-            raise GuardClosed("this guard is closed; open the data again, nothing is lost.")
+            raise GuardClosed("this guard is closed; open the data again: nothing is lost.")
         self._check_process()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:  # the engines' threads are not there: a question would be paid for and hang
-            raise GuardClosed("this guard was opened before a fork; open the data here, they share one budget.")
+            raise GuardClosed(
+                "this guard was opened before a fork; open the data again in this process; both share one budget."
+            )
 
     def close(self) -> None:
         """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost.

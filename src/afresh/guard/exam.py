@@ -28,7 +28,7 @@ def of_exam(question: Question) -> Question:
 def in_exam(asked: Asked) -> Asked:
     """A question with the words that the exam's answer and record have."""
     if asked.guess is not None:
-        raise InvalidArgument("the exam tells exact means of its rows, and checks no guess; leave out guess=.")
+        raise InvalidArgument("the exam gives exact means of its rows and checks no guess; leave out guess=.")
     return replace(asked, question=f"{PREFIX}{asked.question}")
 
 
@@ -36,8 +36,8 @@ def check_exam(plan: Plan) -> None:
     """Refuse if the plan keeps no rows for one."""
     if plan.mechanism.exam_rows is None:
         raise InvalidArgument(
-            "these data were opened without an exam; open other data with afresh.open(data, open=0.5, exam=0.1), for "
-            "example, before their first answer."
+            "this dataset was opened without an exam; an exam must be planned before the first "
+            "answer: afresh.open(data, open=0.5, exam=0.1), for example."
         )
 
 

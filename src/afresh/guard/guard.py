@@ -79,35 +79,35 @@ class Guard(show.Shown, Closing):
         guess: tuple[float, float] | None = None,
         about: float | None = None,
     ) -> Answer:
-        """The mean of a row expression, with an interval that holds. A question asked before is free.
+        """Ask for the mean of a row expression. Repeating a question is free.
 
-        A mean over some of the rows, because of `where` or of values that may be missing, is made of two answers, and
-        both are charged; `missing` keeps it at one, as does a number that always has a value (coalesce(x, 0), CASE with
-        an ELSE). `price` says it before.
+        A mean over some of the rows, because of `where` or of values that may be missing, consists of two answers, and
+        both are charged. `missing` keeps it at one, as does a number that always has a value (coalesce(x, 0), CASE with
+        an ELSE). `price` shows the charge in advance.
 
         Args:
-            expression: In SQL, or an Ibis expression. A condition gives the share of rows that satisfy it.
-            bounds: What a number is clipped to, row by row; may be left out where it follows from the expression (CASE
-                WHEN a THEN 5 ELSE 0 END). Choose it without looking at the data.
-            where: Asks for the mean within the rows that satisfy this condition.
-            missing: What rows count as where a number is NULL, NaN or infinite; without it they are left out, as by AVG
-                in SQL or mean() in pandas. Of a condition NULL counts as false, with missing=1 as true.
-            precision: A half-width that is enough, in the answer's units, for more noise and a lower charge. Of a mean
-                over some of the rows it is meant for the two charged answers, as parts of all rows.
-            guess: A value and a half-width of your own, from training data for example, with a method that checks
-                guesses: if the rows that check agree, they are the answer, and if not you get a coarser one.
-            about: What the answer will read, about, with method="settled": noise then follows this in place of a coarse
-                first draw. A wrong hint makes later answers a little wider; all intervals hold, whatever it is.
+            expression: In SQL, or an Ibis expression. A condition gives the share of rows where it is true.
+            bounds: Each row's number is clipped to these. Choose them without looking at the data; leave them out if
+                they follow from the expression (CASE WHEN a THEN 5 ELSE 0 END).
+            where: A condition: asks for the mean within the rows where it is true.
+            missing: What a NULL, NaN or infinite number counts as. By default such rows are left out, as by AVG in SQL
+                or mean() in pandas. In a condition NULL counts as false, or with missing=1 as true.
+            precision: A half-width that is enough, in the answer's units: more noise, a lower charge. For a mean over
+                some of the rows it applies to the two charged answers, as shares of all rows.
+            guess: Your own value and half-width, from training data for example, if the method checks guesses: if the
+                checking rows agree, they become the answer; if not, you get a coarser one.
+            about: Roughly what the answer will be, with method="settled": the noise follows it, instead of a coarse
+                first draw. A wrong hint makes later answers a little wider; all intervals hold all the same.
 
         Returns:
-            The value, its interval, what it covers, and what it cost.
+            The value, its interval, what the interval is about, and what it cost.
 
         Raises:
             QueryError: The question cannot be asked of these columns; nothing was charged.
             InvalidArgument: Another argument is wrong; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
             DataChanged: The rows are no longer those that were opened; nothing was charged.
-            EngineError: The engine failed. It is paid for, and completed when it is asked again.
+            EngineError: The engine failed. The question is paid for, and asking again completes it.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
         arguments["about"] = about
@@ -124,24 +124,24 @@ class Guard(show.Shown, Closing):
         about: float | None = None,
         *,
         mean: float | None = None,
-        share: float = 1.0,
+        share: float | None = None,
         exam: int | None = None,
         deviation: float | None = None,
     ) -> Price:
-        """What `ask` would charge for the same arguments, and the half-width to expect. Free, and touches no row.
+        """Show what `ask` would charge for the same arguments, and the half-width to expect. Free; touches no row.
 
         Args:
-            expression: As in `ask`; or a statistic, which costs at most so much.
+            expression: As in `ask`; or a statistic, for which the price is the most it can cost.
             bounds: As in `ask`.
             where: As in `ask`.
             missing: As in `ask`.
             precision: As in `ask`.
             guess: As in `ask`.
             about: As in `ask`.
-            mean: What the answer is expected to read; the middle of the bounds unless said otherwise.
-            share: Of a mean over some of the rows, what part of all rows these are expected to be.
-            exam: Asked in the exam, as one of so many questions: what to expect there.
-            deviation: The standard deviation to expect of a number, in its units, where the guard was opened with
+            mean: The answer you expect; by default the middle of the bounds.
+            share: Within a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
+            exam: The width to expect in the exam, as one of this many questions.
+            deviation: The standard deviation you expect of a number, in its own units, if the guard was opened with
                 `deviation`; without it the width is that of a share of rows.
 
         Returns:
@@ -166,7 +166,7 @@ class Guard(show.Shown, Closing):
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            Their answers, in the same order: a list that shows itself as a table.
+            Their answers in the same order: a list that displays itself as a table.
 
         Raises:
             QueryError: One of them cannot be asked; nothing was charged.
@@ -181,24 +181,24 @@ class Guard(show.Shown, Closing):
         radius: float,
         centre: float | Sequence[float] = 0.0,
     ) -> Measures:
-        """The means of several numbers at once, for one answer: they must lie in a ball, on every row.
+        """Ask for the means of several numbers at once, for one answer. On every row they are moved into a ball.
 
-        A row outside of it counts as the point where the line from the centre to it leaves the ball. Noise follows the
-        radius, and hardly the number of expressions: gradients, moments, embeddings. Methods that cannot release a
-        vector charge one answer for each; `guard.price(afresh.statistics.VectorMean(...))` says it before.
+        A row outside the ball counts as the point where the line from the center to it leaves the ball. The noise
+        follows the radius and hardly depends on how many expressions there are: gradients, moments, embeddings. Methods
+        that cannot release a vector charge one answer for each number; the price of
+        `afresh.statistics.VectorMean(...)` says so in advance.
 
         Args:
-            expressions: Numbers, in SQL: a list, or names with expressions.
-            radius: Of the ball, in the numbers' own units, which must be alike. Choose it without looking at the data.
-            centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the
-                centre's.
+            expressions: Numbers in SQL: a list, or a mapping of names to expressions.
+            radius: Of the ball, in the units that the numbers share. Choose it without looking at the data.
+            centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the center.
 
         Returns:
             An answer for each number, by its name or expression.
 
         Raises:
             QueryError: One of them cannot be asked of these columns; nothing was charged.
-            InvalidArgument: The ball is none; nothing was charged.
+            InvalidArgument: The radius or center is wrong; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         from afresh.statistics import VectorMean
@@ -222,10 +222,10 @@ class Guard(show.Shown, Closing):
         return self._doors.checked(listed)
 
     def round(self, rows: int | None = None) -> Round:
-        """A round of questions: they are collected, and answered together from rows of their own when it ends.
+        """Collect the questions of a round, and answer them together from fresh rows when it ends.
 
-        `with guard.round(rows=5000) as r:` and, in its body, `r.ask(...)` and `r.ask_many(...)`; `r.answers` has the
-        answers afterwards. If the body fails, nothing is asked or charged.
+        Write `with guard.round(rows=5000) as r:`, and in its body `r.ask(...)` and `r.ask_many(...)`; afterwards
+        `r.answers` has the answers. If the body fails, nothing is asked or charged.
 
         Args:
             rows: How many fresh rows the round gets (default: the rows over the plan's rounds).
@@ -234,22 +234,22 @@ class Guard(show.Shown, Closing):
             A context that takes questions.
 
         Raises:
-            InvalidArgument: These data were not opened in rounds, or the number of rows is none.
+            InvalidArgument: The dataset was not opened in rounds, or the number of rows is wrong.
         """
         self.desk.check_open()
         if self.plan.rounds is None:
             raise InvalidArgument(
-                f"these data were opened with method={self.plan.method!r}, which has no rounds; open them with "
-                "afresh.open(data, rounds=10), before their first answer."
+                f"this dataset was opened with method={self.plan.method!r}, which has no rounds; they must be "
+                "planned before the first answer: afresh.open(data, rounds=10)."
             )
         return Round(self, None if rows is None else checks.whole("rows", rows, 1, self.rows))
 
     def close_rounds(self) -> list[Answer]:
-        """The final look: answer what was asked once more, each question from all rows that were fresh for it.
+        """Take a final look: answer every question once more, from all rows that were fresh for it.
 
-        A question of the first round then has all rows. Afterwards nothing new can be asked of these data, by anybody.
-        What was asked in another process is known here once it was asked again, which is free; then call this again.
-        Models are not looked at again: by now, one may predict otherwise under the same name.
+        A question of the first round then gets all rows. Afterwards nobody can ask anything new of this dataset.
+        Questions asked in another process must first be repeated here, which is free; then call this again. Models are
+        not scored again: one may by now predict differently under the same name.
 
         Returns:
             An answer for each question about columns that was asked through this guard and those that share its data,
@@ -282,10 +282,10 @@ class Guard(show.Shown, Closing):
         bounds: tuple[float, float] | None = None,
         missing: float | None = None,
     ) -> Claimed:
-        """Whether a mean certainly lies between two ends: pass or fail, and nothing else is released. 1 answer.
+        """Claim that a mean lies between two ends: it passes or fails, and nothing else is released. 1 answer.
 
-        It needs method="checked". A pass certifies the claim. A failure makes later answers wider, as a guess that
-        fails its check does; `detects` says before what such a claim can show.
+        It needs method="checked". A pass certifies the claim. A failure makes later answers wider, as a failed guess
+        does; `detects` says in advance what such a claim can show.
 
         Args:
             expression: As in `ask`.
@@ -294,7 +294,7 @@ class Guard(show.Shown, Closing):
             missing: As in `ask`.
 
         Returns:
-            Whether it passed. It is true where it did.
+            Whether it passed. If it did, the claim is true.
 
         Raises:
             QueryError: The question cannot be asked of these columns; nothing was charged.
@@ -313,27 +313,27 @@ class Guard(show.Shown, Closing):
         *,
         deviation: float | None = None,
     ) -> float:
-        """What `claim` can show now: how far inside its ends the truth must lie for it to pass. Free, touches no row.
+        """Show how far inside its ends the truth must lie for a `claim` to pass. Free; touches no row.
 
         Args:
             expression: As in `claim`.
             between: As in `claim`.
             bounds: As in `claim`.
             missing: As in `claim`.
-            deviation: The standard deviation of a number, if you have an idea of it; the largest possible otherwise.
+            deviation: The standard deviation you expect of a number; by default the largest possible.
 
         Returns:
-            A distance in the answer's units: a truth that far inside passes nine times in ten, about.
+            A distance in the answer's units: a truth that far inside passes about nine times in ten.
         """
         self.desk.check_open()
         question = {"expression": expression, "bounds": bounds, "missing": missing}
         return self._doors.detects(question, between, deviation)
 
     def open_rows(self, kind: str | None = None) -> Any:
-        """The rows that are open, to look at, plot and fit: the same in every process. The first call fixes the plan.
+        """Return the open rows, to look at, plot and fit: the same in every process. The first call fixes the plan.
 
         Args:
-            kind: "pandas", "polars" or "arrow"; the kind that was opened unless it is given, of a file pandas.
+            kind: "pandas", "polars" or "arrow"; by default the kind that was opened, and pandas for a file.
 
         Returns:
             A frame of that kind (an Arrow table without pandas). The index of a pandas frame says which rows of the
@@ -348,8 +348,8 @@ class Guard(show.Shown, Closing):
     def exam(self, questions: Iterable[Any]) -> list[Answer]:
         """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
 
-        They are one batch, share the exam's part of the failure probability equally, and cost no answer of the budget.
-        Asked again, the same questions get the same answers; others are refused.
+        The questions are one batch, share the exam's part of the failure probability equally, and cost no answers.
+        Repeating them gives the same answers; other questions are refused.
 
         Args:
             questions: Expressions, or mappings of `ask`'s arguments.
@@ -360,7 +360,7 @@ class Guard(show.Shown, Closing):
         Raises:
             QueryError: One of them cannot be asked; nothing was asked.
             InvalidArgument: The data were opened without `exam`, or you have only a share of the budget.
-            BudgetExhausted: The exam was taken, with other questions.
+            BudgetExhausted: The exam has been taken, with other questions.
         """
         from afresh.guard.exam import check_exam
 
@@ -369,7 +369,7 @@ class Guard(show.Shown, Closing):
         return self._doors.exam(self.checked(questions))
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
-        """More than a mean: a quantile, a variance, a histogram, ..., at no more than `statistic.price` answers.
+        """Measure more than a mean: a quantile, a variance, a histogram, ..., for at most `statistic.price` answers.
 
         Args:
             statistic: One of `afresh.statistics` that needs no model.
@@ -378,8 +378,8 @@ class Guard(show.Shown, Closing):
             Its answer, or several with names.
 
         Raises:
-            InvalidArgument: It is none of these; nothing was charged.
-            QueryError: It cannot be measured of these columns; nothing was charged.
+            InvalidArgument: It is not one of these; nothing was charged.
+            QueryError: It cannot be measured on these columns; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         self.desk.check_open()
@@ -411,18 +411,18 @@ class Guard(show.Shown, Closing):
         rows: int | None = None,
         count: int = 1,
     ) -> Budget:
-        """Record what was revealed about the rows outside of this guard, so that later intervals stay honest.
+        """Record what was revealed about the rows outside this guard, so that later intervals stay honest.
 
-        One of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` says how it was protected; which of them a method admits,
-        its error says. The same words and numbers again are not charged again.
+        Say with one of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` how it was protected; a method that does not
+        admit it says which it admits. Charging the same text and numbers again is free.
 
         Args:
-            revealed: In words, what it was.
+            revealed: What it was, as text.
             kl: A KL stability, in nats, between datasets that differ in one row.
             zcdp: A rho of zero-concentrated differential privacy.
             pure_dp: An epsilon of pure differential privacy.
             noise_sd: The standard deviation of Gaussian noise on a published mean of values in [0, 1].
-            study: The receipt of another guard over some of the rows that is finished: a document or its file.
+            study: The receipt of another, finished guard over some of the rows: a document or its file.
             rows: How many of the rows were used, if not all.
             count: How many such releases there were.
 
@@ -430,19 +430,19 @@ class Guard(show.Shown, Closing):
             What is left.
 
         Raises:
-            InvalidArgument: The method admits no such charge, or a number is none.
+            InvalidArgument: The method admits no such charge, or a number is wrong.
             BudgetExhausted: It costs more than is left; nothing was recorded.
         """
         self.desk.check_open()
-        checks.text("revealed", revealed, "words that say what was revealed, for the record")
+        checks.text("revealed", revealed, "text that says what was revealed, for the record")
         basis = {"kl": kl, "zcdp": zcdp, "pure_dp": pure_dp, "noise_sd": noise_sd, "study": study}
         return self._doors.charge(revealed, basis, rows, count)
 
     def divide(self, shares: Mapping[str, int]) -> Budget:
         """Divide the budget: how many full-price answers each named analyst may have in all; the others share the rest.
 
-        A later division replaces it, within the whole and what everybody has spent. Names are taken on trust: whoever
-        can write the ledger can ask under any name. The guarantee stays the whole's: all intervals hold at once.
+        A later division replaces it, within the whole budget and what everybody has spent. Names are taken on trust:
+        anyone who can write to the ledger can ask under any name. All intervals of all analysts hold at once.
 
         Args:
             shares: Names, and how many answers each may have.
@@ -454,13 +454,7 @@ class Guard(show.Shown, Closing):
             InvalidArgument: The shares add up to more than the whole, or to less than somebody has spent.
         """
         self.desk.check_open()
-        if not isinstance(shares, Mapping):
-            raise checks.wrong("shares", shares, "a mapping of names to numbers of answers")
-        divided = {
-            checks.text("analyst", name, "a name"): checks.whole(f"the share of {checks.shown(name)}", share, 0)
-            for name, share in shares.items()
-        }
-        return self._doors.divide(divided)
+        return self._doors.divide(checks.shares(shares))
 
     @property
     def budget(self) -> Budget:
@@ -495,7 +489,7 @@ class Guard(show.Shown, Closing):
 
     def __reduce__(self) -> NoReturn:
         """A guard holds connections, so it stays where it is."""
-        raise TypeError("a guard cannot be pickled; open the data in the other process, they share one budget.")
+        raise TypeError("a guard cannot be pickled; open the data in the other process; both share one budget.")
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())

@@ -62,49 +62,48 @@ def open(  # the name a newcomer expects: afresh.open
 ) -> Guard:
     """Put a guard before a dataset.
 
-    The guarantee needs rows that are independent draws from one population: duplicated or clustered rows void it. So
-    does anything the analyst learns about the rows by another way. It is not a privacy guarantee.
+    The guarantee assumes that rows are independent draws from one population: duplicated or clustered rows void it, and
+    so does anything the analyst learns about the rows in another way. It is not a privacy guarantee.
 
-    Until the first answer the plan (`questions`, `confidence`, `method`, `answers`, `rounds`) can be changed by opening
-    the data again; the first answer fixes it for good. Later openings of the same content, under whatever name or
-    encoding, find it in the ledger: they may leave these arguments out, and are refused if they say otherwise.
+    Until the first answer you can change the plan (`questions`, `confidence`, `method`, `answers`, `rounds`) by opening
+    the data again; the first answer fixes it for good. Opening the same content later, under any name or encoding,
+    finds the plan in the ledger: leave these arguments out, or repeat them; different ones are refused.
 
     Args:
         data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
             ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
             is read where it is and may not change while it is open; or the address of a dataset of a service, such as
             https://host/customers, alone.
-        questions: How many answers the data may ever give (default 100). None is a budget that never ends: answers are
-            a little wider, and each a little wider than the one before.
-        confidence: The probability with which all intervals hold at once (default 0.95).
-        ledger: The path of a file, or a postgresql:// address for several machines on one budget.
-        method: How answers are made (default: the narrowest promise).
+        questions: How many answers the dataset may ever give (default 100). None is a budget that never ends: answers
+            are a little wider, and each a little wider than the one before.
+        confidence: The probability that all intervals hold at once (default 0.95).
+        ledger: The path of a file, or a postgresql:// address for several machines that share one budget.
+        method: How answers are computed (default: the narrowest promise).
         answers: How many answers there may be if some are asked with a coarser `precision` (default: as many as
             questions).
-        rounds: In how many rounds you will ask: questions that are asked together are answered from fresh rows of
-            their own, without noise, which is much narrower if there are few rounds.
-        typical: The means that answers will have, one or several (default 0.5, 0.1 and 0.01, as shares of the range
-            between the bounds): used when the plan is made, to make it narrowest there.
-        open: What part of the rows you will hold yourself, to look at, plot and fit (`Guard.open_rows`), for example
-            0.5. Answers are then guessed from these rows and confirmed on the others, which is narrow while you do not
-            overfit them, and holds whatever you do.
-        exam: What part of the rows is kept for a few final questions, for example 0.1: `Guard.exam` answers them once,
-            exactly, with half of the failure probability for themselves.
-        promise: Keeps to methods that promise their widths in advance. Without it a method whose expected widths are
-            much narrower may be chosen, and says so.
-        deviation: The standard deviation that numbers will have, as a part of the range between their bounds, such as
-            0.05: noise then follows the standard deviation that each of them has, which makes answers about numbers
-            two to four times narrower, and shares of rows somewhat wider.
+        rounds: How many rounds you will ask in. Questions asked together are answered from fresh rows, without noise,
+            which is much narrower if there are few rounds.
+        typical: The means you expect, one or several (default 0.5, 0.1 and 0.01, as shares of the range between the
+            bounds): the plan is made narrowest there.
+        open: The share of rows that you will see (`Guard.open_rows`), for example 0.5. Answers are guessed from these
+            rows and confirmed on the others: narrow as long as you do not overfit them, and right whatever you do.
+        exam: The share of rows kept for a few final questions, for example 0.1: `Guard.exam` answers them exactly,
+            once, with half of the failure probability to themselves.
+        promise: Uses only methods that promise their widths in advance. By default a method whose expected widths are
+            much narrower may be chosen; it says so.
+        deviation: The standard deviation you expect of numbers, as a share of the range between their bounds, such as
+            0.05. The noise then follows the actual deviation of each number: answers about numbers are two to four
+            times narrower, and shares of rows somewhat wider.
         table: The table of a DuckDB file that holds several, or of a database.
-        analyst: Who asks, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or this user's
-            name).
-        must_exist: Refuses data that were never opened before, instead of making a plan for them.
+        analyst: Who is asking, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or your
+            user name).
+        must_exist: Refuses a dataset that was never opened before, instead of making a plan for it.
         allow_wide: Accepts a plan whose intervals would be wider than ±0.25.
-        new_rows: Words that say why rows that share a telling column with data this ledger knows are other rows.
-            Without them such data are refused, because they look like the same rows, edited: a column renamed, added,
-            dropped or cast, a few cells changed. The words are recorded and shown in receipts.
-        simulation_seed: Makes the noise predictable: the answers promise nothing and say so, and no ledger is kept.
-        made_up: Says that these rows, which are in memory, guard no secret, as a simulation needs.
+        new_rows: Text that says why rows that share a telling column with a dataset in this ledger are different rows.
+            Without it they are refused, because they look like the same rows, edited: a column renamed, added, dropped
+            or cast, a few cells changed. The text is recorded and shown in receipts.
+        simulation_seed: Makes the noise predictable. Answers then promise nothing and say so, and no ledger is kept.
+        made_up: Confirms that these rows, in memory, were made up for a simulation.
 
     Returns:
         A guard. It is a context manager; closing it loses nothing.
@@ -188,7 +187,7 @@ def check_opening(
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
     if new_rows is not None:
-        checks.text("new_rows", new_rows, "words that say what makes these rows other ones than those opened before")
+        checks.text("new_rows", new_rows, "text that says why these rows are not the ones opened before")
     seed = None if simulation_seed is None else _check_seed(simulation_seed, ledger)
     check_made_up(data, seed, made_up)
     return Opening(wanted, ledger, who, must_exist, allow_wide, new_rows, seed)
@@ -287,7 +286,7 @@ def _open_book(opening: Opening) -> Ledger:
     if opening.must_exist and isinstance(where, str | os.PathLike):
         place = os.path.expanduser(os.fspath(where))
         if not is_server(place) and not os.path.exists(place):
-            raise DataError(f"there is no ledger at {place}, so these data were never opened with it.")
+            raise DataError(f"there is no ledger at {place}, so this dataset was never opened with it.")
     return open_ledger(where)
 
 
@@ -298,7 +297,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     identity = plain("simulation", engine.rows) if simulated else _identity(engine, book)
     terms = book.find(identity)
     if terms is None and opening.must_exist:
-        raise DataError("these data were never opened with this ledger; ask a first question of them.")
+        raise DataError("this dataset was never opened with this ledger; ask it a first question.")
     stored = None if terms is None else Plan.thaw(terms.limits)
     if terms is None or (wanted.given and not terms.fixed):
         made = _plan(engine.rows, wanted, stored)

@@ -23,7 +23,9 @@ def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
     desk.check_open()
     span = desk.plan.mechanism.open_rows
     if span is None:
-        raise InvalidArgument("these data were opened without open rows; open other data with open=0.5, for example.")
+        raise InvalidArgument(
+            "this dataset was opened without open rows; open another dataset with, for example, open=0.5."
+        )
     desk.engine.check_unchanged()
     desk.ledger.fix(desk.terms, analyst)
     table = desk.engine.hand_out(span)

@@ -21,7 +21,7 @@ from afresh.results.rules import group_ends, within_ends
 from afresh.theory.numbers import aim_in_group
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from afresh.guard.desk import Desk
     from afresh.ledger.base import Question
@@ -34,7 +34,7 @@ def price_of_question(
     analyst: str,
     asked: Asked,
     mean: float | None = None,
-    share: float = 1.0,
+    share: float | None = None,
     exam: int | None = None,
     deviation: float | None = None,
 ) -> Price:
@@ -45,18 +45,17 @@ def price_of_question(
     desk.scope.check(asked.queries)
     if mean is None and asked.about is not None:  # what is hinted is what is expected
         mean = asked.bounds[0] + asked.about * (asked.bounds[1] - asked.bounds[0])
-    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    mean = _check_mean(mean, asked.bounds)
     new, left = _new_questions(desk, asked), desk.left(analyst)
     charge = sum((each.charge for each in new), 0.0)
-    width = _expected_half_width(desk, asked, mean, share, deviation)
-    grouped = len(asked.queries) > 1 or isinstance(asked.queries[0], GroupMean)
-    over = "" if not grouped else f", over {show.percent(share)} of the rows"
-    expected = f" Expect about ±{show.width(width)} at a mean of {mean:g}{over}." if new else ""
+    widths = {each: _expected_half_width(desk, asked, mean, each, deviation) for each in _shares(asked, share)}
+    expected = f" Expect about {_widths_in_words(widths, mean, asked, share)}." if new else ""
     return Price(
         question=asked.text,
         answers=len(new),
         charge=charge,
-        half_width=width,
+        half_width=next(iter(widths.values())),
+        half_widths=widths,
         mean=mean,
         left=left,
         ways=_other_ways(desk, asked, mean, deviation) if new else {},
@@ -65,8 +64,8 @@ def price_of_question(
 
 
 def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) -> dict[str, float]:
-    """What the ways that were not chosen would give, of a question that is one answer."""
-    if len(asked.queries) > 1 or desk.plan.expected is not None:
+    """What the ways not chosen would give, for one answer over all rows."""
+    if len(asked.queries) > 1 or asked.where is not None or desk.plan.expected is not None:
         return {}
     low, high = asked.bounds
     unit, levels = (mean - low) / (high - low), asked.queries[0].levels
@@ -82,20 +81,55 @@ def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) 
     return {way.how: way.half_width * (high - low) for way in found if way.how != "this plan"}
 
 
-def _price_in_exam(desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float, questions: int) -> Price:
+def _price_in_exam(
+    desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float | None, questions: int
+) -> Price:
     """The exam costs no answer of the budget."""
     check_exam(desk.plan)
     questions = checks.whole("exam", questions, 1)
     asked = in_exam(desk.arranged(asked, exam=True))
     desk.scope.check(asked.queries)
-    mean, share = _check_mean(mean, asked.bounds), _check_share(share)
+    mean = _check_mean(mean, asked.bounds)
     low, high = asked.bounds
-    reach = min(exam_width(desk, (mean - low) / (high - low), questions) / math.sqrt(share), 0.5) * (high - low)
+    width = exam_width(desk, (mean - low) / (high - low), questions)
+    widths = {each: min(width / math.sqrt(each), 0.5) * (high - low) for each in _shares(asked, share)}
     taken = desk.ledger.examined(desk.terms)
-    when = f"It was taken, with {taken:,}" if taken else f"As one of {questions:,}"
-    words = f"In the exam, which costs no answer. {when}: expect about ±{show.width(reach)} at a mean of {mean:g}."
-    left = desk.left(analyst)
-    return Price(question=asked.text, answers=0, charge=0.0, half_width=reach, mean=mean, left=left, words=words)
+    when = f"It has been taken, with {taken:,} questions" if taken else f"As one of {questions:,}"
+    expected = _widths_in_words(widths, mean, asked, share)
+    return Price(
+        question=asked.text,
+        answers=0,
+        charge=0.0,
+        half_width=next(iter(widths.values())),
+        half_widths=widths,
+        mean=mean,
+        left=desk.left(analyst),
+        words=f"In the exam, which costs no answers. {when}: expect about {expected}.",
+    )
+
+
+_GROUPS = {0.5: "half", 0.1: "a tenth", 0.01: "a hundredth"}
+"""Sizes of a group, as shares of the rows, of which a price speaks if nobody says what to expect."""
+
+
+def _shares(asked: Asked, share: float | None) -> list[float]:
+    """The share of rows a mean is expected to be over. How large a group is nobody may look up before paying."""
+    if share is not None:
+        return [_check_share(share)]
+    return [1.0] if asked.where is None else list(_GROUPS)
+
+
+def _widths_in_words(widths: Mapping[float, float], mean: float, asked: Asked, share: float | None) -> str:
+    told = {each: f"±{show.width(width)}" for each, width in widths.items()}
+    at = f"at a mean of {mean:g}"
+    if share is not None and (asked.where is not None or asked.skips):
+        return f"{told[share]} {at}, over {show.percent(share)} of the rows"
+    if asked.where is not None:
+        first, *others = (f"{width} if {{}}{_GROUPS[each]}" for each, width in told.items())
+        sizes = [first.format("the group has ") + " of the rows", *(each.format("") for each in others)]
+        return f"{', '.join(sizes)}, {at}"
+    (width,) = told.values()
+    return f"{width} {at}" + (", if every row has the number" if asked.skips else "")
 
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
@@ -198,13 +232,13 @@ def _check_deviation(deviation: float, mean: float, scale: float) -> float:
 def _check_share(share: float) -> float:
     """A part of the rows."""
     if isinstance(share, bool) or not (isinstance(share, Real) and 0 < float(share) <= 1):
-        raise InvalidArgument(f"share = {share!r}, must be the part of the rows to expect, above 0 and at most 1")
+        raise InvalidArgument(f"share = {share!r}, must be the share of rows you expect, above 0 and at most 1")
     return float(share)
 
 
 def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = "", *, short: bool = False) -> str:
     if not answers:
-        return "Free: it was asked before."
+        return "Free: asked before."
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
     if desk.plan.expected is not None and not short:

@@ -121,7 +121,9 @@ class GuardedObjective:
         _check_direction(study)
         batch = checks.whole("batch", batch, 1)
         if rounds is None and self.holdout.has_open_rows:
-            raise InvalidArgument("trials on open rows cost nothing, so say how many batches to run: rounds=10, say.")
+            raise InvalidArgument(
+                "trials on open rows cost nothing, so say how many batches to run, for example rounds=10."
+            )
         most = self._affordable(batch) if rounds is None else checks.whole("rounds", rounds, 1)
         for _ in range(most):
             if not self._affordable(batch):
@@ -187,7 +189,7 @@ class GuardedObjective:
                 made.close()
                 raise optuna.TrialPruned("its interval lies above that of the best trial.")
         if value is None:
-            raise InvalidArgument("the generator yielded no model; yield one after each round of training.")
+            raise InvalidArgument("the generator yielded no model; yield one after each training step.")
         return value
 
     def _score(self, models: Sequence[Any]) -> Sequence[Answer | _Open]:

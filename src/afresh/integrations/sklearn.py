@@ -128,7 +128,9 @@ def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple
     joined = _join(X, check_holdout(holdout).features)
     count = len(joined) - holdout.rows
     if labels.shape != (count,):
-        raise InvalidArgument(f"there are {count:,} rows and labels of the shape {labels.shape}; a row needs one.")
+        raise InvalidArgument(
+            f"there are {count:,} rows and labels of shape {labels.shape}; there must be one label per row."
+        )
     hidden: Any = np.full(holdout.rows, np.nan if labels.dtype.kind in "biuf" else None)
     split = np.arange(count), np.arange(count, count + holdout.rows)
     return joined, np.concatenate([labels, hidden]), [split]
@@ -137,10 +139,10 @@ def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple
 def _join(X: Any, features: Any) -> Any:
     """Training rows, then the holdout's, as the one kind of table that the training rows are."""
     if issparse(X):
-        raise InvalidArgument("sparse features cannot be joined with the holdout's; pass an array: X.toarray().")
+        raise InvalidArgument("sparse features cannot be joined with the holdout's; pass X.toarray().")
     shape, width = np.shape(X), np.shape(features)[1]
     if len(shape) != 2 or shape[1] != width:
-        raise InvalidArgument(f"X has the shape {shape}, and the holdout {width} features a row; pass the same.")
+        raise InvalidArgument(f"X has shape {shape}, and the holdout {width} features a row; pass the same.")
     if not hasattr(X, "columns"):
         return np.concatenate([np.asarray(X), np.asarray(features)])
     names = list(X.columns)

@@ -114,7 +114,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
                 (and with `factor` among the rungs of each). None opens the guard with its default method, for fits
                 that follow each other without end.
             questions: For how many answers to open the guard (default: as many as these fits ask for).
-            confidence: The probability with which all intervals hold at once.
+            confidence: The probability that all intervals hold at once.
             ledger: As in `afresh.open`.
             n_jobs: How many candidates are fitted at once.
             random_state: Draws the validation rows, random parameters, and the rows that rungs train on.
@@ -143,7 +143,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         if issparse(X):
-            raise InvalidArgument("sparse features are not supported; pass an array: X.toarray().")
+            raise InvalidArgument("sparse features are not supported; pass X.toarray().")
         if not hasattr(X, "columns"):  # a frame may hold what only the estimator knows to read
             X = check_array(X, ensure_all_finite=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
@@ -159,7 +159,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         else:
             if self.questions is not None or self.ledger is not None or self.rounds not in (None, 1):
                 raise InvalidArgument(
-                    "a holdout has its plan and its ledger already; leave out questions=, rounds= and ledger=."
+                    "a holdout already has its plan and its ledger; leave out questions=, rounds= and ledger=."
                 )
             rungs = self._rungs(len(candidates), train.y)
         try:

@@ -103,7 +103,7 @@ def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = N
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidArgument):
             raise
-        why = getattr(error, "strerror", None) or "it is no name of a file"
+        why = getattr(error, "strerror", None) or "it is not a file name"
         raise InvalidArgument(f"the candidate {shown} cannot be read: {why}.") from None
     media = next((media for end, media in ARCHIVES.items() if place.name.lower().endswith(end)), FILE)
     return unpacked(content, media, place.name, most, called)
@@ -140,7 +140,7 @@ def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Fil
     try:
         found = _unzipped(content, most) if media == ARCHIVES[".zip"] else _untarred(content, media, most)
         if len({each for each, _ in found}) < len(found):
-            raise InvalidArgument("the archive has two files of one name.")
+            raise InvalidArgument("the archive has two files with the same name.")
         return _checked(Files(name, dict(found), True))
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError):
         raise InvalidArgument("the archive cannot be read; make it with tar or zip, without a password.") from None
@@ -215,7 +215,7 @@ def _check_name(name: str, *, link: bool) -> None:
     parts = name.removeprefix("./").split("/")
     bad = "\\" in name or ":" in name or any(ord(each) < 32 for each in name) or len(parts) > _DEEPEST
     if bad or not all(parts) or {".", ".."} & {*parts} or max(map(len, parts)) > _LONGEST:
-        raise InvalidArgument(f"the archive has a file named {checks.shown(name)}; use plain names inside of it.")
+        raise InvalidArgument(f"the archive has a file named {checks.shown(name)}; use plain names inside it.")
 
 
 def _checked(found: Files) -> Files:
@@ -227,12 +227,14 @@ def _checked(found: Files) -> Files:
         raise _too_many(len(names))
     folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
     if len({*names}) < len(names) or folders & {*names}:
-        raise InvalidArgument("the candidate has two files of one name, or one that is a file and a folder.")
+        raise InvalidArgument(
+            "the candidate has two files with the same name, or a file and a folder with the same name."
+        )
     return Files(found.name, dict(zip(names, found.files.values(), strict=True)), found.folder)
 
 
 def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"a candidate may have {most:,} bytes, also unpacked. Nothing was charged.")
+    return TooLarge(f"a candidate may have at most {most:,} bytes, unpacked too. Nothing was charged.")
 
 
 def _too_many(count: int) -> TooLarge:

@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from afresh.errors import EvaluatorFailed, InvalidArgument
 from afresh.evaluations.candidates import Part
@@ -31,6 +30,7 @@ from afresh.judging.results import Checked, Tried
 from afresh.judging.running import Ran, run, tail
 from afresh.judging.settings import Settings
 from afresh.results import show
+from afresh.results.closing import Closing
 from afresh.results.progress import waiting
 from afresh.server.clock import leaving
 
@@ -45,7 +45,7 @@ class _Opened(NamedTuple):
     alone: bool
 
 
-class Judge(show.Shown):
+class Judge(show.Shown, Closing):
     """Runs candidates, and says what may be said of them. Make one with `open_judge`."""
 
     def __init__(self, settings: Settings, opened: Evaluation, rows: Sequence[dict[str, Any]]) -> None:
@@ -93,7 +93,7 @@ class Judge(show.Shown):
             return gate.propose(self._whole(opened, self._guarded(files, "guarded")), files.label)
 
     def score(self, files: Files) -> Scored:
-        """The mean score of a candidate, guessed from the open part and checked on the guarded part: 1 answer."""
+        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
         opened = self._open(files).results
         return self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
 
@@ -236,16 +236,6 @@ class Judge(show.Shown):
     def close(self) -> None:
         """Close the evaluation."""
         self.evaluation.close()
-
-    def __enter__(self) -> Self:
-        """A judge is its own context."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line."""

@@ -180,7 +180,7 @@ def _results(settings: Settings, folder: Path) -> Results:
     opened = os.open(found[0], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(opened, "rb") as file, tempfile.TemporaryDirectory(prefix="afresh-results-") as own:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise DataError(f"its {wanted} is no file.")
+            raise DataError(f"its {wanted} is not a file.")
         if os.fstat(opened).st_size > _RESULTS:
             raise DataError(f"its {wanted} has more than {_RESULTS:,} bytes.")
         copy = os.path.join(own, os.path.basename(found[0]))

@@ -161,7 +161,7 @@ def _arguments(key: str, value: Any) -> tuple[str, ...]:
 def _inside(key: str, value: Any) -> str:
     found = words(key, value)
     if os.path.isabs(found) or ".." in found.split("/"):
-        raise checks.wrong(key, value, "a path inside of the folder where the command runs")
+        raise checks.wrong(key, value, "a path inside the folder where the command runs")
     return found
 
 

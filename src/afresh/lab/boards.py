@@ -51,7 +51,7 @@ def climb(name: str, runs: int, seed: int = 2018, progress: Callable[[int], None
     Args:
         name: One of `BOARDS`.
         runs: How many.
-        seed: Of everything random.
+        seed: The seed of everything random.
         progress: Told whenever a run is done.
 
     Returns:

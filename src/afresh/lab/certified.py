@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
-from afresh.mechanisms.base import AnswersNumbers, DrawsSeveral, at_levels
+from afresh.mechanisms.base import AnswersNumbers, AnswersVectors, DrawsSeveral, at_levels
 from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
@@ -20,6 +20,7 @@ from afresh.mechanisms.settled import Settled
 from afresh.mechanisms.twofold import Twofold
 from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
+from afresh.theory.symmetrized.vectors import SHARES
 
 _NODES_PER_WIDTH = 400
 
@@ -83,7 +84,7 @@ class Certified:
             return _OneByOne(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
-        return _Noisy(self, rng)
+        return _Vectors(self, rng) if isinstance(self.mechanism, AnswersVectors) else _Noisy(self, rng)
 
 
 @lru_cache(maxsize=32)  # shared by all conversations with one mechanism
@@ -105,6 +106,28 @@ class _Noisy:
         noise = self._rng.standard_normal(len(of_each))
         released = np.array([release(m, float(xi)) for m, xi in zip(of_each, noise, strict=True)])
         return _table(self._constants.mechanism)(released)
+
+
+class _Vectors(_Noisy):
+    """The same, where questions that exclude one another are released at once."""
+
+    def price(self, size: int) -> int:
+        vector = self._mechanism.at_once(SHARES, size)
+        return size if vector is None else vector.answers
+
+    def answer_at_once(self, values: Values) -> Answers:
+        vector = self._mechanism.at_once(SHARES, len(values))
+        if vector is None:
+            return self.answer(values)
+        coordinate, noise = self._mechanism.coordinate(vector), self._rng.standard_normal(len(values))
+        of_each = zip(moments(values), noise, strict=True)
+        return _table(coordinate)(np.array([coordinate.release(m, float(xi)) for m, xi in of_each]))
+
+    @property
+    def _mechanism(self) -> AnswersVectors:
+        mechanism = self._constants.mechanism
+        assert isinstance(mechanism, AnswersVectors)
+        return mechanism
 
 
 class _OneByOne:

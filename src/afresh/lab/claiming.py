@@ -116,7 +116,7 @@ def misses(analyst: str, rows: int, questions: int, failure: float, repeats: int
         questions: Of every conversation.
         failure: The probability with which anything certified may be false.
         repeats: How many conversations.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         How many had a miss.

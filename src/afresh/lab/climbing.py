@@ -55,7 +55,7 @@ def world(rng: np.random.Generator, rows: int = ROWS) -> World:
     """Draw one.
 
     Args:
-        rng: Of everything random.
+        rng: The seed of everything random.
         rows: How many.
 
     Returns:
@@ -241,7 +241,7 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
     Args:
         board: Where they enter.
         of: The rows.
-        rng: Of everything random.
+        rng: The seed of everything random.
         entries: In all.
         climbers: How many of them climb.
 

@@ -87,7 +87,7 @@ def trials(
         analysts: Names of `ANALYSTS`.
         populations: Names of `POPULATIONS`.
         failure: The probability with which any interval of a conversation may miss.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         One trial for each combination.

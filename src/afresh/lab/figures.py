@@ -107,7 +107,7 @@ def science(
     Args:
         repeats: How many to average.
         informative: How many features lean to the label: 0 for Fig. 1, 20 for Fig. 2.
-        seed: Of everything random.
+        seed: The seed of everything random.
         n: Rows of each part, and features.
         progress: Called with 1 after every repeat.
 
@@ -156,7 +156,7 @@ def ladder(repeats: int, seed: int, n: int = 4000) -> dict[str, Floats]:
 
     Args:
         repeats: How many to average.
-        seed: Of everything random.
+        seed: The seed of everything random.
         n: Rows behind the board.
 
     Returns:
@@ -222,7 +222,7 @@ def reproduce(
     Args:
         folder: Where the pictures go.
         repeats: Of Science 2015; the Ladder has ten times as many.
-        seed: Of everything random.
+        seed: The seed of everything random.
         progress: Called with 1 after every repeat of Science 2015.
 
     Returns:

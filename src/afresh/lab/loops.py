@@ -61,7 +61,7 @@ def loop(way: str, agent: str, items: int, steps: int, runs: int, seed: int = 20
         items: Of the evaluation.
         steps: Edits of the agent.
         runs: How many; fewer of ways that are slow.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         How the runs ended.
@@ -108,7 +108,7 @@ def loops(
         wanted: Way, agent, items and steps of each.
         runs: Of a loop.
         most_runs: Of loops at 5,000 items and 300 steps.
-        seed: Of everything random.
+        seed: The seed of everything random.
         progress: Told whenever a loop is done.
 
     Returns:
@@ -223,7 +223,7 @@ def draw(folder: Path, items: int = 5000, steps: int = 300, seed: int = 2018) ->
         folder: Where the picture goes.
         items: Of the evaluation.
         steps: Of the loop.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         Its path.

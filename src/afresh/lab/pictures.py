@@ -14,7 +14,7 @@ def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, A
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
+        raise MissingExtra("matplotlib", "lab") from None
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)

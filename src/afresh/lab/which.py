@@ -37,7 +37,7 @@ def measured(mean: float, repeats: int, seed: int) -> list[float]:
     Args:
         mean: 0.5 or 0.01, the mean of the population's bits.
         repeats: Conversations for each number of questions.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         One average for each number of questions.
@@ -52,7 +52,7 @@ def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
     Args:
         folder: Where the picture goes.
         repeats: Conversations for each measured point.
-        seed: Of everything random.
+        seed: The seed of everything random.
 
     Returns:
         The path of the picture.

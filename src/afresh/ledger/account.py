@@ -235,19 +235,19 @@ class Account:
     def check_exam(self, analyst: str) -> None:
         """Raise unless this analyst may take the exam now."""
         if self.exam is None:
-            raise InvalidArgument("the plan of these data keeps no rows for an exam")
+            raise InvalidArgument("the plan of this dataset keeps no rows for an exam")
         if analyst in self.shares:
             raise InvalidArgument(
-                f"the exam is taken once for everybody, so it is not for {analyst}, who has a share; whoever divided "
-                "the budget can take it."
+                f"the exam is taken once for everybody, and {analyst} has only a share of the budget; the person who "
+                "divided the budget can take it."
             )
         if self.examined:
             raise BudgetExhausted(
                 asked=0,
                 spent=self.purse.total.answers,
                 questions=self.purse.total.answers,
-                message=f"the exam was taken, with {self.examined:,} question{'' if self.examined == 1 else 's'}: its "
-                "rows are not fresh for others. Nothing was charged; its answers can be asked for again.",
+                message=f"the exam has been taken, with {self.examined:,} question{'' if self.examined == 1 else 's'}: "
+                "its rows are not fresh for other questions. Nothing was charged; repeating the exam is free.",
             )
 
     def _open_rows(self, span: tuple[int, int]) -> int:
@@ -272,8 +272,8 @@ class Account:
                 asked=0,
                 spent=self.purse.total.answers,
                 questions=self.purse.total.answers,
-                message="the rounds of these data were closed by a final look, after which nothing new can be asked of "
-                "them. Nothing was charged; repeats are free.",
+                message="the rounds of this dataset were closed by a final look, so nothing new can be asked. Nothing "
+                "was charged; repeats are free.",
             )
 
     def next_span(self, rows: int) -> tuple[int, int]:

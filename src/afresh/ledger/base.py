@@ -146,7 +146,7 @@ class Outside:
         """Refuse what no ledger could store exactly."""
         check_text("text", self.text)
         if not self.text.strip():
-            raise InvalidArgument("a charge needs words that say what was revealed, for the record")
+            raise InvalidArgument("a charge needs text that says what was revealed, for the record")
         check_amount("charge", self.charge)
         check_amount("row_charge", self.row_charge)
         check_count("answers", self.answers)

@@ -152,6 +152,6 @@ def _explained() -> Iterator[None]:
         yield
     except BrokenChain as error:
         raise BrokenChain(
-            f"the ledger's chain of these data does not verify: {error}. It was changed by something else than "
-            "afresh, so its budget and its answers cannot be trusted; restore the ledger from a copy."
+            f"the ledger's chain for this dataset does not verify: {error}. Something other than afresh changed it, so "
+            "its budget and its answers cannot be trusted; restore the ledger from a copy."
         ) from None

@@ -53,8 +53,8 @@ def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
 
 def _damaged(chain: Chain) -> BrokenChain:
     return BrokenChain(
-        f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so nobody can tell "
-        "whether your rows are its rows; restore the ledger from a copy. A new one would forget what was spent."
+        f"the ledger is damaged: guard {chain.id} does not begin with the record that was written, so it is "
+        "unknown whether your rows are its rows; restore the ledger from a copy. A new one would forget what was spent."
     )
 
 
@@ -63,9 +63,9 @@ def same_rows(opened: Opened, found: Match) -> SameRows:
     what = "column" if len(found.columns) == 1 else "columns"
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(
-        f"these data have the {what} {found.words} in common with data of {opened.rows:,} rows that were opened{who} "
-        f"on {opened.at:%Y-%m-%d %H:%M} UTC with this ledger: they look like the same rows, edited. Rows have one "
-        "budget; open those data as they were to go on with it. If these are other rows, say what makes them so: "
-        'new_rows="drawn in March, none was there before". The words are recorded and shown in receipts. Nothing was '
+        f"this dataset shares the {what} {found.words} with one of {opened.rows:,} rows that was opened{who} on "
+        f"{opened.at:%Y-%m-%d %H:%M} UTC with this ledger: it looks like the same rows, edited. Rows have one budget; "
+        "to go on with it, open that dataset as it was. If these are different rows, say why: "
+        'new_rows="drawn in March, none was there before". The text is recorded and shown in receipts. Nothing was '
         "charged."
     )

@@ -66,8 +66,8 @@ def check_health(connection: sqlite3.Connection) -> None:
     (count, last) = connection.execute("SELECT count(*), coalesce(max(id), 0) FROM afresh_guards").fetchone()
     if checked != "ok" or orphans is not None or count != last or [sql for (sql,) in found] != _STATEMENTS:
         raise LedgerError(
-            "the ledger is damaged, so nobody can tell whether your rows have a guard; restore it from a copy. A new "
-            "ledger would forget what was spent"
+            "the ledger is damaged, so it is unknown whether your rows already have a guard; restore it from a copy. A "
+            "new ledger would forget what was spent"
         )
 
 

@@ -55,8 +55,8 @@ class Paid(Sequence[Entry]):
             check_ends(record, self.ends)
         except (BrokenChain, InvalidArgument, TypeError, ValueError, AttributeError, ArithmeticError):
             raise BrokenChain(
-                f"the answer to question {number} is not one that afresh wrote, so it is not told. The ledger was "
-                "changed by something else than afresh; restore the ledger from a copy."
+                f"the answer to question {number} is not one that afresh wrote, so it is not shown. The ledger was "
+                "changed by something other than afresh; restore the ledger from a copy."
             ) from None
         return record
 

@@ -97,7 +97,7 @@ class Purse:
     limits: Limits | None = None
     caps: Caps | None = None
     rows: int = 0
-    """How many rows the data have."""
+    """The number of rows in the data."""
     total: Sum = field(default_factory=Sum)
     outside: Sum = field(default_factory=Sum)
     """The part of the total that was revealed elsewhere."""

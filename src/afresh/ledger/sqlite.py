@@ -233,7 +233,7 @@ def _chain(row: tuple[object, ...]) -> Chain:
     """A guard as it was written; SQLite keeps whatever damage makes of a value, of whatever type."""
     id, seed, length, head = row
     if not (isinstance(id, int) and isinstance(seed, str) and isinstance(length, int) and isinstance(head, str)):
-        raise BrokenChain("the ledger is damaged: a guard of it is no longer one; restore it from a copy")
+        raise BrokenChain("the ledger is damaged: one of its guards cannot be read; restore it from a copy")
     return Chain(id, seed, length, head)
 
 
@@ -245,7 +245,7 @@ def _sealed(row: tuple[object, ...]) -> Sealed:
 
 
 def _not_text() -> BrokenChain:
-    return BrokenChain("the ledger is damaged: a record of it is no longer text; restore it from a copy")
+    return BrokenChain("the ledger is damaged: one of its records is not text; restore it from a copy")
 
 
 def _code(error: Exception) -> int:

@@ -41,7 +41,7 @@ _INSTEAD = {
     "holdout.measure(afresh.statistics.F1(), model)": "f1",
     "holdout.measure(afresh.statistics.Precision(), model)": "precision",
     "holdout.measure(afresh.statistics.Recall(), model)": "recall",
-    "holdout.compare(a, b, loss=afresh.losses.Squared(clip=100)), since R² is no mean over rows": "r2 r2_score",
+    "holdout.compare(a, b, loss=afresh.losses.Squared(clip=100)), since R² is not a mean over rows": "r2 r2_score",
 }
 _OTHERS = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
 

@@ -60,10 +60,10 @@ class Custom:
                 f"the loss {self.name!r} takes ({', '.join(order)}), but a loss is called with labels first: "
                 "(y_true, y_pred), as metrics of scikit-learn are."
             )
-        checks.text("name", self.name, "words that name the loss")
+        checks.text("name", self.name, "text that names the loss")
         checks.one_of("kind", self.kind, ("classes", "probabilities", "numbers"))
         if isinstance(self.version, str):
-            checks.text("version", self.version, "a number or words, new for every change")
+            checks.text("version", self.version, "a number or text, new for every change")
         else:
             checks.whole("version", self.version, 0)
 

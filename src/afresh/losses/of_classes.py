@@ -53,11 +53,11 @@ class Cost:
         except Exception:  # no numbers, or rows of several lengths
             table = np.empty(0)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not np.isfinite(table).all():
-            raise checks.wrong("costs", self.costs, "a square of finite numbers, one row a true class")
+            raise checks.wrong("costs", self.costs, "a square array of finite numbers, one row per true class")
         if table.min() == table.max():
-            raise checks.wrong("costs", self.costs, "of at least two sizes, or there is nothing to measure")
+            raise checks.wrong("costs", self.costs, "at least two different values, or there is nothing to measure")
         if not sys.float_info.min <= float(table.max()) - float(table.min()) < math.inf:
-            raise checks.wrong("costs", self.costs, "neither too far apart nor too near; give them in other units")
+            raise checks.wrong("costs", self.costs, "neither too far apart nor too close together; use other units")
         object.__setattr__(self, "costs", tuple(map(tuple, table.tolist())))
 
     @property

@@ -238,7 +238,7 @@ def pack(record: Record, history: History) -> dict[str, float]:
 def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
     """The record and its history; refuses what no check releases."""
     if not isinstance(released, Mapping):
-        raise InvalidArgument("this is no answer of guess and check")
+        raise InvalidArgument("this is not an answer of guess and check")
     passed = released["bin"] == -1.0
     record = Record(
         released["guess"],
@@ -249,7 +249,7 @@ def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
     )
     claimed = 0 <= record.low <= record.guess <= record.high <= 1 and record.bins >= 1
     if not claimed or (record.bin is not None and not 0 <= record.bin < record.bins):
-        raise InvalidArgument("this is no answer of guess and check")
+        raise InvalidArgument("this is not an answer of guess and check")
     return record, History(int(released["asked"]), int(released["failures"]), released["log_bins"])
 
 

@@ -152,7 +152,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         spent = 0.0
         for place, released in enumerate(earlier, 1):
             if not self.admits(released):
-                raise InvalidArgument(f"what was released at place {place} is no answer of this plan")
+                raise InvalidArgument(f"what was released at place {place} is not an answer of this plan")
             hinted, step = "first" not in released, step_of(released["times"])
             after = max(self.questions - place, 0)
             if step > self.settling.admitted(spent, after, hinted=hinted):

@@ -32,13 +32,13 @@ def after(released: Mapping[str, float]) -> Trail:
             if released["winner"] < 0:
                 return trail.quiet()
             return trail.event(math.log(released["candidates"]) + math.log(max(released["bins"], 1.0)))
-    raise InvalidArgument("this is no symbol of a checked answer")
+    raise InvalidArgument("this is not a symbol of a checked answer")
 
 
 def path_before(released: Mapping[str, float]) -> Trail:
     """The path that a symbol was released after, as it was recorded."""
     if not isinstance(released, Mapping):
-        raise InvalidArgument("this is no symbol of a checked answer")
+        raise InvalidArgument("this is not a symbol of a checked answer")
     return Trail(int(released["steps"]), int(released["events"]), float(released["nats"]))
 
 
@@ -53,7 +53,7 @@ def check_symbol(released: Mapping[str, float], levels: int | None) -> None:
     """Refuse what no question of so many levels releases."""
     task = released["task"]
     if set(released) != _KEYS[task] | {"task", "steps", "events", "nats"}:
-        raise InvalidArgument("this is no symbol of a checked answer")
+        raise InvalidArgument("this is not a symbol of a checked answer")
     whole = {"values", "cells", "first", "last", "candidates", "winner", "bins", "bin", "steps", "events"}
     good = all(float(released[name]).is_integer() for name in whole & set(released))
     if task == 0:
@@ -76,7 +76,7 @@ def check_symbol(released: Mapping[str, float], levels: int | None) -> None:
         good &= 0 <= place < count if winner >= 0 and count else place == -1
         good &= winner >= 0 or released["incumbent"] == 1
     if not good:
-        raise InvalidArgument("this is no symbol of a checked answer")
+        raise InvalidArgument("this is not a symbol of a checked answer")
 
 
 def path_of(trail: Trail) -> dict[str, float]:

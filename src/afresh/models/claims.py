@@ -71,7 +71,9 @@ def contest(
     """Which of the models has the smallest mean loss, if it certainly beats the incumbent."""
     names = [each.name for each in models]
     if len(set(names)) < len(names) or (incumbent is not None and incumbent.name in names):
-        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+        raise InvalidArgument(
+            "two models have the same name, or are the same model; leave one out or name them differently."
+        )
     if len(models) + (incumbent is not None) < 2:
         raise InvalidArgument(
             f"there are {len(models)} models; a contest needs two, or one and an incumbent. To score one, use score."

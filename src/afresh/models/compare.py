@@ -106,7 +106,7 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     check_scale(loss)
     _check_names(predicted)
     if len(predicted) < 2:
-        raise InvalidArgument(f"there are {len(predicted)} models; it takes two to have an order.")
+        raise InvalidArgument(f"there are {len(predicted)} models; a ranking needs at least two.")
     if rows.desk.plan.mechanism.batch is not None:
         with suppress(BudgetExhausted):  # then in two rounds, of fewer questions
             return _best_in_one_round(rows, predicted, loss, analyst)
@@ -138,13 +138,15 @@ def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
     check_scale(loss)
     _check_names(predicted)
     if not predicted:
-        raise InvalidArgument("there are no models; an exam needs one.")
+        raise InvalidArgument("there are no models; an exam needs at least one.")
     return _best_in_one_round(rows, predicted, loss, analyst, exam=True)
 
 
 def _check_names(predicted: Sequence[Predicted]) -> None:
     if len({each.name for each in predicted}) < len(predicted):
-        raise InvalidArgument("two models have one name, or are one; leave one out or name them differently.")
+        raise InvalidArgument(
+            "two models have the same name, or are the same model; leave one out or name them differently."
+        )
 
 
 def _best_in_one_round(

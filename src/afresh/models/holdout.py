@@ -9,24 +9,20 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.escaping import visible
 from afresh.guard.guard import Guard
-from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.compare import coarseness_of
+from afresh.models.held import Held
 from afresh.models.judge import LocalJudge
 from afresh.models.paired import resolution
 from afresh.results import show
-from afresh.results.closing import Closing
-from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
-    from afresh.guard.scope import Features
     from afresh.losses import Loss
     from afresh.models.judge import Judge
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
     from afresh.models.verdicts import Comparison, Identical, Ranking
     from afresh.results.answer import Answer
-    from afresh.results.budget import Budget
     from afresh.results.claims import Claimed, Contested
     from afresh.statistics.scores import ModelStatistic
 
@@ -45,15 +41,15 @@ def check_holdout(holdout: object) -> Holdout:
     return holdout
 
 
-class Holdout(show.Shown, Closing):
+class Holdout(Held):
     """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 
     def __init__(
         self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None, judge: Judge | None = None
     ) -> None:
         """Not for users: `afresh.holdout` puts the parts together. The judge has the labels, unless one is given."""
-        self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
-        self._judge: Judge = LocalJudge(labelled, guard.analyst) if judge is None else judge
+        super().__init__(guard, labelled, loss, LocalJudge(labelled, guard.analyst) if judge is None else judge)
+        self._recipe = recipe
         self._incumbents: dict[str, Predicted] = {}  # by loss: predictions are made for one
 
     def for_analyst(self, analyst: str) -> Holdout:
@@ -71,52 +67,22 @@ class Holdout(show.Shown, Closing):
             recipe = Recipe(recipe.reopen, {**recipe.arguments, "analyst": analyst})
         return Holdout(guard, self.labelled, self.loss, recipe)
 
-    @property
-    def rows(self) -> int:
-        """The number of rows, which is public."""
-        return self.guard.rows
-
-    @property
-    def label(self) -> str:
-        """The column that holds the labels."""
-        return self.labelled.label
-
-    @property
-    def visibility(self) -> Features:
-        """Whether features are "public" or "hidden"."""
-        return self.labelled.visibility
-
-    @property
-    def classes(self) -> tuple[Any, ...] | None:
-        """The classes, which are public; None for labels that are numbers."""
-        return None if self.loss.kind == "numbers" else self.labelled.labels.classes
-
-    @property
-    def features(self) -> Any:
-        """What models predict from: the features as they were passed, or the columns other than the label's."""
-        return self.labelled.features
-
-    @property
-    def budget(self) -> Budget:
-        """The guard's."""
-        return self.guard.budget
-
     def score(self, model: Any, *, name: str | None = None, loss: Any = None, precision: float | None = None) -> Answer:
-        """The mean loss of a model, or of predictions, with an interval that holds: 1 answer, free if asked before.
+        """Estimate the mean loss of a model, or of predictions, with its interval. 1 answer; repeats are free.
 
-        With public features the same predictions are the same question. With hidden ones only models are taken, and
+        With public features the same predictions are the same question. With hidden ones only models are accepted, and
         one is known by its `name` and what it says of made-up rows, never by its predictions: without a name every
         call is charged; one name, one model. A row on which it fails has the largest loss.
 
         Args:
             model: Something with `predict` (or `predict_proba`, for losses of probabilities), a function of the
-                features, or predictions, one for each row in the rows' order.
+                features, or predictions, one per row in the order of the rows.
             name: What to call it in the record.
             loss: What to average instead of the holdout's own loss.
             precision: A half-width that is enough, in units of the loss; the answer then costs less.
 
         Returns:
-            The mean loss and its interval; the smaller the better.
+            The mean loss and its interval; smaller is better.
 
         Raises:
             InvalidArgument: The predictions do not suit the loss; nothing was charged.
@@ -132,7 +98,7 @@ class Holdout(show.Shown, Closing):
         loss: Any = None,
         precision: float | None = None,
     ) -> list[Answer]:
-        """The mean losses of several models, 1 answer each. All are charged, or none.
+        """Estimate the mean losses of several models, 1 answer each. All are charged, or none.
 
         Args:
             models: As in `score`, one after the other.
@@ -150,56 +116,6 @@ class Holdout(show.Shown, Closing):
         used = self.settled(loss)
         return self.score_predicted(self.predict(models, names, used), used, precision)
 
-    def predict(
-        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
-    ) -> list[Predicted]:
-        """What models predict, checked, for faces that score it in a second step. Free.
-
-        Args:
-            models: As in `score`, one after the other.
-            names: What to call them in the record.
-            loss: A loss that `settled` gave.
-            features: What to hand to models, if it is the holdout's features in another kind of table.
-
-        Returns:
-            What `score_predicted` takes.
-
-        Raises:
-            InvalidArgument: Some predictions do not suit the loss.
-        """
-        with waiting("Predicting"):
-            return self.labelled.predict(models, names, loss, features)
-
-    def score_predicted(
-        self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
-    ) -> list[Answer]:
-        """The mean losses of what was predicted, 1 answer each. All are charged, or none.
-
-        Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
-            precision: As in `score`.
-
-        Returns:
-            Their answers, in the same order.
-
-        Raises:
-            BudgetExhausted: Together they cost more than is left; nothing was charged.
-        """
-        return self._judge.score(predicted, loss, precision)
-
-    def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
-        """How many of these scores would be charged. Free.
-
-        Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
-
-        Returns:
-            How many were not asked before.
-        """
-        return self._judge.unscored(predicted, loss)
-
     def compare(
         self,
         a: Any,
@@ -209,12 +125,12 @@ class Holdout(show.Shown, Closing):
         loss: Any = None,
         precision: float | None = None,
     ) -> Comparison | Identical:
-        """Whether B is better than A, row by row on the same rows: 1 or 2 answers, free if asked before.
+        """Compare two models row by row: is B better than A? 1 or 2 answers; repeats are free.
 
-        With public features, two models that make the same predictions are said to be identical on these rows: no
-        interval and no charge. With hidden ones nothing says so; they are compared like any others.
+        With public features, two models with the same predictions are reported as identical on these rows: no
+        interval and no charge. With hidden features they are compared like any others.
 
-        Models that seldom disagree are told apart much better than by two scores.
+        Models that rarely disagree are separated far better than by two scores.
 
         Args:
             a: A model or predictions, as in `score`.
@@ -239,9 +155,9 @@ class Holdout(show.Shown, Closing):
     def best_of(
         self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
     ) -> Ranking:
-        """Many models in order, tied where the data cannot separate them: at most 3 m - 2 answers for m models.
+        """Rank models, with ties where the data cannot separate them: at most 3 m - 2 answers for m models.
 
-        One answer a model is its score; two more, or one with some methods, compare it with the one that scores best.
+        One answer scores each model; two more, or one with some methods, compare it with the best score.
         In rounds all scores and all pairs are one round, m (m + 1)/2 answers, if as many are left.
 
         Args:
@@ -253,48 +169,11 @@ class Holdout(show.Shown, Closing):
             The models in order, each with the best and the worst place it may have.
 
         Raises:
-            InvalidArgument: There are fewer than two, or two of one name; nothing was charged.
+            InvalidArgument: There are fewer than two, or two have the same name; nothing was charged.
             BudgetExhausted: Their scores cost more than is left; nothing was charged.
         """
         used = self.settled(loss)
         return self._judge.best_of(self.predict(models, names, used), used)
-
-    def open_rows(self) -> tuple[Any, Any]:
-        """Features and labels of the rows that are open, to fit and tune on. The first call fixes the plan.
-
-        Returns:
-            Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
-            were an array or a frame), and the labels as an array.
-
-        Raises:
-            InvalidArgument: The holdout was opened without `open`.
-        """
-        self.guard.desk.check_open()
-        return self._judge.open_rows()
-
-    @property
-    def has_open_rows(self) -> bool:
-        """Whether some rows, or development rows of the analyst's own, can be tuned on for nothing."""
-        return self.guard.plan.open is not None or self.guard.plan.mechanism.own
-
-    def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
-        """The mean losses of models on the open rows: free, as the analyst holds these rows, and with no interval.
-
-        Args:
-            models: As in `score`; predictions are for the rows of `features`.
-            loss: What to average instead of the holdout's own loss.
-
-        Returns:
-            A mean loss for each, in the same order.
-
-        Raises:
-            InvalidArgument: The holdout was opened without `open`, or predictions do not suit the loss.
-        """
-        self.guard.desk.check_open()
-        if not self.has_open_rows:
-            raise InvalidArgument("this holdout was opened without open rows; open=0.5 would have some, for example.")
-        used = self.settled(loss)
-        return [self.labelled.open_loss(model, used) for model in models]
 
     def exam(
         self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
@@ -302,7 +181,7 @@ class Holdout(show.Shown, Closing):
         """Take the exam: the final models, scored and compared on rows that nothing else has touched. Once.
 
         All scores and all pairs are one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part
-        of the failure probability. It costs no answer of the budget. The same models again get the same answers.
+        of the failure probability. It costs no answers. Repeating it with the same models gives the same answers.
 
         Args:
             models: As in `score`, one or more.
@@ -313,8 +192,8 @@ class Holdout(show.Shown, Closing):
             The models in order; `ranking.models[0].score` is the number to publish.
 
         Raises:
-            InvalidArgument: The holdout was opened without `exam`, or two models have one name.
-            BudgetExhausted: The exam was taken, with other models.
+            InvalidArgument: The holdout was opened without `exam`, or two models have the same name.
+            BudgetExhausted: The exam has been taken, with other models.
         """
         from afresh.guard.exam import check_exam
 
@@ -333,22 +212,22 @@ class Holdout(show.Shown, Closing):
         names: Sequence[str] | None = None,
         loss: Any = None,
     ) -> Claimed:
-        """Whether a model is certainly better than another, or its mean loss between two ends: pass or fail. 1 answer.
+        """Claim that a model is better than another, or its mean loss between two ends: pass or fail. 1 answer.
 
         Nothing else is released, and a pass certifies the claim. It needs method="checked". A failure makes later
-        answers wider. Comparing on rows of your own first, and claiming what you found, is the narrowest way to use
+        answers wider. Comparing on your own rows first, and claiming what you found, is the narrowest way to use
         the rows.
 
         Args:
             model: As in `score`.
             better_than: Another model. The claim is that `model` has the smaller mean loss.
             by: By more than this, in units of the loss.
-            between: In place of `better_than`, the ends between which the mean loss lies; None leaves one side open.
+            between: Instead of `better_than`, two ends for the mean loss; None leaves one side open.
             names: What to call the model, and the other one, in the record.
             loss: What to average instead of the holdout's own loss.
 
         Returns:
-            Whether it passed. It is true where it did.
+            Whether it passed. If it did, the claim is true.
 
         Raises:
             InvalidArgument: An argument is wrong, or the method takes no claims; nothing was charged.
@@ -372,10 +251,10 @@ class Holdout(show.Shown, Closing):
         names: Sequence[str] | None = None,
         loss: Any = None,
     ) -> Claimed:
-        """Whether a model certainly beats the incumbent; if it does, it becomes the incumbent. 1 answer.
+        """Challenge the incumbent: a model that certainly beats it becomes the incumbent. 1 answer.
 
-        Of any number of challengers, with the guard's confidence every one that was ever accepted is a real
-        improvement. A rejection is the rule and costs later answers little; an acceptance costs them some width.
+        With the guard's confidence, every challenger ever accepted, of any number, is a real
+        improvement. Most are rejected, which costs later answers little; an acceptance costs them some width.
 
         Args:
             model: As in `score`.
@@ -386,7 +265,7 @@ class Holdout(show.Shown, Closing):
             loss: What to average instead of the holdout's own loss.
 
         Returns:
-            Whether it was accepted. It is true where it was.
+            Whether it was accepted. If it was, it is a real improvement.
 
         Raises:
             InvalidArgument: There is no incumbent yet, or an argument is wrong; nothing was charged.
@@ -396,7 +275,7 @@ class Holdout(show.Shown, Closing):
         if incumbent is not None:
             b, a = self.predict([model, incumbent], names, used)
         elif used.words not in self._incumbents:
-            raise InvalidArgument(f"there is no incumbent yet for the {used.words}; say incumbent= the first time.")
+            raise InvalidArgument(f"there is no incumbent yet for the {used.words}; pass incumbent= the first time.")
         else:
             (b,), a = self.predict([model], names, used), self._incumbents[used.words]
         found = self._judge.claim_better(b, a, by, used, challenge=True)
@@ -413,7 +292,7 @@ class Holdout(show.Shown, Closing):
         names: Sequence[str] | None = None,
         loss: Any = None,
     ) -> Contested:
-        """Which of several models has the smallest mean loss on the guarded rows: its place, or "no improvement".
+        """Find the model with the smallest mean loss on the guarded rows: its place, or "no improvement".
 
         1 answer for any number of models. Only the winner's place is released, and with `bins` in which of so many
         equal parts its mean loss lies. With an incumbent there is a winner only if it certainly beats the incumbent.
@@ -421,7 +300,7 @@ class Holdout(show.Shown, Closing):
         Args:
             models: As in `score`, one after the other; ties go to the first.
             incumbent: A model to beat.
-            bins: Of how many equal parts of the loss's range one is told.
+            bins: Into how many equal parts the loss's range is split.
             names: What to call them in the record, the incumbent last.
             loss: What to average instead of the holdout's own loss.
 
@@ -441,7 +320,7 @@ class Holdout(show.Shown, Closing):
     def detects(
         self, model: Any, *, better_than: Any, by: float = 0.0, disagreement: float | None = None, loss: Any = None
     ) -> float:
-        """What a claim that one model is better can show now: how much better than `by` it must be. Free.
+        """Show how much better than `by` a model must be for its claim to pass now. Free.
 
         Args:
             model: As in `claim`.
@@ -451,14 +330,14 @@ class Holdout(show.Shown, Closing):
             loss: What to average instead of the holdout's own loss.
 
         Returns:
-            A difference in units of the loss: one that large passes nine times in ten, about.
+            A difference in units of the loss: one that large passes about nine times in ten.
         """
         used = self.settled(loss)
         b, a = self.predict([model, better_than], None, used)
         return self._judge.detects(b, a, by, disagreement, used)
 
     def measure(self, statistic: ModelStatistic, model: Any, *, name: str | None = None) -> Answer:
-        """Precision, recall, F1, calibration error or AUC of a model, at no more than `statistic.price` answers.
+        """Measure precision, recall, F1, calibration error or AUC of a model, for at most `statistic.price` answers.
 
         Args:
             statistic: One of `afresh.statistics` that needs a model.
@@ -477,7 +356,7 @@ class Holdout(show.Shown, Closing):
         return self._judge.measure(statistic, model, name)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
-        """What `compare` can tell: the half-width for two models that disagree on this share of rows. Free.
+        """Show the half-width of `compare` for two models that disagree on this share of rows. Free.
 
         Args:
             disagreement: A share of rows.
@@ -494,24 +373,6 @@ class Holdout(show.Shown, Closing):
             coarseness = mechanism.noise_following(disagreement)
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)
 
-    def settled(self, loss: Any = None) -> Loss:
-        """The loss that is meant, the holdout's own unless it is given, as it is now.
-
-        Args:
-            loss: A loss of `afresh.losses`, its name, or a function.
-
-        Returns:
-            A loss that suits the labels.
-
-        Raises:
-            InvalidArgument: It does not; nothing was paid.
-        """
-        return self.labelled.settle(self.loss if loss is None else make_loss(loss))
-
-    def close(self) -> None:
-        """Close the guard."""
-        self.guard.close()
-
     def __repr__(self) -> str:
         """One line."""
         return f"Holdout({visible(self.loss.words)} of {self.label!r}, {self.guard!r})"
@@ -521,7 +382,7 @@ class Holdout(show.Shown, Closing):
         if self._recipe is None:
             raise TypeError(
                 "a holdout on a guard, on a ledger in memory or in a simulation cannot be pickled; open the data in "
-                "the other process with a ledger in a file, they share one budget."
+                "the other process with a ledger in a file; both share one budget."
             )
         return self._recipe.reopen, (
             self._recipe.arguments,

@@ -138,7 +138,7 @@ class LabelledRows:
         """
         if not is_model(model) or isinstance(model, type):
             raise InvalidArgument(
-                "the features are hidden, so nobody can have made predictions for them; pass a fitted model, or a "
+                "the features are hidden, so predictions cannot be made outside; pass a fitted model, or a "
                 "function of the features, for the guard to run."
             )
         classes, features = self.classes(loss), self._features

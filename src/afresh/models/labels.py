@@ -51,7 +51,7 @@ class Labels:
             return (False, True)
         if plain.dtype.kind == "f":
             raise InvalidArgument(
-                "the labels are numbers, not classes; say which classes there are with classes=[...], or use a loss "
+                "the labels are numbers, not classes; list the classes with classes=[...], or use a loss "
                 "for numbers: afresh.losses.Squared(clip=...)."
             )
         present = ~_missing(self.values)
@@ -148,7 +148,7 @@ def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[A
     array = _as_array(predictions)
     if len(array) != labels.rows:
         raise InvalidArgument(
-            f"there are {labels.rows:,} rows and {len(array):,} predictions; there must be one for each row."
+            f"there are {labels.rows:,} rows and {len(array):,} predictions; there must be one per row."
         )
     if kind == "classes":
         return _check_codes(array, labels.classes)
@@ -176,7 +176,7 @@ def total_predictions(
     array = array.astype(np.float64)
     if kind == "numbers":
         if array.ndim != 1:
-            raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
+            raise InvalidArgument(f"predictions have shape {array.shape}; this loss needs one number per row.")
         invalid = ~np.isfinite(array)
         return np.where(invalid, 0.0, array), invalid
     _check_width(array, classes)
@@ -197,10 +197,10 @@ def _as_array(predictions: Any) -> NDArray[Any]:
     if array.ndim == 0:
         kind = type(predictions).__name__
         raise InvalidArgument(
-            f"predictions of type {kind} are no array; pass an array or a list with one for each row."
+            f"predictions of type {kind} are not an array; pass an array or a list with one prediction per row."
         )
     if np.ma.is_masked(predictions):  # numpy would put in what is under the mask
-        raise InvalidArgument("some predictions are masked; there must be one for each row.")
+        raise InvalidArgument("some predictions are masked; there must be one per row.")
     return array
 
 
@@ -208,7 +208,7 @@ def _one_column(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one class for each row.")
+        raise InvalidArgument(f"predictions have shape {array.shape}; this loss needs one class per row.")
     return array
 
 
@@ -219,14 +219,14 @@ def _check_codes(array: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
         place = int(np.argmin(codes))
         listed = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
         raise InvalidArgument(
-            f"the prediction of row {place} is {_python(array[place])!r}, which is none of the classes {listed}."
+            f"the prediction of row {place} is {_python(array[place])!r}, which is not one of the classes {listed}."
         )
     return codes
 
 
 def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
     if array.ndim != 1:
-        raise InvalidArgument(f"predictions have the shape {array.shape}; this loss needs one number for each row.")
+        raise InvalidArgument(f"predictions have shape {array.shape}; this loss needs one number per row.")
     if not all(for_all(lambda part: _is_plain(array[part]), slices(len(array), _AT_ONCE))):
         _check_finite(array)
         array = array + 0.0
@@ -237,7 +237,7 @@ def _check_width(array: NDArray[np.float64], classes: tuple[Any, ...]) -> None:
     if array.shape[1:] not in ([(), (2,)] if len(classes) == 2 else [(len(classes),)]):
         wanted = "the probability of the second class, or of both" if len(classes) == 2 else "a probability a class"
         raise InvalidArgument(
-            f"predictions have the shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
+            f"predictions have shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
             f"of the classes {', '.join(map(repr, classes[:10]))}."
         )
 
@@ -247,7 +247,7 @@ def _check_probabilities(array: NDArray[np.float64], classes: tuple[Any, ...]) -
     least, most = float(array.min()), float(array.max())
     if not (least >= 0 and most <= 1):  # both are NaN where any is
         _check_finite(array)
-        raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is no probability.")
+        raise InvalidArgument(f"a prediction is {least if least < 0 else most}, which is not a probability.")
     if array.ndim == 2:
         off = np.abs(sum(array.T) - 1)  # column by column, since numpy is slow to add up many short rows
         if off.max() > _SUM:

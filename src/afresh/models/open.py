@@ -57,33 +57,33 @@ def holdout(
     Plan, ledger and budget are the guard's: `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as
     a score.
 
-    One process hides nothing from the code it runs: a model's `predict` can find the labels in the frames of its
-    callers, or switch the noise off. Take predictions from strangers, never model objects. docs/models.md says more.
+    A process cannot hide anything from the code it runs: a model's `predict` can find the labels in the frames of its
+    callers, or switch the noise off. Accept predictions from strangers, never model objects. docs/models.md says more.
 
     Args:
-        data: X, an array with a row a case (its columns are called x0, x1, ...) or a frame; or whatever `afresh.open`
+        data: X, an array with one row per case (columns are named x0, x1, ...) or a frame; or whatever `afresh.open`
             takes, with a column of labels; or a guard.
         y: The labels of X.
         label: The column of labels.
         loss: What scores average, see `afresh.losses`.
-        classes: Which classes there are; left out, they are the different labels, which become public by that: leave it
-            out only where they are no secret.
-        features: Who knows the rows' features. "public": the analyst may. Every answer then speaks of *these rows'
+        classes: The classes; by default the different labels, which makes them public: leave it
+            out only if they are not secret.
+        features: Who knows the rows' features. "public": the analyst may. Every answer is then about *these rows'
             features*, whatever predictions are made from them: the mean loss if the labels of these rows were drawn
             anew. It says nothing about new rows, and a question that does not read the label is refused. "hidden":
-            nobody but the guard does. Models are handed in and run here, predictions are not taken, every new model is
-            charged even if it predicts what another does, and no error tells of a row. Answers speak of the population.
-        questions: As in `afresh.open`, like all that follow.
+            only the guard does. You hand in models, which run here; predictions are not accepted, every new model is
+            charged even if it predicts what another does; no error mentions a row. Answers are about the population.
+        questions: As in `afresh.open`, like everything below.
         confidence: As in `afresh.open`.
         ledger: As in `afresh.open`.
         method: As in `afresh.open`.
         answers: As in `afresh.open`.
         rounds: As in `afresh.open`.
         typical: As in `afresh.open`.
-        disagreement: With public features: on what share of rows models will disagree that are compared. A comparison
+        disagreement: With public features: the share of rows on which compared models will disagree. A comparison
             then costs one answer instead of two, and the less two models disagree, the narrower it is.
-        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or development data of
-            your own, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
+        open: As in `afresh.open`; `Holdout.open_rows` gives features and labels of these rows. Or your own development
+            data, (X_dev, y_dev): answers are guessed from those, and all rows here confirm.
         exam: As in `afresh.open`; `Holdout.exam` scores and compares the final models.
         promise: As in `afresh.open`.
         deviation: As in `afresh.open`, for losses that are numbers.
@@ -99,7 +99,7 @@ def holdout(
 
     Raises:
         InvalidArgument: An argument is wrong, or the loss does not suit the labels; no plan was fixed.
-        DataError: The data cannot be read, or their rows have no order.
+        DataError: The data cannot be read, or its rows have no order.
         PlanMismatch: Another plan is in force for these rows.
     """
     from afresh.engines.embedded.rowwise import read_no_rows
@@ -112,7 +112,7 @@ def holdout(
         raise checks.wrong("features", features, "'public' or 'hidden'; the table itself comes first")
     if disagreement is not None and features == "hidden":
         raise InvalidArgument(
-            "features are hidden, so nobody can see how often models disagree; leave out disagreement=."
+            "the features are hidden, so the disagreement of models cannot be seen in advance; leave out disagreement=."
         )
     made, declared = make_loss(loss), check_classes(classes)
     own = _own(open, label)
@@ -151,13 +151,13 @@ def holdout(
             or questions is not ...
             or any(value is not None and value is not False for value in said)
         ):
-            raise InvalidArgument("a guard has its labels in a column and its plan already; give label= only.")
+            raise InvalidArgument("a guard already has its labels in a column, and its plan; give label= only.")
         return _hold(data, label, declared, made, features)
     if y is not None and isinstance(data, str | os.PathLike):
-        raise InvalidArgument("a file has its labels in a column; leave out y and name the column with label=.")
+        raise InvalidArgument("the labels of a file are in a column; leave out y and name the column with label=.")
     if y is None and isinstance(data, np.ndarray | list | tuple):
         raise InvalidArgument(
-            f"data of type {type(data).__name__} have no columns; pass the labels as well: holdout(X, y)."
+            f"data of type {type(data).__name__} have no columns; pass the labels too: holdout(X, y)."
         )
     if isinstance(y, str):
         raise checks.wrong("y", y, f"the labels, one for each row; a column is named with label={checks.shown(y)}")
@@ -172,8 +172,8 @@ def holdout(
         with _beside(own, engine.schema) as development:
             if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
                 raise InvalidArgument(
-                    "the development data are the guarded rows themselves, so that nothing would be checked; give "
-                    "other rows, or open a part of these with open=0.5."
+                    "the development data are the guarded rows themselves, so nothing would be checked; give "
+                    "other rows, or open some of these with open=0.5."
                 )
             guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
@@ -265,7 +265,7 @@ def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -
         opened = holdout(**arguments, must_exist=True)
         if (opened.guard.desk.terms.data, opened.labelled.order) != (fingerprint, order):
             opened.close()
-            raise DataChanged("the data were changed in place after the holdout was opened; open them again.")
+            raise DataChanged("the data changed in place after the holdout was opened; open them again.")
         _REOPENED[key] = opened
     return _REOPENED[key]
 
@@ -289,27 +289,29 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     from afresh.engines.embedded.sources import as_arrow
 
     if hasattr(features, "toarray"):
-        raise DataError("sparse features cannot be opened; pass an array: X.toarray().")
+        raise DataError("sparse features cannot be opened; pass X.toarray().")
     if hasattr(type(features), "columns"):  # a frame of whatever kind
         table = as_arrow(features)
     else:
         array = _as_array(features)
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
-                f"features of the shape {array.shape} and type {array.dtype} cannot be opened: they must be a frame, "
-                "or an array of numbers with a row a case."
+                f"features of shape {array.shape} and type {array.dtype} cannot be opened: pass a frame, "
+                "or an array of numbers with one row per case."
             )
         table = pa.table({f"x{i}": np.asanyarray(array[:, i], order="C") for i in range(array.shape[1])})
     values = _as_array(y)
     if values.ndim != 1 or len(values) != table.num_rows:
-        raise DataError(f"there are {table.num_rows:,} rows and labels of the shape {values.shape}; a row needs one.")
+        raise DataError(
+            f"there are {table.num_rows:,} rows and labels of shape {values.shape}; there must be one label per row."
+        )
     if label.lower() in (name.lower() for name in table.column_names):
-        raise InvalidArgument(f"label == {label!r} is a column of the features as well; give the labels another name.")
+        raise InvalidArgument(f"label == {label!r} is also a column of the features; give the labels another name.")
     try:
         return table.append_column(label, pa.array(values, from_pandas=True))
     except (pa.ArrowException, TypeError, ValueError):
         pass  # what pyarrow says would quote labels
-    raise DataError("the labels mix values of several types; give them one type before opening them.")
+    raise DataError("the labels mix values of several types; convert them to one type first.")
 
 
 def _as_array(values: Any) -> Any:

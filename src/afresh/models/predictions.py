@@ -65,7 +65,7 @@ def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
             raise InvalidArgument(f"{what} of type {type(given).__name__}, must be a list, one for each model.")
     models, names = list(models), None if names is None else list(names)
     if names is not None and len(names) != len(models):
-        raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; each needs one.")
+        raise InvalidArgument(f"there are {len(models)} models and {len(names)} names; give one name per model.")
     check_names(names or ())
     return models, names
 
@@ -84,7 +84,7 @@ def is_model(candidate: Any) -> bool:
 def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tuple[str, Any]:
     """What a model is called, and its predictions."""
     if isinstance(model, type):
-        raise InvalidArgument(f"{model.__name__} is a class; pass a model that was made from it and fitted.")
+        raise InvalidArgument(f"{model.__name__} is a class; pass a fitted model made from it.")
     kind = type(model).__name__
     if loss.kind == "probabilities" and hasattr(model, "predict_proba"):
         return kind, _align(model, classes, model.predict_proba(features))
@@ -107,7 +107,7 @@ def _align(model: Any, classes: tuple[Any, ...], chances: Any) -> Any:
         return chances
     places = encode(np.asarray(known), classes)
     if (places < 0).any():
-        raise InvalidArgument(f"the model knows classes {list(known)!r}, not only {list(classes)!r}.")
+        raise InvalidArgument(f"the model knows the classes {list(known)!r}, not only {list(classes)!r}.")
     aligned = np.zeros((len(array), len(classes)))
     aligned[:, places] = array
     return aligned

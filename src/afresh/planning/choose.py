@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import EllipsisType
 
 from afresh import checks
@@ -50,7 +50,7 @@ def plan(
     promise: bool = False,
     deviation: float | None = None,
 ) -> Plan:
-    """Plan from any two of rows, questions and width, before any data are seen.
+    """Make a plan from any two of rows, questions and width, before you touch the data.
 
     Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
     at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
@@ -60,10 +60,10 @@ def plan(
         rows: How many rows the data have, at least 20.
         questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
             little wider, and grow wider slowly.
-        confidence: The probability with which all intervals hold at once.
+        confidence: The probability that all intervals hold at once.
         answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
-        width: The half-width that is needed, in place of `rows` or `questions`; below 0.5, on the scale [0, 1].
-        mean: Where an answer lies when it must be that narrow; intervals are widest at 0.5.
+        width: The half-width you need, instead of `rows` or `questions`; below 0.5, on the scale [0, 1].
+        mean: The mean that `width` refers to; intervals are widest at 0.5.
         method: The name of a method, to force it.
         rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
             one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
@@ -75,15 +75,15 @@ def plan(
         open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
             True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
             with the narrowest answers.
-        exam: What part of the rows is kept for a few final questions (`Guard.exam`).
+        exam: The share of rows kept for a few final questions (`Guard.exam`).
         development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
-        promise: Chooses among methods that promise their widths in advance, and leaves out those that expect them.
+        promise: Uses only methods that promise their widths in advance, not those that expect them.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
             then follows the standard deviation that each of them has, and answers are narrowest about this one.
 
     Returns:
-        The plan, with the comparison of all methods in `methods` and words about the choice in `advice`.
+        The plan, with a comparison of all methods in `methods` and the reasons for the choice in `advice`.
 
     Raises:
         InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
@@ -117,17 +117,19 @@ def plan(
     if questions is not None:
         questions = checks.whole("questions", questions, 1)
         if rounds is not None and rounds > questions:
-            raise InvalidArgument(f"rounds == {rounds}, but there are {questions} questions; a round has at least one.")
+            raise InvalidArgument(
+                f"rounds == {rounds}, but there are {questions} questions; each round needs at least one."
+            )
     if answers is not None:
         if questions is None:
-            raise InvalidArgument("answers needs questions, of which it is at least as many.")
+            raise InvalidArgument("answers= needs questions=, and must be at least as large.")
         answers = checks.whole("answers", answers, questions)
     if width is None:
         if rows is None or questions is None:
-            raise InvalidArgument("a plan needs two of rows, questions and width.")
+            raise InvalidArgument("give two of rows, questions and width.")
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
-    must_be = "a number in (0, 0.5): ±0.5 is promised by saying nothing"
+    must_be = "a number in (0, 0.5): ±0.5 would say nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
@@ -199,11 +201,11 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
     By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
     promise=True.
     """
-    found, promised = narrowest, geometric_mean(narrowest.half_width, typical)
+    found, promised = narrowest, _yardstick(narrowest, typical)
     for name, planner in PLANNERS.items():
         if not MECHANISMS[name].promised:
             expected = planner(narrowest.rows, narrowest.questions, narrowest.failure, answers)
-            if expected is not None and geometric_mean(expected.half_width, typical) * WORTH_EXPECTING <= promised:
+            if expected is not None and _yardstick(expected, typical) * WORTH_EXPECTING <= promised:
                 found = expected
     return found
 
@@ -217,7 +219,7 @@ def _planners(
         development = checks.whole("development", development, 1)
     if open is not None or exam is not None or development is not None:
         if open is not None and development is not None:
-            raise InvalidArgument("open rows are a part of these rows, or development rows of your own: not both.")
+            raise InvalidArgument("open= is either a share of these rows or development rows of your own, not both.")
         if rounds is not None or method not in (None, WITH_OPEN_ROWS):
             name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
@@ -242,9 +244,7 @@ def _following(
     found = {name: partial(p, disagreement=share) for name, p in planners.items() if name in FOLLOWING}  # type: ignore[call-arg] # those in FOLLOWING take it
     if not found:
         those = " or ".join(f"method={name!r}" for name in FOLLOWING)
-        raise InvalidArgument(
-            f"disagreement == {share:g} can be followed with {those} only; leave it or {method!r} out."
-        )
+        raise InvalidArgument(f"disagreement == {share:g} works only with {those}; leave out one of the two.")
     return found
 
 
@@ -264,4 +264,9 @@ def _narrowest(
             f"{', '.join(planners)} cannot answer {questions:,} questions from {rows:,} rows ({why}); use "
             f"{', '.join([*able, 'more rows'])} or fewer questions."
         )
-    return min(found, key=lambda m: geometric_mean(m.half_width, typical))
+    return min(found, key=lambda m: _yardstick(m, typical))
+
+
+@lru_cache(maxsize=256)  # pure, and most of the time that planning takes
+def _yardstick(mechanism: Mechanism, typical: tuple[float, ...]) -> float:
+    return geometric_mean(mechanism.half_width, typical)

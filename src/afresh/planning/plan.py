@@ -104,7 +104,7 @@ class Plan(show.Shown):
     def in_words(self) -> str:
         """What the first answer fixes, in one line."""
         rounds = "" if self.rounds is None else f" in {self.rounds:,} round{'' if self.rounds == 1 else 's'}"
-        widths = "" if self.mechanism.promised else ", whose widths are expected and not promised"
+        widths = "" if self.mechanism.promised else ", whose widths are expected but not promised"
         exam = "" if self.exam is None else f", {self.exam:,} rows kept for an exam"
         said = f"{self.in_count}{rounds} at {show.percent(self.confidence)}, by {self.method}"
         return f"{said}{widths}{exam}"

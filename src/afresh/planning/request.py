@@ -86,7 +86,7 @@ class Wishes:
             kept += ", with development rows of your own"
         if plan.exam is not None:
             kept += f", {plan.exam:,} rows kept for the exam"
-        return f"The plan of these data is {kept}, and now they are opened with {', '.join(said)}."
+        return f"The plan of this dataset is {kept}, but now it is opened with {', '.join(said)}."
 
 
 def check_wishes(
@@ -126,7 +126,7 @@ def check_wishes(
 
 def check_deviation(deviation: object) -> float:
     """The standard deviation of a number in [0, 1], or `InvalidArgument`."""
-    must_be = "a standard deviation as a part of the range between the bounds, above 0 and at most 0.5"
+    must_be = "a standard deviation as a share of the range between the bounds, above 0 and at most 0.5"
     return checks.number("deviation", deviation, must_be, above=0, most=0.5)
 
 
@@ -139,5 +139,7 @@ def check_parts(open: object, exam: object) -> tuple[float | None, float | None]
         share = None if open is None else checks.number("open", open, f"{must_be} 0.5", above=0, below=1)
     kept = None if exam is None else checks.number("exam", exam, f"{must_be} 0.1", above=0, below=1)
     if share is not None and share is not True and kept is not None and share + kept >= 1:
-        raise InvalidArgument(f"open == {share} and exam == {kept} leave no rows that check; make one of them smaller.")
+        raise InvalidArgument(
+            f"open == {share} and exam == {kept} leave no rows to check with; make one of them smaller."
+        )
     return share, kept

@@ -24,7 +24,7 @@ def most_questions(planners: Mapping[str, Planner], rows: int, width: float, mea
         possible = min(m.half_width(mean) for m in one)
         raise ImpossibleWidth(
             f"width == {width}: {rows:,} rows cannot promise it even for one question; "
-            f"the narrowest is ±{show.width(possible)}. More rows, or a lower confidence, would."
+            f"the narrowest is ±{show.width(possible)}. Use more rows or a lower confidence."
         )
     return max(best, key=lambda m: m.questions)
 

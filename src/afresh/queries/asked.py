@@ -113,7 +113,7 @@ def ask(
     if guess is not None:
         guess = _check_guess(guess, low, high)
     if about is not None:
-        within = f"within the bounds ({number(low)}, {number(high)}), about what the answer will read"
+        within = f"within the bounds ({number(low)}, {number(high)}), roughly what the answer will be"
         about = (checks.number("about", about, within, least=low, most=high) - low) / (high - low)
     return Asked(
         queries=queries,
@@ -147,5 +147,5 @@ def make_asked(question: Any, schema: Mapping[str, Type | None]) -> Asked:
         return ask(question, schema)
     if "expression" not in question or not all(name in _ARGUMENTS for name in question):
         got = ", ".join(map(checks.shown, question))
-        raise InvalidArgument(f"a question has {', '.join(_ARGUMENTS)}, of which expression is needed; got {got}")
+        raise InvalidArgument(f"a question may have {', '.join(_ARGUMENTS)}; expression is required; got {got}")
     return ask(schema=schema, **question)

@@ -86,7 +86,7 @@ def syntax(text: str) -> Expression:
     except SqlglotError:
         problem = f"; check the quotes: {_TEXT}"
     if first in _STATEMENTS:
-        raise QueryError(f"{first} is no part of a question; write only the condition or number itself")
+        raise QueryError(f"{first} is not part of a question; write only the condition or number itself")
     raise QueryError(f"this is not an expression: {short(text)}{problem}")
 
 

@@ -39,7 +39,7 @@ def expect(node: Operand, kind: Type, where: str) -> Node:
     elif kind is Type.BOOLEAN and node.type is Type.NUMBER:
         hint = "; compare it, as in x <> 0"
     elif kind is Type.NUMBER and node.type is Type.TEXT:
-        hint = "; write TRY_CAST(x AS DOUBLE), NULL where the text is no number"
+        hint = "; write TRY_CAST(x AS DOUBLE), which is NULL where the text is not a number"
     elif kind is Type.NUMBER and node.type in TIMES:
         hint = "; write year(x) or another date part, or date_diff('day', a, b)"
     elif kind is Type.TEXT and node.type is Type.NUMBER:

@@ -328,11 +328,11 @@ def loads(text: str) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise InvalidArgument("this is not a receipt: a name stands twice in one object.")
+            raise InvalidArgument("this is not a receipt: a name appears twice in one object.")
         return found
 
     def no_number(name: str) -> Any:
-        raise InvalidArgument(f"this is not a receipt: {name} is no number.")
+        raise InvalidArgument(f"this is not a receipt: {name} is not a number.")
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=no_number)

@@ -45,7 +45,7 @@ def _blocks(receipt: dict[str, Any]) -> list[show.Block]:
     if not panels:
         blocks.append(show.Line("Nothing has been released yet."))
     if made := _made_of(receipt):
-        blocks += [show.Heading("What they were made of"), *(_fold(*each) for each in made)]
+        blocks += [show.Heading("How they were derived"), *(_fold(*each) for each in made)]
     if receipt["outside"]:
         charges = [[f"{each['charge']:.4g} nats", each["what"]] for each in receipt["outside"]]
         blocks += [show.Heading("Revealed outside and charged"), show.Table(["charge", "what"], charges)]

@@ -21,7 +21,7 @@ def spent_by(study: object) -> tuple[str, float]:
         The head of the study's chain, and the nats it has spent.
 
     Raises:
-        InvalidArgument: It is no receipt, does not verify, or its method accounts for no information.
+        InvalidArgument: It is not a receipt, does not verify, or its method does not account for information.
     """
     study = read_study(study)
     outcome = verify(study)

@@ -30,15 +30,15 @@ TOLERANCE = 1e-9
 _MANY = 64  # answers from which on it pays to recompute them together
 PROVED = (
     "the constants of the plan carry the certificate of its method",
-    "every charge, and every interval to within 1e-9 of its scale, is the one these constants give for the number that "
-    "was released, and every derived number the one its rule gives for its parts",
-    "the records never go beyond the limits that were fixed before the first question",
+    "every charge, and every interval to within 1e-9 of its scale, follows from these constants and the number that "
+    "was released, and every derived number follows from its parts by its rule",
+    "the records stay within the limits that were fixed before the first question",
     "the records follow from one another up to the head: none was changed, dropped or reordered since it was known",
 )
 NOT_PROVED = (
-    "that the rows are independent draws from the population, and those that the ledger keeps the keyed name of",
+    "that the rows are independent draws from the population, and are the ones the keyed name stands for",
     "that the numbers came from these rows with fresh noise, that nobody saw the rows in another way, and that models "
-    "whose comparison has finer noise disagree as seldom as it says",
+    "disagree as rarely as stated where a comparison has finer noise",
     "that nothing was asked after this receipt was made, or under another ledger; and who the named analysts are",
 )
 
@@ -106,7 +106,7 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         Every check with its outcome. A receipt that lies gives failed checks, not an error.
 
     Raises:
-        InvalidArgument: The document is no receipt, or of a version this afresh does not know.
+        InvalidArgument: The document is not a receipt, or its version is unknown to this afresh.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt
     form = format_of(document)
@@ -119,7 +119,11 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         try:
             checks.append(Check(name, True, work()))
         except (AfreshError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            words = str(error) if isinstance(error, AfreshError) else "the receipt is not complete, or not of numbers"
+            words = (
+                str(error)
+                if isinstance(error, AfreshError)
+                else "the receipt is incomplete, or has something else in place of numbers"
+            )
             checks.append(Check(name, False, words))
         return checks[-1].passed
 
@@ -137,7 +141,7 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         found = facts
         if check("plan", lambda: _plan(found)):
             check("charges", lambda: _charges(found))
-            with waiting("Computing every interval again"):
+            with waiting("Recomputing every interval"):
                 check("answers", lambda: _answers(found))
             check("derived numbers", lambda: _derived(found))
             check("statements", lambda: _statements(form.write(found), document))
@@ -166,7 +170,7 @@ def _chain(document: dict[str, Any]) -> Facts:
 def _real(facts: Facts) -> str:
     if facts.account.opened is not None and facts.account.opened.simulated:
         raise InvalidArgument("a SIMULATION: the noise came from a seed, so nothing is promised")
-    return "the noise was not a simulation's"
+    return "the noise is real, not simulated"
 
 
 def _plan(facts: Facts) -> str:
@@ -175,7 +179,7 @@ def _plan(facts: Facts) -> str:
     assert limits is not None
     mechanism = plan.mechanism
     if mechanism.questions < 1 or mechanism.answers < mechanism.questions or not 0 < mechanism.failure < 1:
-        raise InvalidArgument("the numbers of questions and answers and the confidence do not fit together")
+        raise InvalidArgument("the numbers of questions and answers do not fit the confidence")
     if found := mechanism.problems():
         raise InvalidArgument("; ".join(found))
     if mechanism.rows != opened.rows or limits.questions != plan.questions or limits.answers > plan.answers:
@@ -300,7 +304,8 @@ def _statements(again: dict[str, Any], document: dict[str, Any]) -> str:
     """Whatever the receipt states must be what its records say."""
     for name, value in again.items():
         _compare(name, document[name], value)
-    return f"{len(again['questions']):,} questions, and all the rest, are those of the records"
+    count = len(again["questions"])
+    return f"{count:,} question{'' if count == 1 else 's'}, and everything else, match the records"
 
 
 def _contains(facts: Facts, head: str) -> str:
@@ -325,7 +330,7 @@ def _compare(where: str, said: Any, again: Any) -> None:
     """Equal, up to the rounding of another machine's arithmetic."""
     if isinstance(again, dict):
         if not isinstance(said, dict) or again.keys() != said.keys():
-            raise InvalidArgument(f"{where} is not complete, or has too much")
+            raise InvalidArgument(f"{where} is incomplete, or has too much")
         for name, value in again.items():
             _compare(f"{where}.{name}", said[name], value)
     elif isinstance(again, list):

@@ -127,13 +127,11 @@ class Released(show.Told):
     def _no_order(self, other: object) -> TypeError:
         """Two values are no order: their truths may be the other way round."""
         if isinstance(other, Released):
-            certain = (
-                "a.high < b.low tells that a's truth is certainly smaller, a.value < b.value only what was released"
-            )
+            certain = "a.high < b.low means that a is certainly smaller; a.value < b.value compares released values"
             better = "; to compare two models, Holdout.compare(a, b) is sharper than two scores"
         else:
             certain = (
-                "answer.high < x tells that the truth is certainly below x, answer.value < x only what was released"
+                "answer.high < x means that the truth is certainly below x; answer.value < x compares what was released"
             )
             better = "; Interval has `in`: x in answer.interval"
         return TypeError(f"an answer is an interval and has no order: {certain}{better}.")
@@ -180,9 +178,9 @@ class Released(show.Told):
         if self.confirmed is None:
             return []
         if self.confirmed:
-            return ["Confirmed: its guess agrees with the rows that check."]
+            return ["Confirmed: the guess agrees with the checking rows."]
         cost = "a little" if self.widened is None else f"{max(self.widened, 0.001):.1%}"
-        return [f"Not confirmed: its guess failed its check, so it is coarser, and later answers are {cost} wider."]
+        return [f"Not confirmed: the guess failed its check. This answer is coarser, and later ones are {cost} wider."]
 
     def _lines(self, title: str, *between: show.Block) -> list[show.Block]:
         value, low, high = self.shown()
@@ -256,7 +254,7 @@ class Answer(Released):
         title = self.question + (f" where {self.where}" if self.where else "")
         said = []
         if not self.told:
-            said.append("Too few rows to tell: the interval is all, or nearly all, of what was possible.")
+            said.append("Too few rows to tell: the interval covers all, or nearly all, of the possible range.")
         said += self._check()
         if self.would_tell:
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
@@ -296,13 +294,13 @@ def coverage(simulated: bool, said: str) -> str:
 
 def cost_in_words(charged: int) -> str:
     """What was charged."""
-    return f"Charged {answers_in_words(charged)}" if charged else "Free, nothing new was asked"
+    return f"Charged {answers_in_words(charged)}" if charged else "Free: asked before"
 
 
 def worth_ahead(ahead: tuple[float, float]) -> str:
     """What the next hundred answers of a budget without end are worth."""
     now, later = map(show.width, ahead)
-    return f"The next hundred answers will be worth ±{now} to ±{later} at a share of 0.5."
+    return f"The next hundred answers will be accurate to ±{now} to ±{later} at a share of 0.5."
 
 
 def cost_line(charged: int, left: int) -> show.Line:
@@ -312,7 +310,7 @@ def cost_line(charged: int, left: int) -> show.Line:
 
 def exam_line(left: int) -> show.Line:
     """The same for what the exam says, which costs no answer of the budget."""
-    return show.Line(f"Of the exam, which is taken once and costs no answer; {left:,} left.")
+    return show.Line(f"From the exam, which is taken once and costs no answers; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:

@@ -51,7 +51,7 @@ class Claimed(show.Told):
             f"Passes nine times in ten if the truth lies at least {reach} inside the claim, which was known before."
         ]
         if not self.passed:
-            said.append("It may still be true: nothing else was released.")
+            said.append("It may still be true; nothing else was released.")
         return [
             *simulation_mark(self.simulated),
             show.Title(f"{self.verdict}: {self.claim}"),

@@ -250,7 +250,7 @@ class Gate:
                 async with asyncio.timeout(patience_left(time.monotonic() - began, got, self._limits.seconds)):
                     message = await receive()
             except TimeoutError:
-                raise TimedOut("the body of the request comes too slowly; nothing was charged.") from None
+                raise TimedOut("the request body arrived too slowly; nothing was charged.") from None
             got += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if got > most:
@@ -282,7 +282,7 @@ class Gate:
         except Exception as unforeseen:  # its words, which a server would log, may quote a row
             log({"event": "error", "kind": type(unforeseen).__name__})
             if status is None:
-                said = ServiceError("the service failed; ask again, which is safe.")
+                said = ServiceError("the service failed; asking again is safe.")
                 await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
         finally:
             self._write(scope, status or 500, time.monotonic() - began)

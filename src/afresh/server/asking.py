@@ -36,7 +36,7 @@ class Rates:
         self._made[who] = self._made.get(who, 0) + 1
         if self._made[who] > self._most:
             raise TooMany(
-                f"a token may make {self._most:,} requests a minute; wait for the next one. Nothing was charged."
+                f"a token may make {self._most:,} requests a minute; wait until the next minute. Nothing was charged."
             )
 
 
@@ -120,7 +120,7 @@ class Asking:
 
     async def _wait(self, work: Callable[[], _Found]) -> _Found:
         if self._waiting >= _WAITING * self._limits.scans:
-            raise TooMany("the service is busy; ask again in a while. Nothing was charged.")
+            raise TooMany("the service is busy; ask again later. Nothing was charged.")
         self._waiting += 1
         running: Future[_Found] = self._threads.submit(work)
         running.add_done_callback(_seen)
@@ -130,10 +130,10 @@ class Asking:
         except TimeoutError:
             if running.cancel():
                 raise TimedOut(
-                    f"it waited for {self._limits.seconds:g} seconds and was not begun. Nothing was charged; ask again."
+                    f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
                 ) from None
             raise TimedOut(
-                f"it took more than {self._limits.seconds:g} seconds. It goes on, and is free when you ask it again."
+                f"it took more than {self._limits.seconds:g} seconds. It goes on; asking again is free."
             ) from None
         finally:
             self._waiting -= 1

@@ -57,7 +57,7 @@ class Priced(Body):
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
     mean: _Number | None = None
-    share: _Number = 1.0
+    share: _Number | None = Field(None, description="Within a group, the share of rows that you expect in it.")
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
     deviation: _Number | None = Field(None, description="Of a number, where noise follows it.")
 

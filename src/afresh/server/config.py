@@ -166,7 +166,7 @@ class _Reader(Reader):
             own = os.path.join(state, "evaluations", name)
             evaluations[name] = evaluation_of(self, ("evaluations", name), table, own, ledger)
         if not datasets and not evaluations and not self.mistakes:
-            self.wrong((), 'nothing is served; add a table [datasets.NAME] with data = "rows.parquet".')
+            self.wrong((), 'nothing to serve; add a table [datasets.NAME] with data = "rows.parquet".')
         limits = Limits(**self.take(("limits",), sections["limits"], _LIMITS))
         jwt = None
         if "jwt" in document:

@@ -33,7 +33,7 @@ def decoded(body: bytes, kind: str, rows: int) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         done = None
     if done is None or done.returncode not in (0, 2, 3):
-        raise TooLarge("the file takes more memory or time to read than the service has for one; nothing was charged.")
+        raise TooLarge("the file takes more memory or time to read than the service allows; nothing was charged.")
     if done.returncode == 2:
         more = ": a line of different names, and lines with as many cells, in UTF-8" if kind == CSV else ""
         raise InvalidArgument(f"the body cannot be read as {kind}{more}.")
@@ -68,7 +68,7 @@ def _from_csv(body: bytes) -> tuple[list[str], list[Any]]:
     header = next(lines, [])
     cells = [line for line in lines if line]
     if not header or len(set(header)) < len(header) or any(len(line) != len(header) for line in cells):
-        raise ValueError("names are missing or twice there, or a line has other cells")
+        raise ValueError("names are missing or repeated, or a line has the wrong number of cells")
     return header, [_column([line[place] for line in cells]) for place in range(len(header))]
 
 

@@ -182,7 +182,7 @@ async def _run(request: Request, name: str, what: str, count: int, work: Callabl
 
     def at_once() -> Any:
         if not _AT_ONCE.acquire(blocking=False):
-            raise TooMany("candidates of others are being run; propose again in a while. Nothing was charged.")
+            raise TooMany("other candidates are running; propose again later. Nothing was charged.")
         try:
             return work(judge, files)
         finally:
@@ -201,7 +201,7 @@ def _candidates(body: bytes, media: str, query: dict[str, str], count: int, most
     kind = media.partition(";")[0].strip().lower()
     if kind != "application/json":
         if unknown := query.keys() - {"name", "file"}:
-            raise InvalidArgument(f"there is no option {checks.shown(min(unknown))}; there are name and file.")
+            raise InvalidArgument(f"there is no option {checks.shown(min(unknown))}; the options are name and file.")
         if count != 1:
             raise InvalidArgument(f"this takes {count} candidates; send them as JSON, such as {json.dumps(_EXAMPLE)}.")
         file = query.get("file", "candidate")
@@ -229,6 +229,6 @@ def _candidate(given: Any, most: int) -> Files:
             name: base64.b64decode(text, validate=True) if packed else text.encode() for name, text in found.items()
         }
     except (binascii.Error, ValueError):
-        raise InvalidArgument("the contents are no base64, or no text that UTF-8 can hold.") from None
+        raise InvalidArgument("the contents are neither base64 nor valid UTF-8 text.") from None
     name = checks.text("name", given.get("name", next(iter(found), "candidate")), "what to call the candidate")
     return files_of(name, contents, folder="files" in given, most=most)

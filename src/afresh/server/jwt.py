@@ -42,7 +42,7 @@ class Provider:
         role, datasets = told.get(self._settings.role), told.get(self._settings.datasets, [])
         if role not in ROLES or not isinstance(datasets, list) or not all(isinstance(each, str) for each in datasets):
             raise NotAllowed(
-                f"the identity provider says no role of this service in the claim {self._settings.role!r}; it must be "
+                f"the identity provider names no role of this service in the claim {self._settings.role!r}; it must be "
                 f"one of {', '.join(ROLES)}."
             )
         return Caller(str(told["sub"]), role, tuple(datasets), expires=float(told["exp"]))

@@ -54,7 +54,7 @@ class Keys:
         except (OSError, ValueError):
             if not self._keys:
                 raise Unreachable(
-                    "the identity provider's keys cannot be had now; ask again in a while. Nothing was charged."
+                    "the identity provider's keys cannot be fetched now; ask again later. Nothing was charged."
                 ) from None
         finally:
             self._fetching.release()
@@ -72,10 +72,10 @@ class Keys:
                 for part in answer.iter_bytes():
                     found += part
                     if len(found) > _LARGEST or time.monotonic() - began > _PATIENCE:
-                        raise ValueError("no key set is that large, or that slow")
+                        raise ValueError("the key set is too large, or too slow to load")
                 return found
         except httpx.HTTPError as error:
-            raise OSError("the keys cannot be had") from error
+            raise OSError("the keys cannot be fetched") from error
 
 
 def check_keys(place: str) -> str:

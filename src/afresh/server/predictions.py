@@ -115,12 +115,12 @@ def _from_npy(body: bytes) -> list[Any]:
         array = np.load(io.BytesIO(body), allow_pickle=False)
     except (ValueError, OSError, EOFError, MemoryError, SyntaxError, TypeError):
         raise InvalidArgument(
-            "the body is no array in npy format, version 1 or 2, without Python objects (allow_pickle=False)."
+            "the body is not an array in npy format, version 1 or 2, without Python objects (allow_pickle=False)."
         ) from None
     if not isinstance(array, np.ndarray):
         raise InvalidArgument("the body is a zip of arrays; send one array in npy format.")
     if array.ndim not in (1, 2, 3) or array.dtype.kind not in "biufU":
-        raise InvalidArgument(f"an array of the shape {array.shape} and type {array.dtype} has no predictions.")
+        raise InvalidArgument(f"an array of shape {array.shape} and type {array.dtype} has no predictions.")
     return [array] if array.ndim == 1 else list(array)
 
 
@@ -142,12 +142,12 @@ def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
         raise InvalidArgument("this holdout has no id column: send one prediction for each row, in the rows' order.")
     given = [str(each) for each in ids]
     if len(given) != rows:
-        raise InvalidArgument(f"there are {rows:,} rows and {len(given):,} ids; there must be one for each row.")
+        raise InvalidArgument(f"there are {rows:,} rows and {len(given):,} ids; there must be one per row.")
     found = [places.get(each, -1) for each in given]
     if -1 in found:
         raise InvalidArgument(f"there is no row with the id {checks.shown(given[found.index(-1)])}.")
     if len(set(found)) < rows:
-        raise InvalidArgument("an id is there twice; there must be one prediction for each row.")
+        raise InvalidArgument("an id appears twice; give one prediction for each row.")
     order = [0] * rows
     for place, row in enumerate(found):
         order[row] = place

@@ -145,7 +145,7 @@ class Histogram(OfRows):
 
     def __post_init__(self) -> None:
         """Check that edges rise."""
-        edges = checks.rising("edges", self.edges, 2, "at least two finite numbers that rise")
+        edges = checks.rising("edges", self.edges, 2, "at least two finite numbers in increasing order")
         object.__setattr__(self, "edges", edges)
 
     @property

@@ -157,7 +157,7 @@ def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
     p = checks.array("pvalue", pvalue, "a number from 0 to 1, or an array of them", 0.0, 1.0)
     nats = checks.array("information", information, "a number of nats, at least 0, or an array of them", 0.0)
     if nats.ndim and p.ndim and nats.shape != p.shape:
-        raise checks.wrong("information", information, f"one number, or an array of the shape {p.shape}")
+        raise checks.wrong("information", information, f"one number, or an array of shape {p.shape}")
     tiny = np.finfo(np.float64).tiny  # zero is what a smaller p-value rounds to
     corrected = np.maximum(event_probability(-np.log(np.maximum(p, tiny)), nats), p)
     corrected = np.where(nats == 0.0, p, corrected)

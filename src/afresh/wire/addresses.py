@@ -26,6 +26,4 @@ def split_address(address: str) -> tuple[str, str]:
 def refuse_plan(given: bool) -> None:
     """Refuse to plan, or to name a ledger, for rows that a service keeps."""
     if given:
-        raise InvalidArgument(
-            "the data at this address have their plan and their ledger at the service; give the address alone."
-        )
+        raise InvalidArgument("the service keeps the plan and the ledger of this dataset; give the address alone.")

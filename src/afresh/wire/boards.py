@@ -26,4 +26,4 @@ def rules_from_json(document: Any) -> Rules:
         lengths = {key: None if document[key] is None else timedelta(seconds=document[key]) for key in ("per", "every")}
         return Rules(document["reveal"], document["against"], document["limit"], **lengths)
     except (KeyError, TypeError, ValueError):
-        raise ServiceError("the service sent a board that this afresh cannot read; update it.") from None
+        raise ServiceError("the service sent a board that this afresh cannot read; update afresh.") from None

@@ -30,7 +30,7 @@ def from_problem(document: Any, status: int) -> AfreshError:
     kind = KINDS.get(code) if isinstance(code, str) else None
     if kind is None:
         return ServiceError(
-            f"the service answered with the status {status}, and not as afresh does; check the address."
+            f"the service answered with status {status}, which is not an answer from afresh; check the address."
         )
     said = str(document.get("detail", ""))
     if kind is BudgetExhausted:

@@ -77,7 +77,7 @@ def from_json(document: Any) -> Any:
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in RESULTS:
         raise ServiceError(
-            f"the service sent a result of the kind {kind!r}, which this afresh does not know; update it."
+            f"the service sent a result of kind {kind!r}, which this afresh does not know; update afresh."
         )
     return _made(RESULTS[kind], document)
 
@@ -94,7 +94,7 @@ def _made(kind: type, document: Any) -> Any:
         return kind(**{name: _read(_hints(kind)[name], value) for name, value in given.items()})
     except (TypeError, KeyError, ValueError):
         pass
-    raise ServiceError(f"the service sent a {kind.__name__} that this afresh cannot read; update it.")
+    raise ServiceError(f"the service sent a {kind.__name__} that this afresh cannot read; update afresh.")
 
 
 def _read(hint: Any, value: Any) -> Any:

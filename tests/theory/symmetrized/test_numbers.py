@@ -175,13 +175,13 @@ def test_a_plan_in_blocks_is_no_narrower_than_one_summed_exactly() -> None:
 @settings(max_examples=12)
 def test_more_answers_or_less_failure_is_wider(n: int, k: int, beta: float) -> None:
     """The constants, at one noise; and the plan, up to its search."""
-    s = plan(n, k, beta).constants.s
+    found = plan(n, k, beta)
+    s, width = found.constants.s, found.half_width
     here = constants(n, k, s, beta)
     fewer, stricter = constants(n, max(k // 2, 1), s, beta), constants(n, k, s, beta / 2)
     assert fewer.pairs <= here.pairs <= stricter.pairs
     assert fewer.bulk <= here.bulk <= stricter.bulk
     assert fewer.swap <= here.swap <= stricter.swap
-    width = plan(n, k, beta).half_width
     assert plan(n, max(k // 2, 1), beta).half_width <= width * 1.003
     assert plan(n, k, beta / 2).half_width >= width / 1.003
     assert plan(2 * n, k, beta).half_width <= width * 1.003

@@ -94,7 +94,7 @@ def _path(data: str | os.PathLike[str]) -> Path:
         what = "is a directory, not a file" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {what}")
     if not path.name.lower().endswith((*_CSV, *_PARQUET, *DUCKDB)):
-        raise DataError(f"cannot tell what {path} is by its suffix; supported are {SUPPORTED}")
+        raise DataError(f"the suffix of {path} does not say what it is; supported are {SUPPORTED}")
     return path
 
 
@@ -189,7 +189,7 @@ def _seal(connection: duckdb.DuckDBPyConnection, source: Source, readable: str |
     """From here on SQL can reach nothing but the data, and cannot undo that."""
     for name in source.columns:
         if name.lower() == source.row:
-            raise DataError(f"a column named {name!r} hides the one that tells rows apart; rename it")
+            raise DataError(f"a column named {name!r} hides the column that identifies rows; rename it")
     if readable is not None:
         connection.execute(f"SET allowed_paths = [{quote_text(readable)}]")
     connection.execute("SET enable_external_access = false")
@@ -242,7 +242,8 @@ def _columns(data: object) -> _Columns:
     table = _from_ibis(frame) if ibis else frame
     _unique(table.schema.names)
     table = pa.Table.from_batches([table]) if _module(table, "pyarrow", "RecordBatch") else table
-    return {name: (table.column(i).nbytes, partial(table.column, i)) for i, name in enumerate(table.column_names)}
+    sizes = [column.get_total_buffer_size() for column in table.columns]  # pyarrow 17 has no nbytes of a string_view
+    return {name: (sizes[i], partial(table.column, i)) for i, name in enumerate(table.column_names)}
 
 
 def _from_pandas(name: str, frame: Any, place: int) -> Any:
@@ -279,7 +280,7 @@ def _converted(name: str, convert: Callable[[], Any]) -> Any:
         return convert()
     raise DataError(
         f"the column {name!r} mixes values of several types, or has a type or values that cannot be stored, such as "
-        "whole numbers beyond 64 bits; give it one type before opening the data: float for numbers, else text"
+        "whole numbers beyond 64 bits; convert it to one type before opening the data: float for numbers, else text"
     )
 
 
@@ -321,7 +322,7 @@ def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> 
         del columns, copied
         pa.default_memory_pool().release_unused()
     if not held:
-        raise DataError("the data have no column a question could use")
+        raise DataError("the data have no column that a question can use")
     table = pa.table({name: held[name] for name in incoming if name in held})
     return Source("data", "rowid", {name: kinds[name] for name in incoming}, held=table)
 

@@ -256,8 +256,8 @@ def _check_hash(run: Run) -> None:
     number, known = _TEST
     if run([["1 AS one"], [f"max({_hash(f'{number!r}::float8')})"]], 1)[0] != known:
         raise DataError(
-            "this Postgres server runs on a processor that stores numbers in another order of bytes, so its hashes are "
-            "others; copy the table to a file and open that"
+            "this Postgres server runs on a processor that stores numbers in another order of bytes, so its hashes "
+            "differ; copy the table to a file and open that"
         )
 
 

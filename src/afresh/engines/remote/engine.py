@@ -119,8 +119,8 @@ class RemoteEngine(SqlEngine):
     def _check_columns(self, columns: Mapping[str, str]) -> None:
         if list(columns.items()) != list(self._columns.items()):
             raise DataChanged(
-                "the table has other columns or types than when it was opened; nothing was answered. Open it again: "
-                "other columns are other data, with a budget of their own"
+                "the table has different columns or types than when it was opened; nothing was answered. Open it "
+                "again: different columns are a different dataset, with its own budget"
             )
 
 

@@ -91,7 +91,7 @@ class PostgresEngine(RemoteEngine):
         else:
             return
         what = "the expression" if relation else f"the table {table!r}" if table else "the table"
-        raise DataError(f"{what} at {self._place} cannot be read; look for missing rights, or a view that fails")
+        raise DataError(f"{what} at {self._place} cannot be read; check for missing permissions, or a view that fails")
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the number of rows or the schema is not the one found at opening.
@@ -240,7 +240,7 @@ class PostgresEngine(RemoteEngine):
             state = getattr(error, "sqlstate", None) or "failed"
         if state == _NO_RIGHT:
             raise DataError(
-                f"this role may not read {self._relation}; whoever owns it can allow it: GRANT SELECT ON "
+                f"this role may not read {self._relation}; its owner can allow it: GRANT SELECT ON "
                 f"{self._relation} TO this role (and USAGE on its schema). Nothing was answered"
             )
         if state is not None or cursor.description is None or cursor.pgresult is None:
@@ -259,7 +259,7 @@ class PostgresEngine(RemoteEngine):
         columns: dict[str, str] = {}
         for (name, _, _), (physical, textual) in zip(found, types, strict=True):
             if name in columns:
-                raise DataError(f"the table has two columns {name!r}; rename one")
+                raise DataError(f"the table has two columns named {name!r}; rename one")
             known = self.dialect.kind(physical) is not None
             columns[name] = TEXTUAL + physical if textual and not known else physical
         return columns

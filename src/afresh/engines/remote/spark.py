@@ -60,7 +60,7 @@ class SparkEngine(RemoteEngine):
         """Open a DataFrame, or `table` of a session. What runs longer than `timeout` seconds fails."""
         session = hasattr(data, "range")  # a DataFrame has none
         if session and table is None:
-            raise InvalidArgument("a Spark session was given without table=, which names the table to open")
+            raise InvalidArgument("a Spark session needs table=, the name of the table to open")
         if not session and table is not None:
             raise InvalidArgument(f"table = {table!r}, but a DataFrame is a table already; leave it out")
         self._session: Any = data if session else data.sparkSession
@@ -89,8 +89,8 @@ class SparkEngine(RemoteEngine):
         self._check_columns(found[0])
         if found[1] != self._files:
             raise DataChanged(
-                "the table is stored in other files than when it was opened; nothing was answered. Open it again: if "
-                "the rows are the same, so is their budget"
+                "the table is stored in different files than when it was opened; nothing was answered. Open it again: "
+                "the same rows keep their budget"
             )
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class SparkEngine(RemoteEngine):
         fields = self._source().schema.fields
         columns = {field.name: field.dataType.simpleString() for field in fields}
         if len(columns) < len(fields):
-            raise DataError("the DataFrame has two columns of one name; rename one")
+            raise DataError("the DataFrame has two columns with the same name; rename one")
         return columns
 
     def _sum_rows(self) -> Sums:

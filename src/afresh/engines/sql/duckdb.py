@@ -88,7 +88,7 @@ def quote_name(name: str) -> str:
 def quote_text(text: str) -> str:
     """A string constant that means itself."""
     if "\0" in text:
-        raise QueryError("text with a NUL character cannot be asked for")
+        raise QueryError("a question cannot contain text with a NUL character")
     return quoted(text)
 
 

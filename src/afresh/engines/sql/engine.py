@@ -31,7 +31,7 @@ class SqlEngine(ABC):
         check_names(columns, "the table")
         schema = {name: self.dialect.kind(physical) for name, physical in columns.items()}
         if not any(schema.values()):
-            raise DataError("the data have no column a question could use")
+            raise DataError("the data have no column that a question can use")
         if rows < 1:
             raise DataError("the data have no rows")
         self._columns, self._rows = dict(columns), rows
@@ -127,13 +127,15 @@ class SqlEngine(ABC):
             raise InvalidArgument(f"{len(spans)} spans for {len(queries)} queries; every query needs its own")
         for span in spans:
             if not 0 <= span.start < span.stop <= self._rows:
-                raise InvalidArgument(f"the span {tuple(span)} is none of {self._rows} rows; places count from 0")
+                raise InvalidArgument(
+                    f"the span {tuple(span)} is not within the {self._rows} rows; places count from 0"
+                )
 
     def _check_count(self, count: int, expected: int | None = None) -> None:
         if count != (self._rows if expected is None else expected):
             raise DataChanged(
-                "the data have another number of rows than when they were opened; nothing was answered. Open them "
-                "again: other rows are other data, with a budget of their own"
+                "the data have a different number of rows than when they were opened; nothing was answered. Open them "
+                "again: different rows are a different dataset, with its own budget"
             )
 
 

@@ -36,7 +36,7 @@ def quote_text(value: str) -> str:
     The engine's sessions have `standard_conforming_strings` on.
     """
     if "\0" in value:
-        raise QueryError("text with a NUL character cannot be asked for")
+        raise QueryError("a question cannot contain text with a NUL character")
     return f'(text {quoted(value)} COLLATE "C")'
 
 

@@ -37,7 +37,7 @@ async def sign_in(request: Request) -> Response:
     try:
         check_form(cookie, given.get("form_key"))
         if not token:
-            raise NotAllowed("write your token into the field; the steward gives you one.")
+            raise NotAllowed("enter your token in the field; the steward gives you one.")
         caller = await desk.presented(token)
         made, seconds = await desk.asking.read(lambda: Sessions(desk.house).start(caller, cookie))
     except AfreshError as error:

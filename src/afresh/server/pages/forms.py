@@ -155,7 +155,7 @@ def number(given: Mapping[str, str], name: str) -> float | None:
         return float(text)
     except ValueError:
         at = "bounds" if name in ("low", "high") else name
-        raise InvalidArgument(f"{at}: {checks.shown(text)} is no number.") from None
+        raise InvalidArgument(f"{at}: {checks.shown(text)} is not a number.") from None
 
 
 def place_of(error: AfreshError, given: Mapping[str, str], served: Served) -> str:

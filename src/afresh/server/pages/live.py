@@ -116,7 +116,7 @@ async def events(request: Request, name: str) -> Response:
     _, served, _ = await enter(request, name)
     watch: Watch = request.app.state.watch
     if watch.open >= _MOST:
-        raise TooMany("too many pages are open; this one does not renew itself.")
+        raise TooMany("too many pages are open; this one does not refresh itself.")
 
     async def told() -> AsyncIterator[bytes]:
         watch.begin(served)

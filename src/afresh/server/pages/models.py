@@ -85,7 +85,7 @@ async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submiss
     """The predictions in a file that was sent; its name says what it is."""
     media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
     if media is None:
-        raise InvalidArgument(f"{file!r} is none of {', '.join(KINDS)}; send one of these.")
+        raise InvalidArgument(f"{file!r} is not one of {', '.join(KINDS)}; send one of these.")
     found = await desk.asking.read(
         lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
     )

@@ -48,7 +48,7 @@ def form_key(cookie: str) -> str:
 def check_form(cookie: str, given: str | None) -> None:
     """Refuse a form that does not come from a page of ours."""
     if not cookie or not hmac.compare_digest(form_key(cookie).encode(), (given or "").encode(errors="replace")):
-        raise Forbidden("this form does not come from a page of this service, or it is too old; load the page again.")
+        raise Forbidden("this form did not come from a page of this service, or it is too old; reload the page.")
 
 
 class Sessions:

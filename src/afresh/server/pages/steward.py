@@ -119,7 +119,7 @@ async def divide(request: Request, name: str) -> Response:
             number = key.removeprefix("name")
             if key.startswith("name") and analyst.strip() and given.get(f"share{number}", "").strip():
                 if analyst.strip() in shares:
-                    raise InvalidArgument(f"{analyst.strip()} is there twice; give one share.")
+                    raise InvalidArgument(f"{analyst.strip()} appears twice; give each analyst one share.")
                 shares[analyst.strip()] = forms.whole(given, f"share{number}")
         await desk.asking.read(lambda: guard.divide(shares))
     except AfreshError as error:
@@ -135,7 +135,7 @@ async def charge(request: Request, name: str) -> Response:
     try:
         kind, amount = given.get("kind", ""), forms.number(given, "amount")
         if kind not in _PROTECTED or amount is None:
-            raise InvalidArgument("say how it was protected, and by what amount.")
+            raise InvalidArgument("say how it was protected, and by how much.")
         rows = forms.whole(given, "rows", 1) if given.get("rows", "").strip() else None
         count = forms.whole(given, "count", 1) if given.get("count", "").strip() else 1
         wishes: dict[str, Any] = {kind: amount, "rows": rows, "count": count}

@@ -39,7 +39,7 @@ async def verify(request: Request) -> Response:
     """What can be said of a receipt."""
     global _waiting
     if _waiting >= _WAITING:  # before anything of it is read
-        raise TooMany("many receipts are being checked; try again in a while, or run afresh verify.")
+        raise TooMany("many receipts are being checked; try again later, or run afresh verify.")
     _waiting += 1
     try:
         _, _, body = await forms.uploaded(request)
@@ -73,7 +73,7 @@ def checked(body: bytes) -> str:
     if done is not None and done.returncode == 2:
         raise InvalidArgument(done.stdout.decode(errors="replace"))
     if done is None or done.returncode != 0:
-        raise TooLarge("the receipt takes more memory or time to check than the service has; run afresh verify.")
+        raise TooLarge("the receipt takes more memory or time to check than the service allows; run afresh verify.")
     return done.stdout.decode()
 
 
@@ -93,7 +93,7 @@ def main() -> int:
         print(error, end="")
         return 2
     except UnicodeDecodeError:
-        print("the file is no text in UTF-8, and no receipt.", end="")
+        print("the file is not UTF-8 text, so it is not a receipt.", end="")
         return 2
     return 0
 
