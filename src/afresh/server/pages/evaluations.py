@@ -27,7 +27,7 @@ def _overview(desk: Desk, judged: Judged, caller: Caller) -> dict[str, Any]:
         "name": judged.name,
         "kind": "evaluation",
         "description": settings.description,
-        "items": opened.items,
+        "rows": opened.items,
         "open": opened.open,
         "guarded": opened.guarded,
         "exam": int(opened.dealt.exam.sum()),

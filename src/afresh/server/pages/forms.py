@@ -20,8 +20,9 @@ from afresh.server.house import Served
 _FORM = "application/x-www-form-urlencoded"
 _MOST = 1000  # fields
 _UPLOAD = "multipart/form-data"
-PLACES = ("edges", "categories", "level", "between", "bounds", "missing", "precision", "where", "expression")
+PLACES = ("bounds", "missing", "precision", "where", "expression")
 """Where a mistake can be."""
+_OWN = {"Histogram": "edges", "GroupMeans": "categories", "Quantile": "level", "claim": "between"}
 STATISTICS = {
     "Histogram": "A histogram: the share of rows in each bin",
     "GroupMeans": "Groups: the share or mean within each",
@@ -168,4 +169,6 @@ def place_of(error: AfreshError, given: Mapping[str, str], served: Served) -> st
             except AfreshError:
                 return name
     said = str(error)
+    if (own := _OWN.get(given.get("kind", ""))) is not None:  # whichever is named first
+        return min((each for each in (own, *PLACES) if each in said), key=said.find, default="expression")
     return next((place for place in PLACES if place in said), "expression")
