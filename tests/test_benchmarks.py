@@ -25,6 +25,7 @@ FEW: dict[str, dict[str, Any]] = {
     "identity": {"rows": 2000, "rounds": 0},
     "opening": {"rows": 20_000, "rounds": 0},
     "memory": {"rows": 30_000},
+    "frames": {"rows": 30_000},
     "scoring": {"rows": 2000, "rounds": 2},
     "postgres": {"rows": 2000, "rounds": 0},
     "spark": {"rows": 2000, "rounds": 0},
@@ -74,6 +75,36 @@ def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(sys, "argv", ["benchmarks", "nothing"])
     with pytest.raises(SystemExit):
         program.main()
+
+
+def test_tables_are_kept_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each as soon as it is measured, in place of the one before and in their order; one that fails says so."""
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"# Speed\n{program.BEGIN}\n<!-- many -->\nof long ago\n{program.END}\nWords.\n")
+    monkeypatch.setattr(program, "PAGE", page)
+    small, many = importlib.import_module("benchmarks.small"), importlib.import_module("benchmarks.many")
+
+    def measured() -> Any:
+        yield Measured("fine", 1.0, 2.0)
+
+    def broken() -> Any:
+        yield Measured("before", 1.0, 2.0)
+        raise RuntimeError("no | disk")
+
+    for first, second, missing in (measured, broken, []), (broken, measured, ["--missing"]):
+        monkeypatch.setattr(many, "measure", first)
+        monkeypatch.setattr(small, "measure", second)
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "--check", "--keep", *missing, "many", "small"])
+        with pytest.raises(SystemExit) as ended:
+            program.main()
+        assert bool(ended.value.code) is not bool(missing)  # nothing is missing the second time
+        text = page.read_text()
+        assert text.startswith("# Speed\n")
+        assert text.endswith(f"{program.END}\nWords.\n")
+        assert "of long ago" not in text
+        assert text.index("<!-- small -->") < text.index("| before | 1.00 |") < text.index("<!-- many -->")
+        assert text.index("<!-- many -->") < text.index("| fine | 1.00 |")
+        assert "| small: failed | inf | 0 | **no** | RuntimeError: no / disk |" in text
 
 
 def test_memory_stays_within_the_limit() -> None:

@@ -13,12 +13,16 @@ import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from afresh.lazy import np
+
 
 MOST = 10**10  # rows or questions that a plan considers
 _LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough

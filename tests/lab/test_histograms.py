@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from afresh.lab.histograms import WIDE, Pattern, Rank
+from afresh.lab.histograms import WIDE, Pattern, Rank, Worth
 from afresh.lab.mechanisms import MECHANISMS
 from afresh.lab.population import POPULATIONS, Bits, Question, bits, evaluate
 from afresh.lab.session import AtOnce
 from afresh.lab.simulation import Trial, run
 
-WORTH = np.where(np.random.default_rng(3).random((2, 2**WIDE)) < 0.5, 1, -1).astype(np.int8)
+LINES = np.where(np.random.default_rng(3).random((2, 2**WIDE)) < 0.5, 1, -1).astype(np.int8)
+WORTH = Worth(LINES)
 EDGES = (-3, -1, 0, 2)
 
 
@@ -26,7 +27,7 @@ def test_truths_by_enumeration(p: float) -> None:
     for row in itertools.product((0, 1), repeat=2 * WIDE):
         chance = math.prod(population.p if bit else 1 - population.p for bit in row)
         reads = [sum(bit << i for i, bit in enumerate(row[start : start + WIDE])) for start in (0, WIDE)]
-        total = sum(int(line[read]) for line, read in zip(WORTH, reads, strict=True))
+        total = sum(int(line[read]) for line, read in zip(LINES, reads, strict=True))
         found += [chance * (low < total <= high) for low, high in itertools.pairwise(EDGES)]
     truths = [Rank(WORTH, low, high).truth(population) for low, high in itertools.pairwise(EDGES)]
     assert truths == pytest.approx(found, abs=1e-12)

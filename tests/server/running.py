@@ -152,8 +152,7 @@ def running(folder: Path, more: str = "", ledger: str = "", config: str = CONFIG
     read = read_config(place)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    process = start(folder, place, port)
-    store = store_of(read.state, read.ledger)
+    store, process = store_of(read.state, read.ledger), start(folder, place, port)
     try:
         wait(process, url, folder)
         yield Service(folder, url, process, Tokens(store))

@@ -33,25 +33,49 @@ class Pattern:
         return population.weight * float(_chances(population.p)[self.reads])
 
 
+class Worth:
+    """What each pattern of every histogram so far is worth, 1 or -1: a line a histogram, a column a pattern."""
+
+    def __init__(self, lines: NDArray[np.int8]) -> None:
+        """The sums of a sample's rows are made once, for all bins."""
+        self.lines = lines
+        self._summed: tuple[BitSample, NDArray[np.int16]] | None = None
+
+    def sums(self, sample: BitSample) -> NDArray[np.int16]:
+        """What the patterns of each row are worth together."""
+        if self._summed is None or self._summed[0] is not sample:
+            total = np.zeros(sample.n, dtype=np.int16)
+            for j, line in enumerate(self.lines):
+                total += line[_codes(sample, WIDE * j)]
+            self._summed = sample, total
+        return self._summed[1]
+
+    def law(self, p: float) -> Floats:
+        """Of the sum of a row's, from -len(lines) on; patterns are independent."""
+        mass, chances = np.ones(1), _chances(p)
+        for line in self.lines:
+            up = float(chances[line > 0].sum())
+            mass = np.convolve(mass, [1 - up, 0.0, up])
+        return mass
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rank:
-    """Is the sum of what a row's patterns are worth in a bin? Worth is 1 or -1 a pattern."""
+    """Is the sum of what a row's patterns are worth above low, and at most high?"""
 
-    worth: NDArray[np.int8]
-    """A line a histogram, a column a pattern."""
+    worth: Worth
     low: int
     high: int
-    """The bin: above low, and at most high."""
 
     def values(self, sample: BitSample) -> Values:
         """The row's weight where it is, else 0."""
-        total = sum((line[_codes(sample, WIDE * j)] for j, line in enumerate(self.worth)), np.zeros(sample.n, np.int16))
-        return sample.weighed(((total > self.low) & (total <= self.high)).view(np.uint8))
+        sums = self.worth.sums(sample)
+        return sample.weighed(((sums > self.low) & (sums <= self.high)).view(np.uint8))
 
     def truth(self, population: Bits) -> float:
-        """Exactly: patterns are independent."""
-        mass = _law(self.worth, population.p)
-        at = np.arange(-len(self.worth), len(self.worth) + 1)
+        """Exactly."""
+        mass, size = self.worth.law(population.p), len(self.worth.lines)
+        at = np.arange(-size, size + 1)
         return population.weight * float(mass[(at > self.low) & (at <= self.high)].sum())
 
 
@@ -65,15 +89,6 @@ def _chances(p: float) -> Floats:
     ones = np.array([reads.bit_count() for reads in range(2**WIDE)])
     chances: Floats = p**ones * (1 - p) ** (WIDE - ones)
     return chances
-
-
-def _law(worth: NDArray[np.int8], p: float) -> Floats:
-    """The law of the sum, from -len(worth) on."""
-    mass, chances = np.ones(1), _chances(p)
-    for line in worth:
-        up = float(chances[line > 0].sum())
-        mass = np.convolve(mass, [1 - up, 0.0, up])
-    return mass
 
 
 class Histograms:
@@ -111,8 +126,7 @@ class Histograms:
 
     def _ranks(self) -> list[Question]:
         """Bins of about the same mass."""
-        size = len(self._worth)
-        below = np.cumsum(_law(self._worth, self.world.population.p))
+        worth, size = Worth(self._worth), len(self._worth)
+        below = np.cumsum(worth.law(self.world.population.p))
         inner = [int(np.searchsorted(below, i / 2**WIDE)) - size for i in range(1, 2**WIDE)]
-        edges = [-size - 1, *inner, size]
-        return [Rank(self._worth, low, high) for low, high in pairwise(edges)]
+        return [Rank(worth, low, high) for low, high in pairwise([-size - 1, *inner, size])]

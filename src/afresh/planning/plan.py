@@ -206,7 +206,7 @@ class Plan(show.Shown):
     @cached_property
     def ways(self) -> list[Way]:
         """The ways to ask as many questions of as many rows, the narrowest at a mean of one half first."""
-        return [] if self.expected is not None else ways(self.mechanism, lambda m: m.half_width(0.5))
+        return [] if self.expected is not None else ways(self.mechanism)
 
     @property
     def recommendation(self) -> str:
