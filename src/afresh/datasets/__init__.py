@@ -4,7 +4,7 @@
     flights.write_parquet("nyc2013.parquet")
 
 The population is all flights that left New York City's airports in 2013 (nycflights13, CC0: see LICENSE-flights.txt in
-this folder). Rows drawn from it with replacement are independent, as every guarantee requires, and what an answer should
+this folder). Rows drawn from it with replacement are independent, as guarantees require, and what an answer should
 have been can be looked up in the population: `afresh.datasets.flights()`.
 """
 
