@@ -215,7 +215,7 @@ def test_types_and_their_limits(people: Any) -> None:
     assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
     texts = [question for _, question in wanted.values()]
     assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
-    assert len(engine.identity().fingerprint) == len("rows-2:") + 64
+    assert len(engine.identity().fingerprint) == len("rows-3:") + 64
 
 
 def test_the_session_is_left_alone(people: Any) -> None:

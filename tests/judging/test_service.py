@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import schemathesis
+from schemathesis import GenerationMode
 
 import afresh
 from afresh.errors import BudgetExhausted, EvaluatorFailed, InvalidArgument, NotFound, TooLarge
@@ -21,6 +24,7 @@ from afresh.judging.files import MOST_FILES, read_candidate, unpacked
 from afresh.receipts import verify
 from cli.program import afresh as run_program
 from judging.made import BASELINE, PERFECT, POOR, candidate, make
+from server.made_up import try_out
 from server.running import Service, running
 
 CONFIG = """
@@ -222,3 +226,17 @@ def test_roles_caps_and_frozen_evaluations(service: Service, tmp_path: Path) -> 
     refused = service.post("/v1/evaluations/qa/propose", body)
     assert (refused.status_code, refused.json()["code"]) == (409, "frozen")
     assert service.call("DELETE", "/v1/evaluations/qa/freeze", steward).status_code == 200
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_made_up_requests_are_answered_or_refused(service: Service, mode: GenerationMode) -> None:
+    document = httpx.get(f"{service.url}/v1/openapi.json").json()
+    schema, seen = schemathesis.openapi.from_dict(document), set[int]()
+    doors = [(path, verb) for path, verbs in document["paths"].items() for verb in verbs if "evaluations" in path]
+    assert len(doors) == 14
+    for path, verb in doors:
+        if not path.endswith("freeze") and (mode is GenerationMode.POSITIVE or verb == "post"):
+            cases = schema[path][verb.upper()].as_strategy(generation_mode=mode)
+            try_out(service, cases, path, seen, ["qa"], "analyst")
+    assert (200 in seen) is (mode is GenerationMode.POSITIVE)
+    assert 422 in seen

@@ -301,7 +301,7 @@ def test_a_public_disagreement_is_followed_by_one_method() -> None:
         assert finer.difference_width(share) <= target
         assert finer.charge == mechanism.charge
         assert 500 * finer.row_charge <= mechanism.row_share
-    with pytest.raises(InvalidArgument, match="method='symmetrized' only"):
+    with pytest.raises(InvalidArgument, match="only with method='symmetrized'"):
         afresh.plan(10**5, 500, disagreement=0.1, method="stabilized")
     with pytest.raises(InvalidArgument, match="disagreement == 0"):
         afresh.plan(10**5, 500, disagreement=0)
@@ -323,7 +323,7 @@ def test_the_plan_advises() -> None:
     assert few.method == "rounds"
     assert "suits a few questions" in few.advice
     assert "narrower" not in few.advice
-    assert "symmetrized would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
+    assert "would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
     guessed = afresh.plan(100_000, 1000, method="checked").advice
     assert "not how wide" in guessed
-    assert "symmetrized promises ±" in guessed
+    assert " promises ±0.039" in guessed

@@ -138,6 +138,8 @@ class _OneByOne:
 
     def answer(self, values: Values) -> Answers:
         mechanism, found = self._mechanism, []
+        if values.dtype != np.uint8:
+            mechanism = at_levels(mechanism, None)  # type: ignore[assignment] # of the same kind
         for each in moments(values):
             draws = mechanism.draws if isinstance(mechanism, DrawsSeveral) else None
             made = mechanism.release(each, self._noise(draws))

@@ -18,7 +18,6 @@ __all__ = [
     "AT_HALF",
     "AT_ONCE",
     "CLAIMING",
-    "DEVIATING",
     "ENDLESS",
     "FOLLOWING",
     "FOR_NUMBERS",
@@ -55,12 +54,12 @@ _HOMES = {
     "calibrated": ("calibrated", "Calibrated", "plan_calibrated"),
     "rounds": ("rounds", "Rounds", "plan_rounds"),
     "checked": ("checked", "Checked", "planned_checks.plan_checks"),
-    # Planned from something else than rows, questions and failure: no number of questions, or a deviation.
+    # Planned from something else than rows, questions and failure: no number of questions.
     "endless": ("endless", "Endless", "plan_endless"),
-    "twofold": ("twofold", "Twofold", "plan_twofold"),
     # No new plan is made for these; ledgers and receipts that have one go on with it.
     "split": ("split", "Split", ""),
     "guess-and-check": ("guess_and_check", "GuessAndCheck", ""),
+    "twofold": ("twofold", "Twofold", ""),
 }
 
 
@@ -104,12 +103,16 @@ AT_ONCE = "symmetrized"
 AT_HALF = "symmetrized"
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = "endless", _planner("endless")
-# The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.
-DEVIATING, planner_for_deviation = "twofold", _planner("twofold")
 # The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
-FOR_NUMBERS, planner_for_numbers = "stabilized", PLANNERS["stabilized"]
+FOR_NUMBERS, planner_for_numbers = "settled", PLANNERS["settled"]
 # The one whose questions are asked in so many rounds.
 IN_ROUNDS = "rounds"
+
+
+def planner_for_deviation(rows: int, questions: int, failure: float, deviation: float) -> Mechanism | None:
+    """The plan with room for numbers of this standard deviation, a part of the range between their bounds."""
+    made: Mechanism | None = _planner(FOR_NUMBERS)(rows, questions, failure, deviation=deviation)
+    return made
 
 
 def planner_for(rounds: int) -> Planner:

@@ -11,9 +11,9 @@ from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
 from afresh.mechanisms.names import EXPECTED
 from afresh.mechanisms.registry import (
-    DEVIATING,
     ENDLESS,
     FOLLOWING,
+    FOR_NUMBERS,
     IN_ROUNDS,
     MECHANISMS,
     PLANNERS,
@@ -81,7 +81,7 @@ def plan(
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Uses only methods that promise their widths in advance, not those that expect them.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
-            then follows the standard deviation that each of them has, and answers are narrowest about this one.
+            follows that which each of them has anyway; the plan then has room for it down to this one.
 
     Returns:
         The plan, with a comparison of all methods in `methods` and the reasons for the choice in `advice`.
@@ -102,7 +102,7 @@ def plan(
     if deviation is not None:
         clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
         clash |= {"typical": typical, "exam": exam, "development": development}
-        clash["method"] = None if method == DEVIATING else method
+        clash["method"] = None if method == FOR_NUMBERS else method
         return _deviating(rows, questions, failure, check_deviation(deviation), clash)
     planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
@@ -182,7 +182,7 @@ def _deviating(
     made = planner_for_deviation(rows, questions, failure, deviation)
     if made is None:
         raise InvalidArgument(
-            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
+            f"{rows:,} rows are too few for {questions:,} answers by {FOR_NUMBERS}; use more rows or fewer questions."
         )
     return Plan(made)
 

@@ -198,8 +198,11 @@ def _plan(facts: Facts) -> str:
 
 def _charges(facts: Facts) -> str:
     plan, reserved, charged = facts.plan, facts.account.entries.reserved, facts.account.charged
-    # Most questions of a long chain have one price.
-    prices = {(each.coarseness, each.charge, each.row_charge, each.vector): each for each in reversed(reserved)}
+    # Most questions of a long chain have one price; of numbers it may be another.
+    prices = {
+        (each.coarseness, each.charge, each.row_charge, each.vector, each.levels is None): each
+        for each in reversed(reserved)
+    }
     for one in prices.values():
         mechanism = plan.of(one)
         if one.vector is not None:

@@ -15,7 +15,7 @@ from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
-from afresh.server.house import Served, require
+from afresh.server.house import Judged, Served, require
 from afresh.server.schemas import ByName, gives, shows, tells
 from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
@@ -136,12 +136,20 @@ async def answers(
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    asked, inner = guard.checked([served.dictionary.fill_question(each, schema) for each in questions]), guard.desk
+    filled = [served.dictionary.fill_question(each, schema) for each in questions]
+    asked, inner = guard.checked(filled), guard.desk
+
+    def work() -> list[Any]:
+        found = guard.ask_checked(asked, rows)
+        if inner.plan.mechanism.batch is not None:
+            desk.house.rounds.keep(served.name, filled)
+        return found
+
     return await desk.asking.ask(
         served,
         caller,
         question,
-        lambda: guard.ask_checked(asked, rows),
+        work,
         lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
         lambda found: sum(each.charged for each in found),
     )
@@ -241,15 +249,19 @@ async def budget(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.budget)))
 
 
+After = Annotated[int, Query(ge=0, le=2**53, description="How many records to leave out.")]
+Limit = Annotated[int, Query(ge=1, le=10_000, description="How many to show.")]
+
+
 @router.get("/datasets/{name}/transcript", responses=shows("Transcript"))
-async def transcript(
-    request: Request,
-    name: str,
-    after: Annotated[int, Query(ge=0, le=2**53, description="How many records to leave out.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="How many to show.")] = 1000,
-) -> Response:
+async def transcript(request: Request, name: str, after: After = 0, limit: Limit = 1000) -> Response:
     """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
+    return await released(request, desk, served, after, limit)
+
+
+async def released(request: Request, desk: Desk, served: Served | Judged, after: int, limit: int) -> Response:
+    """A page of a transcript."""
 
     def look() -> bytes:
         records, total = served.history.part(after, limit)
@@ -262,10 +274,19 @@ async def transcript(
     return tagged(request, await desk.asking.read(look), "application/json")
 
 
-@router.get("/datasets/{name}/receipt", responses=tells({"chain": {"head": "5f2b..."}}))
+RECEIPT = tells({"chain": {"head": "5f2b..."}})
+"""What a door to a receipt gives."""
+
+
+@router.get("/datasets/{name}/receipt", responses=RECEIPT)
 async def receipt(request: Request, name: str) -> Response:
     """Everything that was released, as a document for `afresh verify`; its ETag is the head of the chain."""
     desk, served, _ = await enter(request, name, "viewer")
+    return await vouched(request, desk, served)
+
+
+async def vouched(request: Request, desk: Desk, served: Served | Judged) -> Response:
+    """A receipt."""
 
     def make() -> Response:
         head, document = served.history.receipt()

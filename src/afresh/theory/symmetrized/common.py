@@ -270,6 +270,23 @@ class Intervals:
         return min(min(edge_of(cell + 1, cells), reach(cell)) + 1e-15, 1.0)
 
 
+@lru_cache(maxsize=512)
+def of_noise(common: Common, s: float, cells: int = _CELLS) -> Intervals:
+    """The intervals of answers with this noise, whose table is made once."""
+    return Intervals(common, s, cells)
+
+
+@lru_cache(maxsize=4096)  # reading and charging ask for the same
+def farthest(common: Common, s: float, pairs: float) -> float:
+    """How far a truth may be from an answer of noise s with d at most `pairs`."""
+    return s * common.width(math.sqrt(common.constants.scaled(pairs, s))) * (1 + _SAFE)
+
+
+def rate_of(bend: float) -> float:
+    """R = l/(1-l), from above."""
+    return bend / (1 - bend) * _UP
+
+
 @lru_cache(maxsize=64)
 def common_plan(
     n: int,
