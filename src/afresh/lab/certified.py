@@ -17,7 +17,6 @@ from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.settled import Settled
-from afresh.mechanisms.twofold import Twofold
 from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
 from afresh.theory.symmetrized.vectors import SHARES
@@ -80,7 +79,7 @@ class Certified:
             return _InRounds(self.mechanism)
         if isinstance(self.mechanism, Checked):
             return Checking(self.mechanism, rng)
-        if isinstance(self.mechanism, Endless | Settled | Twofold):
+        if isinstance(self.mechanism, Endless | Settled):
             return _OneByOne(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
@@ -133,7 +132,7 @@ class _Vectors(_Noisy):
 class _OneByOne:
     """Several draws an answer, or answers that know those before them."""
 
-    def __init__(self, mechanism: Endless | Settled | Twofold, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: Endless | Settled, rng: np.random.Generator) -> None:
         self._mechanism, self._rng, self._records = mechanism, rng, list[Any]()
 
     def answer(self, values: Values) -> Answers:

@@ -6,6 +6,7 @@ their receipts verify for ever. A mechanism is imported when it is looked up: a 
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -63,13 +64,16 @@ _HOMES = {
 }
 
 
-class _Mechanisms(Mapping[str, type[Mechanism]]):
+class _Mechanisms(UserDict[str, type[Mechanism]]):
     """The classes, each imported when it is asked for."""
 
-    def __getitem__(self, name: str) -> type[Mechanism]:
+    def __missing__(self, name: str) -> type[Mechanism]:
         module, kind, _ = _HOMES[name]
-        found: type[Mechanism] = getattr(import_module(f"afresh.mechanisms.{module}"), kind)
-        return found
+        self.data[name] = getattr(import_module(f"afresh.mechanisms.{module}"), kind)
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOMES
 
     def __iter__(self) -> Iterator[str]:
         return iter(_HOMES)
