@@ -234,7 +234,7 @@ class BoardTable(show.Told, Tabular):
         """Draw it: one line an entry, its interval on a common scale, those that may be the best in colour.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.
