@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,22 +41,18 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"benchmarks.{name}")
 
 
-def _apart(name: str) -> list[Measured]:
-    """In a process of its own: one has one session of Spark at most."""
-    code = f"from benchmarks.{name} import measure; print([*measure(**{FEW[name]!r})])"
-    root = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    found: list[Measured] = eval(done.stdout.splitlines()[-1], {"Measured": Measured})  # our own records
-    return found
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_it_measures_something(name: str) -> None:
-    found = _apart(name) if name == "spark" else list(_module(name).measure(**FEW[name]))
+def check(name: str) -> None:
+    found: list[Measured] = list(_module(name).measure(**FEW[name]))
     assert found
     assert len({line.name for line in found}) == len(found)
     assert all(line.ratio > 0 and math.isfinite(line.ratio) for line in found)
     assert all(line.limit is not None for line in found) or name not in ("small", "many", "identity", "processes")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "spark"])
+def test_it_measures_something(name: str) -> None:
+    """The one of Spark is in engines/test_spark.py, where there is one."""
+    check(name)
 
 
 def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns
 from engines.conformance import Conformance, check_generated, check_mistaken
+from test_benchmarks import check
 
 SECRET = "do-not-tell-7391"
 
@@ -245,3 +246,8 @@ def test_workers_that_cannot_hash_are_told_from_data_that_fail(
     with pytest.raises(DataError, match="PYSPARK_PYTHON") as caught:
         open_engine(nasty_frame).identity()
     assert "7391" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.usefixtures("spark")
+def test_its_benchmark_measures_something() -> None:
+    check("spark")

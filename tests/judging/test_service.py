@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
 import zipfile
@@ -26,6 +27,7 @@ from cli.program import afresh as run_program
 from judging.made import BASELINE, PERFECT, POOR, candidate, make
 from server.made_up import try_out
 from server.running import Service, running
+from server.visiting import session
 
 CONFIG = """
 state = "state"
@@ -76,6 +78,27 @@ def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path:
             found.evaluation("other")
     document = service.get("/v1/evaluations/qa/receipt").json()
     assert verify(json.dumps(document)).passed
+
+
+def test_pages_show_evaluations(service: Service, tmp_path: Path) -> None:
+    """Its list, what is left of its budget, and every verdict of its gate, to whoever has a token for it."""
+    with afresh.connect(service.url, service.token()) as found:
+        judge = found.evaluation("qa")
+        judge.propose(judge.read(candidate(tmp_path, POOR)))
+    client = session(service, service.token("vera", "viewer"))
+    assert 'href="/evaluations/qa"' in client.get("/evaluations").text
+    page = client.get("/evaluations/qa").text
+    assert "answers left" in page
+    (link, *_) = re.findall(r'href="(/evaluations/qa/answers/\d+)"', page)
+    assert "charged" in client.get(link).text
+    assert client.get("/evaluations/qa/answers/99999").status_code == 404
+    assert verify(client.get("/evaluations/qa/receipt.json").text).passed
+    assert "Nothing" not in page
+    narrow = session(service, service.token("nina", datasets=("other",)))
+    assert "qa" not in narrow.get("/evaluations").text
+    for path in ("/evaluations/qa", link, "/evaluations/qa/receipt.json"):
+        assert narrow.get(path).status_code == 404
+        assert httpx.get(service.url + path).status_code == 303
 
 
 def test_a_shell_command_takes_an_address(service: Service, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ class RemoteJudge(show.Shown, Closing):
                     raise
 
     def close(self) -> None:
-        """Let go of the service; nothing is lost."""
+        """Close the connection; nothing is lost."""
         self.connection.close()
 
     def __repr__(self) -> str:

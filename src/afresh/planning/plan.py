@@ -155,7 +155,7 @@ class Plan(show.Shown):
         """Draw what answers are worth: half-widths against the share of rows, with what other methods promise.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.

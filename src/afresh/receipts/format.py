@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.planning.plan import Plan
+from afresh.results.progress import counted
 from afresh.results.reading import read
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Facts:
 def read_chain(records: Sequence[str]) -> Facts:
     """The facts of a chain, verified record by record."""
     account = Account()
-    account.read((text, None) for text in records)
+    account.read((text, None) for text in counted(records, "Following the chain"))
     if account.opened is None or account.limits is None:
         raise BrokenChain("the chain does not begin with the rows and a plan")
     return Facts(account, list(records), Plan.thaw(account.limits))
