@@ -1,9 +1,10 @@
 """Measure speed as ratios, side by side, against the limits that are set.
 
-python -m benchmarks                  all of it, as a table in Markdown; progress goes to stderr
+python -m benchmarks                  all of it, as tables in Markdown; progress goes to stderr
 python -m benchmarks small many       some of it
 python -m benchmarks --check          what falls short, and exit code 1 if anything does
-python -m benchmarks --keep           put the table into docs/benchmarks.md
+python -m benchmarks --keep           put each table into docs/benchmarks.md as soon as it is measured
+python -m benchmarks --keep --missing those that are not there yet, to go on after an interruption
 """
 
 from __future__ import annotations
@@ -12,36 +13,66 @@ import argparse
 import importlib
 import os
 import platform
+import re
 import sys
-from collections.abc import Sequence
+import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.measured import Measured, show, table
 
 ALL = (
-    *("startup", "planning", "small", "questions", "many", "identity", "opening", "memory", "scoring"),
+    *("startup", "planning", "small", "questions", "many", "identity", "opening", "memory", "frames", "scoring"),
     *("postgres", "spark", "chains", "processes", "threads", "peers", "service", "pages"),
 )
-LARGE = ("questions", "many", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
+LARGE = ("questions", "identity", "opening", "memory")  # whose tables have 10,000,000 rows
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- the table begins -->", "<!-- the table ends -->"
+BEGIN, END = "<!-- the tables begin -->", "<!-- the tables end -->"
+FAILED = "failed"
 
 
 def run(name: str, rows: int | None = None) -> list[Measured]:
-    """Every line of a benchmark, of so many rows if its table is a large one."""
+    """Every line of a benchmark, of so many rows if its table is a large one. What fails is a line that tells why."""
     module = importlib.import_module(f"benchmarks.{name}")
     about, load = (module.__doc__ or "").splitlines()[0], os.getloadavg()[0]
-    print(f"{name}, at a load of {load:.1f}: {about}", file=sys.stderr)
-    return show(module.measure(rows=rows) if rows is not None and name in LARGE else module.measure())
+    place = f"{ALL.index(name) + 1} of {len(ALL)}"
+    print(f"{name} ({place}), at a load of {load:.1f}: {about}", file=sys.stderr, flush=True)
+    found = list[Measured]()
+    try:
+        show(module.measure(rows=rows) if rows is not None and name in LARGE else module.measure(), found)
+    except Exception as error:  # the others are measured all the same
+        traceback.print_exc()
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:200].replace("|", "/")
+        found.append(Measured(f"{name}: {FAILED}", float("inf"), 0.0, told))
+    return found
 
 
-def written(found: list[Measured], loads: Sequence[tuple[float, ...]]) -> str:
-    """The table, with what it was measured on."""
-    least, most = min(load[0] for load in loads), max(load[0] for load in loads)
+def section(name: str, found: list[Measured], loads: tuple[float, float], seconds: float, rows: int | None) -> str:
+    """A benchmark's table, with when and on what it was measured."""
+    about = (importlib.import_module(f"benchmarks.{name}").__doc__ or "").splitlines()[0]
     where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-    about = f"Measured on {datetime.now(UTC):%Y-%m-%d}: {where}, a load of {least:.1f} to {most:.1f}."
-    return f"{about}\n\n{table(found)}"
+    least, most = sorted(loads)
+    fewer = f", {rows:,} rows in place of 10,000,000" if rows is not None and name in LARGE else ""
+    when = (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {where}, a load of {least:.1f} to {most:.1f}, {seconds:.0f} s{fewer}"
+    )
+    return f"**{name}.** {about} Measured on {when}.\n\n{table(found)}"
+
+
+def keep(name: str, text: str) -> None:
+    """Put a benchmark's section into the page, in place of the one before."""
+    head, _, rest = PAGE.read_text().partition(BEGIN)
+    kept, _, tail = rest.partition(END)
+    sections = {**_sections(kept), name: text}
+    body = "\n\n".join(f"<!-- {each} -->\n{sections[each]}" for each in ALL if each in sections)
+    PAGE.write_text(f"{head}{BEGIN}\n{body}\n{END}{tail}")
+
+
+def _sections(kept: str) -> dict[str, str]:
+    """The sections that are there, by name."""
+    parts = re.split(r"<!-- (\w+) -->\n", kept)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def main() -> None:
@@ -49,22 +80,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL)}")
     parser.add_argument("--check", action="store_true", help="print what falls short, and exit with 1 if anything does")
-    parser.add_argument("--keep", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--keep", action="store_true", help="put the tables into docs/benchmarks.md, one by one")
+    parser.add_argument("--missing", action="store_true", help="only what docs/benchmarks.md does not have from today")
     parser.add_argument("--rows", type=int, help=f"of the large tables, of {', '.join(LARGE)}")
     chosen = parser.parse_args()
     if unknown := [name for name in chosen.names if name not in ALL]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
-    loads, found = [os.getloadavg()], list[Measured]()
-    for name in chosen.names or ALL:
-        found += run(name, chosen.rows)
-        loads.append(os.getloadavg())
-    short = [line for line in found if not line.holds]
-    said = written(short if chosen.check else found, loads)
-    if chosen.keep:
-        head, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{written(found, loads)}\n{END}{rest.partition(END)[2]}")
-    print(said if found and (short or not chosen.check) else "every limit holds")
-    sys.exit(chosen.check and bool(short))
+    names = chosen.names or ALL
+    if chosen.missing:
+        there, today = (
+            _sections(PAGE.read_text().partition(BEGIN)[2].partition(END)[0]),
+            f"{datetime.now(UTC):%Y-%m-%d}",
+        )
+        names = [name for name in names if f"Measured on {today}" not in there.get(name, "")]
+    short = False
+    for name in names:
+        before, begun = os.getloadavg()[0], time.monotonic()
+        found = run(name, chosen.rows)
+        loads = before, os.getloadavg()[0]
+        if chosen.keep:
+            keep(name, section(name, found, loads, time.monotonic() - begun, chosen.rows))
+        told = [line for line in found if not line.holds] if chosen.check else found
+        short = short or not all(line.holds for line in found)
+        if told:
+            print(section(name, told, loads, time.monotonic() - begun, chosen.rows), end="\n\n", flush=True)
+    if chosen.check and not short:
+        print("every limit holds")
+    sys.exit(chosen.check and short)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ LIMIT = 3.0
 TABLES = {"10 mixed columns": MIXED, "10 of numbers": NUMBERS, "3 of different texts": TEXTS}
 
 
-def measure(rows: int = ROWS, rounds: int = 3) -> Iterator[Measured]:
+def measure(rows: int = ROWS, rounds: int = 2) -> Iterator[Measured]:
     """Every table, on Parquet and in memory."""
     for kind, columns in TABLES.items():
         with written(rows, columns=columns) as path, duckdb.connect() as database:

@@ -45,14 +45,12 @@ def compared(
     return Measured(name, ours / base, limit, f"{ms(ours)} to {ms(base)}{what and ', '}{what}", least)
 
 
-def show(lines: Iterable[Measured]) -> list[Measured]:
-    """Print lines as they come, for those who wait."""
-    found = []
+def show(lines: Iterable[Measured], found: list[Measured]) -> None:
+    """Print lines as they come, for those who wait, and collect them."""
     for line in lines:
         found.append(line)
         name, ratio, limit, holds, told = line.cells
         print(f"  {name:<72}{ratio:>8} {limit:>14} {holds.strip('*'):<4} {told}", file=sys.stderr, flush=True)
-    return found
 
 
 def table(found: Sequence[Measured]) -> str:

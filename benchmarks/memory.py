@@ -15,7 +15,7 @@ LIMIT = 200  # MB
 QUESTIONS = ["churned AND amount < 50", "country = 'CH'", "email LIKE '%7%'", "joined >= DATE '2020-01-01'"]
 
 
-def _peak() -> int:
+def peak() -> int:
     """Linux's own account: `ru_maxrss` begins with what the parent process had."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
@@ -29,15 +29,15 @@ def _work(path: str, limit: str) -> None:
     from afresh.engines.embedded.engine import EmbeddedEngine
     from afresh.queries.query import make_query
 
-    found = [_peak()]
+    found = [peak()]
     engine = EmbeddedEngine(path, memory_limit=limit)
-    found.append(_peak())
+    found.append(peak())
     queries = [make_query(text, engine.schema) for text in QUESTIONS] + [make_query("amount", engine.schema, (0, 500))]
     for query in queries:
         engine.moments([query])
-    found.append(_peak())
+    found.append(peak())
     engine.identity()
-    print(*found, _peak())
+    print(*found, peak())
 
 
 def peaks(path: Path, limit: int) -> list[int]:

@@ -20,7 +20,7 @@ from benchmarks.servers import postgres_server
 from benchmarks.table import written
 from benchmarks.timing import side_by_side
 
-ROWS, IDENTITY, WITHIN = 300_000, 4.0, 1.4
+ROWS, IDENTITY, WITHIN = 1_000_000, 4.0, 1.4
 COLUMNS = (
     "id bigint, age integer, tenure smallint, amount float8, score float8, churned boolean, active boolean, "
     "country text, email text, joined date"

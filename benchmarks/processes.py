@@ -67,7 +67,7 @@ def places() -> Iterator[dict[str, list[str]]]:
             yield {**found, "PostgreSQL": [server.empty() for _ in range(4)]}
 
 
-def measure(asks: int = 400, counts: tuple[int, ...] = (1, 2, 4, 8), patience: float = 5.0) -> Iterator[Measured]:
+def measure(asks: int = 200, counts: tuple[int, ...] = (1, 2, 4, 8), patience: float = 3.0) -> Iterator[Measured]:
     """On every kind of ledger."""
     with places() as kinds:
         for kind, ledgers in kinds.items():

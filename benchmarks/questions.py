@@ -165,7 +165,7 @@ def compare(
         yield compared(f"{where}: {question.name}, engine to the faster", used, min(best.values()), FASTER)
 
 
-def measure(rows: int = ROWS, rounds: int = 5) -> Iterator[Measured]:
+def measure(rows: int = ROWS, rounds: int = 3) -> Iterator[Measured]:
     """All questions on all three."""
     with (
         written(rows) as path,

@@ -27,7 +27,7 @@ LIMIT = 3.0
 Ways = dict[str, Callable[[], object]]
 
 
-def measure(rows: int = 1_000_000, rounds: int = 40) -> Iterator[Measured]:
+def measure(rows: int = 1_000_000, rounds: int = 15) -> Iterator[Measured]:
     """Every loss."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, rows)

@@ -34,7 +34,7 @@ def postgres_server() -> Iterator[str]:
 
 @contextlib.contextmanager
 def spark_session() -> Iterator[Any]:
-    """A session on this machine's cores."""
+    """A session on this machine's cores, or the one that this process has: there is one at most."""
     sys.path.insert(0, str(TESTS))
     from engines.java import java_home
 
@@ -44,6 +44,9 @@ def spark_session() -> Iterator[Any]:
             os.environ["JAVA_HOME"] = str(java_home(Path(home) / "java"))
         from pyspark.sql import SparkSession
 
+        if (running := SparkSession.getActiveSession()) is not None:
+            yield running
+            return
         builder = SparkSession.builder.master("local[*]")
         for key, value in {
             "spark.ui.enabled": "false",

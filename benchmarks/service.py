@@ -1,5 +1,7 @@
 """Many clients of one service to one at a time, to threads without HTTP, to the disk, and repeats to new questions.
 
+Five rounds, each of all of them one after the other; a ratio is the median of the rounds'.
+
 `AFRESH_SERVER=granian` serves the same application by granian, which has to be installed, to compare the two.
 """
 
@@ -17,7 +19,9 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -97,22 +101,16 @@ def ask(port: int, token: str, questions: Sequence[str], clients: int) -> tuple[
     return len(questions) / (time.perf_counter() - began), taken
 
 
-def library(folder: Path, questions: Sequence[str], clients: int) -> float:
+def library(guard: afresh.Guard, questions: Sequence[str], threads: ThreadPoolExecutor) -> float:
     """Questions a second by as many threads on one guard, without HTTP."""
-    place = folder / "library.sqlite"
-    with (
-        afresh.open(folder / "rows.parquet", 100_000, method="calibrated", ledger=place, allow_wide=True) as guard,
-        ThreadPoolExecutor(clients) as threads,
-    ):
-        guard.ask(questions[0])
-        began = time.perf_counter()
-        list(threads.map(guard.ask, questions[1:]))
-        return (len(questions) - 1) / (time.perf_counter() - began)
+    began = time.perf_counter()
+    list(threads.map(guard.ask, questions))
+    return len(questions) / (time.perf_counter() - began)
 
 
-def commits(folder: Path, count: int = 200) -> float:
+def commits(place: Path, count: int = 100) -> float:
     """How many commits a second the disk takes, one after the other, as the ledger makes them."""
-    with closing(sqlite3.connect(folder / "disk.sqlite", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
         for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (x)"):
             connection.execute(statement)
         began = time.perf_counter()
@@ -121,8 +119,30 @@ def commits(folder: Path, count: int = 200) -> float:
         return count / (time.perf_counter() - began)
 
 
+@dataclass
+class Rates:
+    """Questions a second in every round, and how long new ones took."""
+
+    one: list[float] = field(default_factory=list)
+    many: list[float] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+    disk: list[float] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)
+
+    def compared(self, words: str, this: str, that: str, limit: float | None, more: str = "") -> Measured:
+        """The median of the rounds' ratios: what else the machine does meets both sides of a round alike."""
+        a, b = np.array(getattr(self, this)), np.array(getattr(self, that))
+        said = f"{np.median(a):.0f} to {np.median(b):.0f} a second{more}"
+        return Measured(words, float(np.median(a / b)), limit, said, least=True)
+
+
 def measure(
-    rows: Sequence[int] = (1_000_000, 10_000), count: int = 640, alone: int = 40, requests: int = 100_000
+    rows: Sequence[int] = (1_000_000, 10_000),
+    count: int = 640,
+    alone: int = 40,
+    rounds: int = 5,
+    requests: int = 100_000,
 ) -> Iterator[Measured]:
     """Rates as ratios, side by side; p50 and p99 are told. Memory is that of the smallest table's service."""
     for size in rows:
@@ -134,24 +154,31 @@ def measure(
             made = [sys.executable, "-m", "afresh.cli", "token", "new", "ann"]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
             told = subprocess.run(made, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-            token, words = told.stdout.strip(), f"{size:,} rows"
-            with serving(folder) as (port, process):
-                questions = [f"x < {i}" for i in range(count)]
-                ask(port, token, ["y > 0"], 1)
-                one, _ = ask(port, token, [f"x < {i} AND y > 0" for i in range(alone)], 1)
-                many, taken = ask(port, token, questions, CLIENTS)
-                again, _ = ask(port, token, questions, CLIENTS)
+            token, words, found = told.stdout.strip(), f"{size:,} rows", Rates()
+            options: dict[str, Any] = {"method": "calibrated", "ledger": folder / "library.sqlite", "allow_wide": True}
+            with (
+                serving(folder) as (port, process),
+                afresh.open(folder / "rows.parquet", 100_000, **options) as guard,
+                ThreadPoolExecutor(CLIENTS) as threads,
+            ):
+                ask(port, token, [f"y > {i}" for i in range(CLIENTS)], CLIENTS)  # every connection and thread once
+                library(guard, [f"y > {i}" for i in range(CLIENTS)], threads)
+                for turn in range(rounds):
+                    questions = [f"x < {turn * count + i}" for i in range(count)]
+                    found.one.append(ask(port, token, [f"{each} AND y > 0" for each in questions[:alone]], 1)[0])
+                    rate, taken = ask(port, token, questions, CLIENTS)
+                    found.many.append(rate)
+                    found.taken += taken
+                    found.again.append(ask(port, token, questions * 3, CLIENTS)[0])
+                    found.bare.append(library(guard, questions, threads))
+                    found.disk.append(commits(folder / f"disk-{turn}.sqlite") / 2)
                 grown = list(growth(port, process, token, questions, requests)) if size == min(rows) else []
-            bare, disk = library(folder, questions, CLIENTS), commits(folder) / 2
-            p50, p99 = np.quantile(taken, [0.5, 0.99])
-            said = f"{many:.0f} to {one:.0f} a second; p50 {1000 * p50:.0f} ms, p99 {1000 * p99:.0f} ms"
-            yield Measured(f"{CLIENTS} clients of a service to one, {words}", many / one, 5.0, said, least=True)
-            said = f"{many:.0f} to {bare:.0f} a second"
-            yield Measured(f"a service to threads without HTTP, {words}", many / bare, 0.5, said, least=True)
-            said = f"{again:.0f} to {many:.0f} a second"
-            yield Measured(f"repeats to new questions of a service, {words}", again / many, 3.0, said, least=True)
-            said = f"{many:.0f} to {disk:.0f} a second, at two commits an answer"
-            yield Measured(f"a service to the disk, two commits an answer, {words}", many / disk, None, said)
+            p50, p99 = 1000 * np.quantile(found.taken, [0.5, 0.99])
+            times = f"; p50 {p50:.0f} ms, p99 {p99:.0f} ms"
+            yield found.compared(f"{CLIENTS} clients of a service to one, {words}", "many", "one", 5.0, times)
+            yield found.compared(f"a service to threads without HTTP, {words}", "many", "bare", 0.5)
+            yield found.compared(f"repeats to new questions of a service, {words}", "again", "many", 3.0)
+            yield found.compared(f"a service to the disk, two commits an answer, {words}", "many", "disk", None)
             yield from grown
 
 

@@ -18,7 +18,7 @@ ROWS, IDENTITY, JOBS = 1_000_000, 4.0, 1.0
 _CASE = "coalesce(CASE WHEN amount <= 0 THEN 0D WHEN amount >= 500 THEN 1D ELSE amount / 500 END, 0D) AS v"
 
 
-def measure(rows: int = ROWS, rounds: int = 3) -> Iterator[Measured]:
+def measure(rows: int = ROWS, rounds: int = 1) -> Iterator[Measured]:
     """On one Parquet file."""
     with written(rows) as path, spark_session() as spark:
         frame = spark.read.parquet(str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ FEW: dict[str, dict[str, Any]] = {
     "identity": {"rows": 2000, "rounds": 0},
     "opening": {"rows": 20_000, "rounds": 0},
     "memory": {"rows": 30_000},
+    "frames": {"rows": 30_000},
     "scoring": {"rows": 2000, "rounds": 2},
     "postgres": {"rows": 2000, "rounds": 0},
     "spark": {"rows": 2000, "rounds": 0},
@@ -41,22 +41,18 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"benchmarks.{name}")
 
 
-def _apart(name: str) -> list[Measured]:
-    """In a process of its own: one has one session of Spark at most."""
-    code = f"from benchmarks.{name} import measure; print([*measure(**{FEW[name]!r})])"
-    root = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    found: list[Measured] = eval(done.stdout.splitlines()[-1], {"Measured": Measured})  # our own records
-    return found
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_it_measures_something(name: str) -> None:
-    found = _apart(name) if name == "spark" else list(_module(name).measure(**FEW[name]))
+def check(name: str) -> None:
+    found: list[Measured] = list(_module(name).measure(**FEW[name]))
     assert found
     assert len({line.name for line in found}) == len(found)
     assert all(line.ratio > 0 and math.isfinite(line.ratio) for line in found)
     assert all(line.limit is not None for line in found) or name not in ("small", "many", "identity", "processes")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "spark"])
+def test_it_measures_something(name: str) -> None:
+    """The one of Spark is in engines/test_spark.py, where there is one."""
+    check(name)
 
 
 def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,6 +70,36 @@ def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(sys, "argv", ["benchmarks", "nothing"])
     with pytest.raises(SystemExit):
         program.main()
+
+
+def test_tables_are_kept_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each as soon as it is measured, in place of the one before and in their order; one that fails says so."""
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"# Speed\n{program.BEGIN}\n<!-- many -->\nof long ago\n{program.END}\nWords.\n")
+    monkeypatch.setattr(program, "PAGE", page)
+    small, many = importlib.import_module("benchmarks.small"), importlib.import_module("benchmarks.many")
+
+    def measured() -> Any:
+        yield Measured("fine", 1.0, 2.0)
+
+    def broken() -> Any:
+        yield Measured("before", 1.0, 2.0)
+        raise RuntimeError("no | disk")
+
+    for first, second, missing in (measured, broken, []), (broken, measured, ["--missing"]):
+        monkeypatch.setattr(many, "measure", first)
+        monkeypatch.setattr(small, "measure", second)
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "--check", "--keep", *missing, "many", "small"])
+        with pytest.raises(SystemExit) as ended:
+            program.main()
+        assert bool(ended.value.code) is not bool(missing)  # nothing is missing the second time
+        text = page.read_text()
+        assert text.startswith("# Speed\n")
+        assert text.endswith(f"{program.END}\nWords.\n")
+        assert "of long ago" not in text
+        assert text.index("<!-- small -->") < text.index("| before | 1.00 |") < text.index("<!-- many -->")
+        assert text.index("<!-- many -->") < text.index("| fine | 1.00 |")
+        assert "| small: failed | inf | 0 | **no** | RuntimeError: no / disk |" in text
 
 
 def test_memory_stays_within_the_limit() -> None:

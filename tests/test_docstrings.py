@@ -16,13 +16,17 @@ from afresh import errors
 from afresh.results.show import Shown
 
 # What people import: the names these list, all errors, and what the modules of these packages define.
-LISTING = ("afresh", "afresh.losses", "afresh.statistics", "afresh.receipts")
+LISTING = (
+    *("afresh", "afresh.boards", "afresh.datasets", "afresh.evaluations", "afresh.learn"),
+    *("afresh.losses", "afresh.receipts", "afresh.statistics"),
+)
 PACKAGES = ("afresh.lab", "afresh.integrations")
 PARTS = ("afresh.lab.analysts", "afresh.lab.pictures", "afresh.lab.population", "afresh.lab.session")  # of simulations
 OPENERS = (
     "afresh.demo.run",
     "afresh.engines.open.open_engine",
     "afresh.ledger.open_ledger",
+    "afresh.models.held.Held",
     "afresh.receipts.page.as_html",
     "afresh.receipts.page.as_markdown",
     "afresh.receipts.study.spent_by",

@@ -35,3 +35,12 @@ def test_what_is_imported_later_is_there_to_find() -> None:
         assert getattr(afresh, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         _ = afresh.nothing
+
+
+def test_a_plan_waits_for_neither_numpy_nor_pydantic() -> None:
+    arguments = ["plan", "--rows", "100000", "--questions", "1000", "--confidence", "0.95"]
+    code = f"import sys; sys.argv = ['afresh', *{arguments}]\nfrom afresh.cli import main\n"
+    code += "try: main()\nfinally: print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "1,000 questions to 100,000 rows" in ran
+    assert [name for name in ("numpy", "pydantic", "scipy", "rich", "duckdb") if name in ran.split()] == []

@@ -13,7 +13,7 @@ NOT_OURS = {
     "os._exit",  # public, for a child that must run nothing else
     "table.get_backend()._session",  # Ibis gives its session in no other way
 }
-TOP = {"__init__", "__main__", "checks", "errors", "escaping", "moments", "version"}
+TOP = {"__init__", "__main__", "checks", "errors", "lazy", "escaping", "moments", "version"}
 
 
 def name_of(path: Path) -> str:

@@ -96,8 +96,8 @@ study = optuna.create_study(direction="minimize")
 study.optimize(GuardedObjective(holdout, lambda trial: numpy.full(900, trial.suggest_int("x", 0, 1))), n_trials=2)
 """,
     "plot": """
-answer = opened("flights.parquet").ask("cancelled")
-answer.plot().figure.savefig("answer.png")
+answers = opened("flights.parquet").ask_many(["cancelled"])
+answers.plot().figure.savefig("answers.png")
 """,
     "postgres": """
 try:

@@ -13,12 +13,16 @@ import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from afresh.lazy import np
+
 
 MOST = 10**10  # rows or questions that a plan considers
 _LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough
@@ -188,6 +192,15 @@ def text(name: str, value: object, must_be: str) -> str:
     if isinstance(value, str) and value.strip() and not any("\ud800" <= c <= "\udfff" for c in value):
         return value
     raise wrong(name, value, must_be)
+
+
+def shares(value: object) -> dict[str, int]:
+    """Names of analysts, and how many answers each may have."""
+    if not isinstance(value, Mapping):
+        raise wrong("shares", value, "a mapping of names to numbers of answers")
+    return {
+        text("analyst", name, "a name"): whole(f"the share of {shown(name)}", each, 0) for name, each in value.items()
+    }
 
 
 def place(name: str, value: object, choices: Sequence[object]) -> int:

@@ -1,14 +1,14 @@
 """Every error afresh raises on purpose, drawn in one place.
 
     AfreshError
-    ├── InvalidArgument    a value no plan, question or guard can take
-    ├── ImpossibleWidth    a width no certified method can reach
+    ├── InvalidArgument    a value that no plan, question or guard accepts
+    ├── ImpossibleWidth    a width that no certified method can reach
     ├── QueryError         a question that is not a row expression; found before anything runs, free
     ├── DataError          data that cannot be opened
-    │   ├── DataChanged    the data are no longer those that were opened
-    │   └── SameRows       the ledger knows these rows, or some columns of them, in another table
+    │   ├── DataChanged    the data changed after it was opened
+    │   └── SameRows       the ledger knows these rows, or some of their columns, in another table
     ├── GuardClosed        the guard was closed
-    ├── PlanMismatch       data opened with another plan than the one their first answer has fixed
+    ├── PlanMismatch       a dataset opened with a plan other than the one its first answer fixed
     ├── BudgetExhausted    the question would cost more than is left; nothing was charged
     ├── EngineError        the engine failed; says nothing about the rows
     ├── LedgerError        the ledger cannot be read or written; nothing was released
@@ -17,15 +17,15 @@
     ├── MissingExtra       an optional part is not installed
     └── ServiceError       a service refused, or could not be reached
         ├── NotAllowed     the token is missing, unknown, expired or revoked
-        ├── Forbidden      the token is not for this
-        ├── NotFound       there is nothing of this name, for this token
+        ├── Forbidden      the token does not allow this
+        ├── NotFound       nothing of this name is visible to this token
         ├── Frozen         the steward has frozen the dataset
-        ├── TooLarge       more than the service takes at once
+        ├── TooLarge       more than the service accepts at once
         ├── TooMany        more requests than a token may make
         ├── TimedOut       it took longer than the service waits
         └── Unreachable    no answer came; asking again is safe
 
-and one warning, FewItems: a gate has too few items to notice a useful improvement.
+and one warning, FewItems: a gate has too few items to detect a useful improvement.
 
 A message says what was wrong, with the value, and what would be right. It never quotes a row. `KINDS` names every error
 by its code, which is the same in Python, in a shell and over HTTP, and never changes.
@@ -62,7 +62,7 @@ def _again(kind: type[AfreshError], args: tuple[Any, ...]) -> AfreshError:
 
 
 class InvalidArgument(AfreshError, ValueError):
-    """A value no plan, question or guard can take."""
+    """A value that no plan, question or guard accepts."""
 
     code = "invalid-argument"
     status = 422
@@ -77,7 +77,7 @@ class ImpossibleWidth(InvalidArgument):
 
 
 class QueryError(AfreshError, ValueError):
-    """The question is not a row expression over the data's columns. Free: nothing ran."""
+    """The question is not a row expression over the dataset's columns. Free: nothing ran."""
 
     code = "query-error"
     status = 422
@@ -92,21 +92,21 @@ class DataError(AfreshError):
 
 
 class DataChanged(DataError):
-    """The data are no longer the ones that were opened."""
+    """The data changed after it was opened."""
 
     code = "data-changed"
     status = 503
 
 
 class SameRows(DataError):
-    """The ledger has a guard of other data that share columns with these: rows have one budget, however edited."""
+    """The ledger knows another dataset that shares columns with this one: rows have one budget, even if edited."""
 
     code = "same-rows"
     status = 409
 
 
 class GuardClosed(AfreshError):
-    """The guard was closed; what it answered is kept."""
+    """The guard was closed; its answers are kept."""
 
     code = "guard-closed"
     status = 503
@@ -148,7 +148,7 @@ class BudgetExhausted(AfreshError):
 
 
 class EngineError(AfreshError):
-    """The engine failed. The message never carries what the engine said about rows."""
+    """The engine failed. The message never repeats what the engine said about rows."""
 
     code = "engine-error"
     status = 500
@@ -206,28 +206,28 @@ class NotAllowed(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """The token is good, but not for this."""
+    """The token is valid, but does not allow this."""
 
     code = "forbidden"
     status = 403
 
 
 class NotFound(ServiceError):
-    """There is nothing of this name, as far as this token may know."""
+    """Nothing of this name is visible to this token."""
 
     code = "not-found"
     status = 404
 
 
 class Frozen(ServiceError):
-    """The steward has frozen the dataset: what was released can be read, and nothing new is answered."""
+    """The steward has frozen the dataset: what was released can be read, but nothing new is answered."""
 
     code = "frozen"
     status = 409
 
 
 class TooLarge(ServiceError):
-    """More than the service takes at once. Nothing was charged."""
+    """More than the service accepts at once. Nothing was charged."""
 
     code = "too-large"
     status = 413
@@ -241,14 +241,14 @@ class TooMany(ServiceError):
 
 
 class TimedOut(ServiceError):
-    """It took longer than the service waits. What was paid for is completed when it is asked again, for free."""
+    """It took longer than the service waits. Asking again completes what was paid for, for free."""
 
     code = "timed-out"
     status = 504
 
 
 class Unreachable(ServiceError):
-    """No answer came. Asking again is safe: a question that was answered meanwhile is free."""
+    """No answer came. Asking again is safe: a question answered in the meantime is free."""
 
     code = "unreachable"
     status = 502
@@ -263,4 +263,4 @@ KINDS = {kind.code: kind for kind in _all(AfreshError)}
 
 
 class FewItems(UserWarning):
-    """A gate has too few items to notice a useful improvement; it says how many would be enough."""
+    """A gate has too few items to detect a useful improvement; the warning says how many would be enough."""

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import afresh
 from afresh.boards import BoardTable, Submitted, table_from
 from afresh.boards.rules import duration, in_words
+from afresh.boards.shelf import Folder, Kept, Memory, Shelf
 from afresh.errors import BudgetExhausted, InvalidArgument, NotFound
 from afresh.receipts import verify
 from afresh.wire.results import from_json, to_json
@@ -107,6 +109,36 @@ def test_the_same_again_is_free_and_a_name_has_one_entry(holdout: afresh.Holdout
         assert lost.submit("good", GOOD).charged == 0
         with pytest.raises(InvalidArgument, match="is taken"):
             lost.submit("bad", GOOD)
+
+
+@pytest.mark.parametrize("kept", ["memory", "folder"])
+def test_a_name_is_claimed_once_whoever_enters_at_the_same_time(tmp_path: Path, kept: str) -> None:
+    """Two models under one name would share a place that is true of neither."""
+    shelf: Shelf = Memory() if kept == "memory" else Folder(str(tmp_path))
+    entries = [Kept("mine", f"entrant {i}", "2026-01-01", f"digest {i}", np.arange(i)) for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda entry: shelf.claim(entry, sealed=False), entries))
+    assert sum(won) == 1
+    found = shelf.get("mine")
+    assert found is not None
+    assert found.digest == entries[won.index(True)].digest
+    assert shelf.claim(found, sealed=False)  # the same once more
+
+
+def test_entries_of_one_name_at_once_are_one_entry(holdout: afresh.Holdout) -> None:
+    boards = [afresh.board(holdout, "at once") for _ in range(2)]  # as two workers have it
+
+    def enter(place: int) -> str:
+        try:
+            return boards[place].submit("mine", flipped(0.1 * place, place)).verdict
+        except InvalidArgument as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = sorted(pool.map(enter, range(2)), key=len)
+    assert found[0] == "the only entry"
+    assert "is taken" in found[1]
+    assert len(boards[0].table()) == 1
 
 
 def test_a_short_budget_gives_places_from_scores(place: str) -> None:

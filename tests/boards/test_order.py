@@ -158,9 +158,38 @@ def test_a_large_board_claims_no_more_than_a_small_one_would(monkeypatch: pytest
             graph.difference(i, j, x - truth[j] - 0.02, x - truth[j] + 0.02)
     whole = graph.solve()
     monkeypatch.setattr(order, "_ALL", 10)
-    part = graph.solve()
+    part = graph.copy().solve()
     assert part.consistent
     assert 0.8 * whole.separated < part.separated <= whole.separated
     for (first, last), (least, most) in zip(part.places, whole.places, strict=True):
         assert first <= least
         assert most <= last
+
+
+@given(boards(), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4), st.integers(1, 6))
+def test_counts_of_a_large_board_are_those_of_its_pairs(
+    board: tuple[int, list[tuple[int, Interval]], list[tuple[int, int, Interval]]],
+    claims: list[tuple[int, int]],
+    anchors: int,
+) -> None:
+    """What is counted from thresholds is what all pairs would give, contradictions and circles included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "_ALL", 0)
+        patch.setattr(order, "_ANCHORS", anchors)
+        graph = graph_of(*board)
+        for better, worse in claims:
+            if better % board[0] != worse % board[0]:
+                graph.ahead(better % board[0], worse % board[0])
+        relation, found = graph.relation(), graph.solve()
+    rows = [relation.better(i) for i in range(board[0])]
+    assert found.better.tolist() == [int(row.sum()) for row in rows]
+    assert found.worse.tolist() == [int(relation.worse(i).sum()) for i in range(board[0])]
+    ahead = np.array(rows)
+    assert not (ahead & ahead.T).any()
+    if not claims:
+        certain = {(i, j) for j, row in enumerate(rows) for i in np.flatnonzero(row).tolist()}
+        points = allowed(*board)
+        assert all(x[i] < x[j] for i, j in certain for x in points)
+        assert found.consistent or not points
+        if found.consistent:
+            check_tiers(found, certain)

@@ -69,7 +69,7 @@ def arithmetic(value: float) -> int:
     """The hash of a number of single precision, which is 0 or of a size from 2^-44 to 2^58."""
     factor = 6.28318530717958 / 2
     if abs(value) < 2**24:
-        factor = 6.47213595499958 * 2**33 if abs(value) >= 2**-10 else 5.43656365691809 * 2**67
+        factor = 434337691 * 128 if abs(value) >= 2**-10 else 5.43656365691809 * 2**67
     whole = round(value * factor) ^ 0x06A09E667BB67AE8  # rounded to even
     return (whole % 2**31) * ((whole >> 13) % 2**31)
 
@@ -121,4 +121,4 @@ def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
     total = sum(map(row_hash, rows)) % 2**64
     names = sorted(rows[0], key=str.lower)
     columns = [[name.lower(), sum(hashed(row[name], exact=False) or 0 for row in rows) % 2**64] for name in names]
-    return "rows-2:" + hashlib.sha256(json.dumps(["rows-2", len(rows), total, columns]).encode()).hexdigest()
+    return "rows-3:" + hashlib.sha256(json.dumps(["rows-3", len(rows), total, columns]).encode()).hexdigest()

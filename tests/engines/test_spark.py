@@ -20,6 +20,7 @@ from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns
 from engines.conformance import Conformance, check_generated, check_mistaken
+from test_benchmarks import check
 
 SECRET = "do-not-tell-7391"
 
@@ -215,7 +216,7 @@ def test_types_and_their_limits(people: Any) -> None:
     assert [name for name, kind in engine.schema.items() if kind is None] == list(others)
     texts = [question for _, question in wanted.values()]
     assert dict(zip(texts, _totals(engine, *texts), strict=True)) == dict.fromkeys(texts, 1.0)
-    assert len(engine.identity().fingerprint) == len("rows-2:") + 64
+    assert len(engine.identity().fingerprint) == len("rows-3:") + 64
 
 
 def test_the_session_is_left_alone(people: Any) -> None:
@@ -245,3 +246,8 @@ def test_workers_that_cannot_hash_are_told_from_data_that_fail(
     with pytest.raises(DataError, match="PYSPARK_PYTHON") as caught:
         open_engine(nasty_frame).identity()
     assert "7391" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.usefixtures("spark")
+def test_its_benchmark_measures_something() -> None:
+    check("spark")

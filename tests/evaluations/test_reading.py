@@ -102,6 +102,30 @@ def test_lm_evaluation_harness_with_two_filters(tmp_path: Path) -> None:
     assert scores(read(tmp_path / "s.jsonl", score="exact_match,flexible")) == {"0": [1.0]}
 
 
+def test_helm(tmp_path: Path) -> None:
+    """As HELM's `PerInstanceStats` are written: a list of instances, each with statistics by name and split."""
+
+    def stat(name: str, mean: float, **more: Any) -> dict[str, Any]:
+        return {"name": {"name": name, "split": "test", **more}, "count": 1, "sum": mean, "mean": mean}
+
+    noisy = {"name": "typos", "robustness": True}
+    rows: list[dict[str, Any]] = [
+        {"instance_id": "id1", "train_trial_index": 0, "stats": [stat("exact_match", 1.0), stat("f1_score", 0.5)]},
+        {"instance_id": "id1", "train_trial_index": 1, "stats": [stat("exact_match", 0.0), stat("f1_score", 0.5)]},
+        {"instance_id": "id1", "perturbation": noisy, "stats": [stat("exact_match", 0.0, perturbation=noisy)]},
+        {"instance_id": "id2", "train_trial_index": 0, "stats": [stat("exact_match", 1.0), stat("f1_score", 1.0)]},
+    ]
+    path = tmp_path / "per_instance_stats.json"
+    path.write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="'exact_match:test', 'f1_score:test'"):
+        read(path)
+    for name in ("exact_match", "exact_match:test"):
+        assert scores(read(path, score=name)) == {"id1": [1.0, 0.0], "id2": [1.0]}
+    path.write_text(json.dumps([{"instance_id": "id1", "stats": [{"name": "no metric"}]}]))
+    with pytest.raises(DataError, match=r"per_instance_stats\.json of a run"):
+        read(path)
+
+
 def test_promptfoo() -> None:
     path = SAMPLES / "promptfoo.json"
     with pytest.raises(DataError, match="several candidates: \\['echo, prompt 0', 'echo, prompt 1'\\]"):

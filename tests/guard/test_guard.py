@@ -357,7 +357,7 @@ def test_a_simulation_takes_only_rows_that_were_made_up(frame: pd.DataFrame, tmp
 
 def test_new_rows_are_words(frame: pd.DataFrame) -> None:
     for words in ("", "  ", True, 3):
-        with pytest.raises(InvalidArgument, match="must be words"):
+        with pytest.raises(InvalidArgument, match="must be text"):
             afresh.open(frame, questions=5, new_rows=words)  # type: ignore[arg-type]
     afresh.open(frame, questions=5, new_rows="drawn in March").close()
 

@@ -186,7 +186,7 @@ def test_a_share_does_not_end_the_rounds_of_others(guard: afresh.Guard) -> None:
     guard.divide({"bob": 50})
     bob = guard.for_analyst("bob")
     bob.ask("hit")
-    with pytest.raises(InvalidArgument, match="not for bob, who has a share"):
+    with pytest.raises(InvalidArgument, match="bob has only a share"):
         bob.close_rounds()
     guard.ask("x < 1")
 

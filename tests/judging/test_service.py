@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
 import zipfile
@@ -13,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import schemathesis
+from schemathesis import GenerationMode
 
 import afresh
 from afresh.errors import BudgetExhausted, EvaluatorFailed, InvalidArgument, NotFound, TooLarge
@@ -21,7 +25,9 @@ from afresh.judging.files import MOST_FILES, read_candidate, unpacked
 from afresh.receipts import verify
 from cli.program import afresh as run_program
 from judging.made import BASELINE, PERFECT, POOR, candidate, make
+from server.made_up import try_out
 from server.running import Service, running
+from server.visiting import session
 
 CONFIG = """
 state = "state"
@@ -72,6 +78,27 @@ def test_the_client_has_the_methods_of_a_local_judge(service: Service, tmp_path:
             found.evaluation("other")
     document = service.get("/v1/evaluations/qa/receipt").json()
     assert verify(json.dumps(document)).passed
+
+
+def test_pages_show_evaluations(service: Service, tmp_path: Path) -> None:
+    """Its list, what is left of its budget, and every verdict of its gate, to whoever has a token for it."""
+    with afresh.connect(service.url, service.token()) as found:
+        judge = found.evaluation("qa")
+        judge.propose(judge.read(candidate(tmp_path, POOR)))
+    client = session(service, service.token("vera", "viewer"))
+    assert 'href="/evaluations/qa"' in client.get("/evaluations").text
+    page = client.get("/evaluations/qa").text
+    assert "answers left" in page
+    (link, *_) = re.findall(r'href="(/evaluations/qa/answers/\d+)"', page)
+    assert "charged" in client.get(link).text
+    assert client.get("/evaluations/qa/answers/99999").status_code == 404
+    assert verify(client.get("/evaluations/qa/receipt.json").text).passed
+    assert "Nothing" not in page
+    narrow = session(service, service.token("nina", datasets=("other",)))
+    assert "qa" not in narrow.get("/evaluations").text
+    for path in ("/evaluations/qa", link, "/evaluations/qa/receipt.json"):
+        assert narrow.get(path).status_code == 404
+        assert httpx.get(service.url + path).status_code == 303
 
 
 def test_a_shell_command_takes_an_address(service: Service, tmp_path: Path) -> None:
@@ -222,3 +249,17 @@ def test_roles_caps_and_frozen_evaluations(service: Service, tmp_path: Path) -> 
     refused = service.post("/v1/evaluations/qa/propose", body)
     assert (refused.status_code, refused.json()["code"]) == (409, "frozen")
     assert service.call("DELETE", "/v1/evaluations/qa/freeze", steward).status_code == 200
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_made_up_requests_are_answered_or_refused(service: Service, mode: GenerationMode) -> None:
+    document = httpx.get(f"{service.url}/v1/openapi.json").json()
+    schema, seen = schemathesis.openapi.from_dict(document), set[int]()
+    doors = [(path, verb) for path, verbs in document["paths"].items() for verb in verbs if "evaluations" in path]
+    assert len(doors) == 14
+    for path, verb in doors:
+        if not path.endswith("freeze") and (mode is GenerationMode.POSITIVE or verb == "post"):
+            cases = schema[path][verb.upper()].as_strategy(generation_mode=mode)
+            try_out(service, cases, path, seen, ["qa"], "analyst")
+    assert (200 in seen) is (mode is GenerationMode.POSITIVE)
+    assert 422 in seen

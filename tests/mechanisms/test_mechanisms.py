@@ -85,6 +85,8 @@ def test_released_number_lies_on_a_coarse_public_grid(
     top = mechanism._transform.top if isinstance(mechanism, Stabilized) else 1.0
     assert released == top or (released / mechanism.grid).is_integer()
     scale = 1 / math.sqrt(mechanism.T) if isinstance(mechanism, Calibrated) else mechanism.s
+    if isinstance(mechanism, Symmetrized):  # numbers have the finest noise
+        scale *= mechanism.numbers
     assert scale / 2048 < mechanism.grid <= scale / 1024
 
 

@@ -16,12 +16,25 @@ import afresh
 from afresh.errors import InvalidArgument
 from afresh.guard.outside import KINDS
 from afresh.mechanisms import names, registry
-from afresh.mechanisms.base import DrawsSeveral, Heard, Mechanism, at_levels
+from afresh.mechanisms.base import DrawsSeveral, FollowsDeviation, Heard, Mechanism, at_levels
 from afresh.moments import Moments
 from afresh.planning.plan import Plan
 
 SHARED = {
-    *("__init__", "base", "fresh", "ghost", "names", "parts", "planned_checks", "registry", "scale", "symbols", "tasks")
+    *(
+        "__init__",
+        "base",
+        "deviations",
+        "fresh",
+        "ghost",
+        "names",
+        "parts",
+        "planned_checks",
+        "registry",
+        "scale",
+        "symbols",
+        "tasks",
+    )
 }
 BROKEN: dict[str, dict[str, float]] = {
     "stabilized": {"H": 0.01},
@@ -48,8 +61,11 @@ def test_one_file_a_mechanism() -> None:
 
 def test_help_knows_the_methods_by_name() -> None:
     assert tuple(registry.PLANNERS) == names.OFFERED
-    assert registry.GUESSING == names.GUESSING
-    assert registry.HINTED == names.HINTED
+    kinds = {name: registry.MECHANISMS[name] for name in names.OFFERED}
+    assert tuple(name for name, kind in kinds.items() if not kind.promised) == names.EXPECTED
+    assert tuple(name for name, kind in kinds.items() if kind.checks_guesses) == names.GUESSING
+    assert tuple(name for name, kind in kinds.items() if kind.symbols) == names.CLAIMING
+    assert {name: kind.method for name, kind in registry.MECHANISMS.items()} == {n: n for n in registry.MECHANISMS}
 
 
 def test_a_plan_chooses_among_promises() -> None:
@@ -139,6 +155,27 @@ def test_a_difference_is_read_from_its_answers(name: str) -> None:
     assert value == pytest.approx(0, abs=0.02)
     assert mechanism.disagreement(*heard) == pytest.approx(0.1, abs=0.02)
     assert mechanism.difference_width(0.1) == pytest.approx((high - low) / 2, rel=0.1)
+
+
+@each
+def test_the_interval_of_a_number_follows_its_deviation_and_not_its_range(name: str) -> None:
+    """Of every method, without a hint: 100,000 rows, 1,000 questions, a deviation of .05 and of .5 of the range."""
+    mechanism = registry.PLANNERS[name](100_000, 1000, 0.05, None)
+    assert mechanism is not None
+    number = at_levels(mechanism, None)
+    assert isinstance(number, FollowsDeviation)
+    assert number.deviation_width(0.5, 0.05) < 0.6 * number.deviation_width(0.5, 0.5)
+
+
+def test_so_does_that_of_a_budget_without_end_and_of_a_plan_for_a_deviation() -> None:
+    for mechanism in (
+        registry.planner_without_end(100_000, 0.05),
+        registry.planner_for_deviation(100_000, 1000, 0.05, 0.05),
+    ):
+        assert mechanism is not None
+        number = at_levels(mechanism, None)
+        assert isinstance(number, FollowsDeviation)
+        assert number.deviation_width(0.5, 0.05) < 0.6 * number.deviation_width(0.5, 0.5)
 
 
 ROOT = Path(afresh.__file__).parent

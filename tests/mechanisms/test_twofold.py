@@ -1,4 +1,4 @@
-"""Noise that follows the standard deviation of numbers (17.10): proof, oracle, guards opened with deviation=."""
+"""A retired method whose noise follows the standard deviation of numbers (17.10), and guards opened with deviation=."""
 
 from __future__ import annotations
 
@@ -120,11 +120,12 @@ def test_a_guard_that_follows_the_deviation() -> None:
             guard.price("near", bounds=(0, 1), missing=0, deviation=0.9)
         receipt = guard.receipt()
     assert verify(receipt).passed
-    with afresh.open(FRAME, 200, method="symmetrized", ledger=":memory:") as plain:
+    # So few rows for so many questions that a method of fixed charges has no room for numbers.
+    with afresh.open(FRAME[:10_000], 1000, method="symmetrized", ledger=":memory:") as plain:
         with pytest.raises(InvalidArgument, match="is for a number"):
             plain.price("rare", deviation=0.05)
         price = plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
-        assert price.ways["method='stabilized'"] < 0.5 * (price.half_width or 0)
+        assert price.ways["method='settled'"] < 0.8 * (price.half_width or 0)
         assert "would follow the deviation" in plain.ask("near", bounds=(0, 1), missing=0).covers
 
 

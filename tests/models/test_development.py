@@ -93,6 +93,18 @@ def test_guarded_rows_are_no_development_data() -> None:
             afresh.holdout(X, Y, questions=20, open=(X[order], Y[order]), ledger=":memory:")
 
 
+def test_development_data_that_share_some_rows_are_refused_by_their_public_features() -> None:
+    """Whatever their labels, of which a refusal must not tell; features that repeat anyway tell nothing."""
+    mixed = np.concatenate([DEV[0], X[5:8]])
+    for labels in (Y[5:8], 1 - Y[5:8]):
+        brought = mixed, np.concatenate([DEV[1], labels])
+        with pytest.raises(InvalidArgument, match=rf"3 of the {len(mixed):,} development rows have the features"):
+            afresh.holdout(X, Y, questions=20, open=brought, ledger=":memory:")
+        afresh.holdout(X, Y, questions=20, open=brought, features="hidden", ledger=":memory:").close()
+    few, others = np.round(X).clip(-1, 1), np.round(DEV[0]).clip(-1, 1)
+    afresh.holdout(few, Y, questions=20, open=(others, DEV[1]), ledger=":memory:").close()
+
+
 def test_what_is_wrong_with_development_data_is_said() -> None:
     cases: tuple[tuple[Any, str], ...] = (
         ((DEV[0],), "X_dev, y_dev"),

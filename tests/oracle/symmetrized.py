@@ -320,3 +320,24 @@ def settled_sum(w: World, bend: float, share: float, floor: float) -> mp.mpf:
 
         phi, first = f(w.t * floor) / floor, f(w.t * share)
         return mp.log(mp.fsum(mp.exp((phi * (w.k - i * mp.mpf(floor)) + first) / 2) for i in range(1, w.k + 1)))
+
+
+def shown_pairs(w: World, centre: float, square: float, noise: float, half_step: float) -> tuple[mp.mpf, mp.mpf]:
+    """D(U) and D(phi) of numbers without a hint (17.10), from y2: the largest fixpoints, the bias on a grid."""
+    with mp.workdps(DIGITS):
+        m2 = max(mp.mpf(centre), 1 - mp.mpf(centre)) ** 2
+        z = mp.sqrt(2) * mp.erfinv(1 - 2 * mp.exp(-w.L3))
+        sample = min(mp.mpf(square) + z * noise + half_step, mp.mpf(1))
+        drift = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n)
+        away = drift + mp.sqrt(w.L3 / (2 * w.n))
+        bias = max(2 * b * away - 2 * b**2 for b in (mp.mpf(i) / 400 for i in range(401)))
+        d, own = w.D, w.D
+        for _ in range(12):
+            ghost = min(sample + drift * mp.sqrt(min(own, 4 * d / m2)), mp.mpf(1))
+            if ghost < 1:
+                p = _last(lambda q, ghost=ghost: bool(kl(ghost, q) <= w.L3 / w.n), ghost, mp.mpf(1))  # type: ignore[misc]
+            else:
+                p = mp.mpf(1)
+            own = min(own, unlike_pairs(w, float(min(p, mp.mpf(1) / 2)), 40))
+            d = min(d, up(min(m2 * (sample + p) + bias, mp.mpf(1)), w.L1 / w.n))
+        return d, min(own, 4 * d / m2)

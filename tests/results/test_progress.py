@@ -40,6 +40,19 @@ def test_a_terminal_is_told_what_takes_so_long(monkeypatch: pytest.MonkeyPatch) 
     assert "Never" not in terminal.getvalue()
 
 
+def test_a_bar_fills_as_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = progress._Shown("Following the chain", 4)
+    shown.advance(1)  # before anything is shown
+    shown.start()
+    shown.advance(2)
+    shown.stop()
+    assert "75%" in terminal.getvalue()
+    assert list(progress.counted(range(3), "Counting")) == [0, 1, 2]
+
+
 def test_what_is_quick_says_nothing_and_only_the_outermost_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

@@ -12,9 +12,12 @@ from typing import Any
 
 import afresh
 from afresh import statistics
+from afresh.judging.judge import open_judge
+from afresh.judging.settings import read_settings
 from afresh.results.fitted import Task
 from afresh.server import schemas
 from afresh.wire.results import RESULTS, to_json
+from judging.made import PERFECT, POOR, candidate, make
 from server.running import write_data
 
 
@@ -41,7 +44,16 @@ def made(folder: Path) -> dict[str, Any]:
             holdout.claim(good, better_than=bad, names=["good", "bad"]),
             holdout.contest([good, bad], names=["good", "bad"], bins=4),
         ]
+        board = afresh.board(holdout, "spring", keep=folder / "spring")
+        results += [board.submit("good", good), board.submit("bad", bad), board.table()]
+    with open_judge(read_settings(make(folder))) as judge:
+        poor, perfect = (
+            judge.read(candidate(folder, text, name)) for text, name in ((POOR, "a.py"), (PERFECT, "b.py"))
+        )
+        results += [judge.check(), judge.try_open(poor), judge.propose(perfect), judge.score(poor)]
+        results += [judge.compare(poor, perfect), judge.exam(perfect)]
     found = {type(each).__name__: to_json(each) for each in results}
+    found["Tried"]["scores"] = dict([*found["Tried"]["scores"].items()][:2])
     assert found.keys() <= RESULTS.keys()
     found["Transcript"] |= {"records": found["Transcript"]["records"][:1], "total": 1, "next": None}
     found["Transcript"].pop("questions")

@@ -152,11 +152,12 @@ def running(folder: Path, more: str = "", ledger: str = "", config: str = CONFIG
     read = read_config(place)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    process = start(folder, place, port)
+    store, process = store_of(read.state, read.ledger), start(folder, place, port)
     try:
         wait(process, url, folder)
-        yield Service(folder, url, process, Tokens(store_of(read.state, read.ledger)))
+        yield Service(folder, url, process, Tokens(store))
     finally:
+        store.close()
         if process.poll() is None:
             stop(process)
 

@@ -136,6 +136,43 @@ def test_malformed_bodies(service: Service, body: bytes, media: str) -> None:
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
 
 
+WORDS = ('"\\ud800"', '"\\u0000"', '"\\u202e x"', "null", "true", "[]", "{}", "[[[[]]]]", '{"\\ud800": 1}')
+NUMBERS = ("1" + "0" * 400, "9" * 5000, "1e999", "NaN", "Infinity", "9007199254740993", "-0.0", "[NaN, 1]")
+GOOD: dict[str, dict[str, str | None]] = {
+    "datasets/customers/ask_many": {"questions": '["tenure < 4"]', "rows": None},
+    "datasets/customers/price": {"question": None, "mean": None, "share": None, "deviation": None},
+    "datasets/customers/claim": {"expression": '"tenure < 4"', "between": "[0.1, null]", "bounds": None},
+    "datasets/customers/fit": {"kind": '"linear"', "features": '["tenure"]', "label": '"churned"', "steps": None},
+    "datasets/customers/divide": {"shares": None},
+    "datasets/customers/charge": {"revealed": '"a mean"', "kl": None, "count": None, "study": None},
+    "tokens": {"name": None, "datasets": None, "days": None, "cap": None},
+    "holdouts/churn/score": {"predictions": None, "precision": None},
+}
+
+
+@pytest.mark.parametrize("door", GOOD)
+def test_odd_values_at_every_door(service: Service, door: str) -> None:
+    """Huge numbers, no numbers, lone surrogates, other types: each is taken or refused, and nothing fails."""
+    steward, failed = service.token("sam", "steward"), []
+    with httpx.Client(headers={"Authorization": f"Bearer {steward}", "Content-Type": "application/json"}) as client:
+        for key, usual in GOOD[door].items():
+            for value in (*WORDS, *NUMBERS):
+                given = {**{each: text for each, text in GOOD[door].items() if text is not None}, key: value}
+                body = ", ".join(f'"{each}": {text}' for each, text in given.items())
+                found = client.post(f"{service.url}/v1/{door}", content=f"{{{body}}}", timeout=60)
+                if found.status_code >= 500:
+                    failed.append((key, usual, value[:20], found.text))
+    assert not failed
+
+
+def test_rows_are_asked_for_in_rounds_only(service: Service) -> None:
+    """Elsewhere a question would be paid for, and evaluated on rows that no method expects."""
+    before = service.get("/v1/datasets/customers/budget").json()["spent"]
+    found = service.post("/v1/datasets/customers/ask_many", {"questions": ["tenure < 41"], "rows": 1})
+    assert code(found) == (422, "invalid-argument")
+    assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
+
+
 def test_bodies_that_are_too_large(service: Service) -> None:
     assert code(service.post(ASK, {"expression": "x" * 1_100_000})) == (413, "too-large")
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.results.answer import Answer
 from afresh.server.api import answers
 from afresh.server.app import Desk
-from afresh.server.clock import leaving
+from afresh.server.clock import leaving, next_tick
 from afresh.server.config import read_config
 from afresh.server.tokens import Caller
 from server.running import Service, running, write_data
@@ -26,6 +25,13 @@ def test_an_answer_leaves_when_it_is_ready_on_a_power_of_two(elapsed: float, tic
     assert leaves >= elapsed
     assert np.log2(leaves / tick) == pytest.approx(round(np.log2(leaves / tick)))
     assert leaves == tick or leaves / 2 < elapsed
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 0.99), st.floats(1e-3, 10))
+def test_what_is_refused_leaves_on_ticks_of_all(ticks: int, part: float, tick: float) -> None:
+    """Whenever it came: many refusals behind one scan, a moment apart, tell its end no better than to a tick."""
+    assert next_tick((ticks + part) * tick, tick) == pytest.approx((ticks + 1) * tick, rel=1e-12)
+    assert next_tick(part, 0) == part
 
 
 def test_scans_that_differ_by_half_a_tick_leave_alike() -> None:
@@ -92,24 +98,28 @@ data = "customers.parquet"
         assert service.get("/v1/datasets/customers/budget").json()["spent"] == 1
 
 
-def test_a_repeat_keeps_to_the_clock_until_the_first_answer_has_left(tmp_path: Path) -> None:
-    """Otherwise whoever asks the same again and again would see when the scan ended."""
+def test_whoever_asks_the_same_meanwhile_is_answered_with_the_first(tmp_path: Path) -> None:
+    """Otherwise whoever asks the same again and again would see when the scan ended: each a tick after its question."""
     write_data(tmp_path)
     (tmp_path / "afresh.toml").write_text('state = "state"\ntick = 1\n[datasets.c]\ndata = "customers.parquet"\n')
     desk, caller, question = Desk(read_config(tmp_path / "afresh.toml")), Caller("ann", "analyst", ("*",)), "churned"
     served = desk.house.find("c", caller)
 
     async def twice() -> None:
-        def ask() -> asyncio.Task[list[Answer]]:
-            return asyncio.create_task(answers(desk, served, caller, [{"expression": question}]))
+        async def ask() -> tuple[int, float]:
+            (answer,) = await answers(desk, served, caller, [{"expression": question}])
+            return answer.charged, time.time()
 
-        first = ask()
+        asked = [asyncio.create_task(ask())]
         while not any(record.value is not None for record in served.guard.transcript):
             await asyncio.sleep(0.01)
-        second = ask()
-        done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
-        assert done == {first}
-        assert [each.charged for task in (first, second) for each in await task] == [1, 0]
+            asked.append(asyncio.create_task(ask()))
+        asked.append(asyncio.create_task(ask()))
+        charged, times = zip(*await asyncio.gather(*asked), strict=True)
+        (entry,) = served.guard.desk.ledger.entries(served.guard.desk.terms)
+        assert min(times) >= entry.reserved_at.timestamp() + 1
+        assert sum(charged) == 1
+        assert served.history.leaves([1]) <= min(times)
 
     try:
         asyncio.run(twice())

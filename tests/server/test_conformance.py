@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import afresh
 from afresh import errors, losses, statistics
+from afresh.client.connection import Connection
 from afresh.guard.guard import Guard
 from afresh.models.holdout import Holdout
 from server.running import Service, running
@@ -244,3 +245,9 @@ def test_the_token_says_who_asks(remote: Service, monkeypatch: pytest.MonkeyPatc
         afresh.open(f"{remote.url}/customers")
     with pytest.raises(errors.Unreachable):
         afresh.connect("http://127.0.0.1:9", "x")
+    odd: list[Any] = ["", "two words", "line\nbreak", "töken", 5]
+    for token in odd:
+        with pytest.raises(errors.InvalidArgument, match="afresh token new"):
+            afresh.connect(remote.url, token)
+    with pytest.raises(errors.ServiceError, match="no JSON"):
+        Connection(remote.url, remote.token()).get("/sign-in")

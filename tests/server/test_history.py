@@ -16,7 +16,7 @@ from afresh.guard.guard import Guard
 from afresh.ledger import Ledger
 from afresh.receipts import verify
 from afresh.results.transcript import Record
-from afresh.server.history import History, Wanted
+from afresh.server.history import Follower, History, Wanted
 from afresh.statistics import GroupMeans, Histogram, Quantile, Variance
 
 
@@ -93,9 +93,12 @@ def _ask(guard: Guard, what: Any) -> None:
         guard.measure(what)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, elsewhere: bool) -> None:
-    """Recorded 0.3 seconds after its question, it is shown with the step of 0.4; that of another worker after 1."""
+@pytest.mark.parametrize("first", [3, 4, 5, 9])
+def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: int) -> None:
+    """Recorded 0.3 seconds after its question, it is shown 0.1, 0.2, 0.4, 0.8 ... seconds after it, by every worker.
+
+    Which of these it is depends on when a worker first sees it: not on the moment at which it was recorded.
+    """
     start = datetime(2030, 1, 1, tzinfo=UTC)
     clock = [start]
     ledger = afresh.ledger.open_ledger(tmp_path / "ledger.sqlite")
@@ -110,13 +113,14 @@ def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_
             return record_each(self, *arguments)
 
         monkeypatch.setattr(Ledger, "record_each", slowly)
-        guard.for_analyst("ann").ask("churned", where="country = 'CH'")
-        assert history.notice(start.timestamp(), "bob") == []
-        assert history.notice(start.timestamp() + 0.01, "ann") == []  # of a later request
-        if not elsewhere:
-            assert history.notice(start.timestamp(), "ann") == [1, 2]
+        with history.noting(start.timestamp()) as numbers:
+            guard.for_analyst("ann").ask("churned", where="country = 'CH'")
+        assert numbers == {1, 2}
+        leaves = {3: 4, 4: 8, 5: 8, 9: 16}[first]  # a moment after 0.4 seconds is after that step
+        clock[0] = start + timedelta(seconds=first / 10 + 0.001)
+        assert history.leaves(numbers) == pytest.approx(start.timestamp() + leaves / 10)
         seen = {}
-        for tenths in range(3, 12):
+        for tenths in range(first, 20):
             clock[0] = start + timedelta(seconds=tenths / 10 + 0.001)
             records = history.page().records
             seen[tenths] = (records[0].value is not None, len(records), history.state())
@@ -124,21 +128,71 @@ def test_an_answer_is_shown_when_it_leaves(monkeypatch: pytest.MonkeyPatch, tmp_
             assert len(receipt["answers"]) == 2
             assert (receipt["answers"][0]["value"] is not None) is (records[0].value is not None)
             assert verify(receipt, head=head).passed
-        first = 10 if elsewhere else 4
-        assert [tenths for tenths, (shown, _, _) in seen.items() if shown] == list(range(first, 12))
-        assert [count for _, count, _ in seen.values()] == [2] * (first - 3) + [1] * (
-            12 - first
-        )  # it tells of its parts
+        assert [tenths for tenths, (shown, _, _) in seen.items() if shown] == list(range(leaves, 20))
+        told = [2] * (leaves - first) + [1] * (20 - leaves)  # it tells of its parts
+        assert [count for _, count, _ in seen.values()] == told
         assert len({state for _, _, state in seen.values()}) == 2
         entries = ledger.entries(guard.desk.terms)
         assert {entry.answered_at for entry in entries} == {start}
 
 
-def test_whoever_has_an_answer_sees_it(tmp_path: Path) -> None:
+def test_what_was_answered_before_a_worker_began_is_shown(tmp_path: Path) -> None:
     with afresh.open(table(), questions=40, ledger=tmp_path / "ledger.sqlite") as guard:
+        guard.ask("churned")
         history = History(guard.desk, tick=1000.0)
-        before = time.time()
-        guard.for_analyst("ann").ask("churned")
-        assert history.page().records[0].value is None
-        history.show(history.notice(before, "ann"))
         assert history.page().records[0].value is not None
+        assert history.leaves([1]) == 0
+        guard.ask("amount < 9")
+        assert history.page().records[0].value is None
+        assert history.leaves([1, 2]) > time.time()
+
+
+def test_a_worker_that_is_not_asked_sees_what_others_answer(tmp_path: Path) -> None:
+    """Otherwise what it first sees an hour later would leave an hour after that."""
+    with (
+        afresh.open(table(), questions=40, ledger=tmp_path / "ledger.sqlite") as guard,
+        afresh.open(table(), ledger=tmp_path / "ledger.sqlite") as other,
+    ):
+        history = History(other.desk, tick=1e-3)
+        follower = Follower([history], period=1e-3)
+        try:
+            guard.ask("churned")
+            while history.leaves([]) or 1 not in history._seen:
+                time.sleep(1e-3)
+        finally:
+            follower.stop()
+
+
+def test_a_record_does_not_tell_how_long_others_were_served(tmp_path: Path) -> None:
+    """Its time is when it was asked, not when those before it were answered and it could be paid for."""
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+    clock = [start]
+    ledger = afresh.ledger.open_ledger(tmp_path / "ledger.sqlite")
+    ledger._clock = lambda: clock[0]
+    with afresh.open(table(), questions=40, ledger=ledger, method="stabilized") as guard:
+        desk: Any = guard.desk
+        first, second = (
+            desk._request(guard.checked([each]), "ann", 0, None, False, None) for each in ("churned", "amount < 9")
+        )
+        clock[0] = start + timedelta(seconds=3)  # so long the scan of those before them takes
+        desk._path.serve([first, second])
+        assert {entry.reserved_at for entry in ledger.entries(desk.terms)} == {start}
+        assert guard.ask("amount < 8").value is not None
+        assert ledger.entries(desk.terms)[-1].reserved_at == clock[0]
+
+
+def test_the_steps_of_one_request_have_one_time() -> None:
+    """A quantile asks a second round when it knows the first: the time between would be that of a scan."""
+    with afresh.open(table(), questions=60, method="symmetrized") as guard:
+        history, came = History(guard.desk, tick=0.1), time.time()
+        with history.noting(came) as numbers:
+            guard.measure(Quantile("amount", 0.5, (0, 200)))
+        assert len(numbers) > 1
+        *parts, after = (entry.reserved_at for entry in _entries(guard, "amount < 9"))
+        assert set(parts) == {datetime.fromtimestamp(came, UTC)}
+        assert after > parts[0]
+
+
+def _entries(guard: Guard, last: str) -> list[Any]:
+    guard.ask(last)
+    return guard.desk.ledger.entries(guard.desk.terms)

@@ -42,6 +42,26 @@ description = "Who predicts churn best"
 public = true
 [boards.closed]
 holdout = "churn"
+
+[holdouts.weeks]
+data = "weeks.parquet"
+label = "y"
+questions = 100
+rounds = 4
+[boards.league]
+holdout = "weeks"
+reveal = "rounds"
+
+[holdouts.show]
+data = "show.parquet"
+label = "y"
+questions = 60
+exam = 0.2
+[boards.spring]
+holdout = "show"
+description = "Who predicts best which customers will leave"
+[boards.last]
+holdout = "show"
 """
 Arrive = Callable[..., Person]
 expect.set_options(timeout=30_000)  # whatever else the machine does
@@ -56,6 +76,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         pa.table({"<i>odd": chance.random(2000) < 0.4, "age": chance.integers(18, 90, 2000)}), folder / "small.parquet"
     )
     pq.write_table(pa.table({"returned": chance.random(8000) < 0.2}), folder / "visits.parquet")
+    for name, rows in {"weeks": ROWS, "show": 10 * ROWS}.items():
+        x = chance.normal(size=rows)
+        pq.write_table(pa.table({"x": x, "y": x + chance.normal(size=rows) > 0}), folder / f"{name}.parquet")
     with running(folder, MORE + BOARD) as found:
         yield found
 
@@ -125,22 +148,22 @@ def test_a_question_is_completed_checked_priced_and_answered(arrive: Arrive) -> 
     box.press("Enter")
     expect(box).to_have_value("churned")
     box.press_sequentially(" AND tenur < 3")
-    mistake = page.locator("[data-mistake=expression]")
+    mistake = page.locator("#ask [data-mistake=expression]")
     expect(mistake).to_contain_text("did you mean tenure?")
     expect(box).to_have_attribute("aria-invalid", "true")
     box.fill("churned AND tenure < 3")
-    expect(page.locator("#price")).to_contain_text("Costs 1 answer")
-    expect(page.locator("#price")).to_contain_text("Expect about ±")
+    expect(page.locator("#ask .price")).to_contain_text("Costs 1 answer")
+    expect(page.locator("#ask .price")).to_contain_text("Expect about ±")
     expect(mistake).to_be_hidden()
     page.click("summary >> nth=0")
     page.fill("#where", "amount")
-    expect(page.locator("[data-mistake=where]")).to_contain_text("a group is a condition")
+    expect(page.locator("#ask [data-mistake=where]")).to_contain_text("a group is a condition")
     page.fill("#where", "")
     box.fill("tenure")
-    expect(page.locator("[data-mistake=bounds]")).to_contain_text("bounds")
+    expect(page.locator("#ask [data-mistake=bounds]")).to_contain_text("bounds")
     page.fill("#low", "0")
     page.fill("#high", "120")
-    expect(page.locator("#price")).to_contain_text("Costs 2 answers")
+    expect(page.locator("#ask .price")).to_contain_text("Costs 2 answers")
     box.press("Enter")
     expect(page.locator("#answers article").first).to_contain_text("guaranteed")
     expect(page.locator("#answers svg.bar")).to_have_count(1)
@@ -154,7 +177,7 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
         person.asks(question)
         expect(page.locator("#answers article")).to_have_count(place + 1)
     person.asks("age < 60")
-    expect(page.locator("[data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
+    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
     expect(page.locator("#answers article").first).to_contain_text("Free: asked before")
@@ -185,7 +208,7 @@ def test_history_filters_and_pages(arrive: Arrive, service: Service) -> None:
     page.select_option("#scale", "standard")
     page.click("text=Show")
     expect(page.locator("#lines-title")).to_have_text("1 question")
-    expect(page.locator("svg.forest")).to_contain_text("part of the range of each question")
+    expect(page.locator("svg.forest").first).to_contain_text("part of the range of each question")
     page.click("svg.forest a")
     expect(page.locator("article")).to_contain_text("amount < 7")
     expect(page.locator("article")).to_contain_text("by hana")
@@ -270,6 +293,7 @@ def test_a_board_shows_ties_to_anybody(arrive: Arrive, service: Service, chromiu
 
 
 def test_a_file_is_dropped_and_a_receipt_verified(arrive: Arrive, service: Service, chromium: Browser) -> None:
+    service.post("/v1/datasets/customers/ask", {"expression": "churned"})
     page = arrive().goes("/datasets/customers")
     with page.expect_download() as found:
         page.click("text=Receipt (JSON)")
@@ -352,6 +376,76 @@ def test_reading_needs_no_script(arrive: Arrive, service: Service) -> None:
     expect(page.locator("table.history")).to_contain_text("churned")
     page.click("table.history tbody a >> nth=0")
     expect(page.locator("article")).to_contain_text("charged")
+    # Nor do forms and files.
+    person.goes("/datasets/customers")
+    page.click("summary:has-text('A histogram')")
+    page.select_option("#m-kind", "Quantile")
+    page.fill("#m-expression", "amount")
+    page.click("#measure button")
+    expect(page.locator("#answers article")).to_contain_text("0.5 quantile")
+    with page.expect_download() as found:
+        page.click("text=Receipt (JSON)")
+    held = pq.read_table(service.folder / "churn.parquet").to_pydict()
+    person.goes("/datasets/churn/models")
+    upload(page, "plain.csv", ("plain\n" + "".join(f"{x > 1}\n" for x in held["x0"])).encode())
+    expect(page.locator("#answers article")).to_contain_text("of plain")
+    upload(page, "few.csv", b"near\ntrue\n")
+    expect(page.locator("[data-mistake=file]")).to_contain_text("rows")
+    person.goes("/boards/closed")
+    upload(page, "plain.csv", ("plain\n" + "".join(f"{x > 1}\n" for x in held["x0"])).encode())
+    expect(page.locator("#answers article")).to_contain_text("plain: the only entry")
+    person.goes("/verify")
+    page.set_input_files("#receipt", found.value.path())
+    page.click("#verify button")
+    expect(page.locator("#verified")).to_contain_text("The receipt verifies")
+    person.wrong.clear()  # a form that was refused is a page with its status
+
+
+def test_statistics_and_claims(arrive: Arrive) -> None:
+    page = arrive("dan").goes("/datasets/customers")
+    page.click("summary:has-text('A histogram')")
+    expect(page.locator("#m-level")).to_be_hidden()
+    page.fill("#m-expression", "amount")
+    page.fill("#m-edges", "0, 50, much")
+    expect(page.locator("#measure [data-mistake=edges]")).to_contain_text("no list such as")
+    page.fill("#m-edges", "0, 50, 100, 500")
+    expect(page.locator("#measure .price")).to_contain_text("Costs")
+    page.click("#measure button")
+    expect(page.locator("#answers article").first.locator("svg.forest").first).to_be_visible()
+    page.select_option("#m-kind", "GroupMeans")
+    page.fill("#m-expression", "churned")
+    page.fill("#m-by", "contry")
+    expect(page.locator("#measure [data-mistake=by]")).to_contain_text("did you mean country?")
+    page.fill("#m-by", "country")  # its groups are in the data dictionary
+    page.click("#measure button")
+    expect(page.locator("#answers article").first).to_contain_text("CH")
+    page.select_option("#m-kind", "claim")
+    page.fill("#m-expression", "amount > 10")  # true of 0.9, 20 standard deviations above what is claimed
+    page.fill("#m-from", "0.3")
+    expect(page.locator("#measure .price")).to_contain_text("passes if the truth is about")
+    page.click("#measure button")
+    expect(page.locator("#answers article").first).to_contain_text("certified: amount > 10")
+
+
+def test_stewards_reveal_rounds_and_hold_finals(arrive: Arrive, service: Service) -> None:
+    page = arrive("sam", "steward").goes("/boards/league")
+    for name, cut in {"low": -0.1, "high": 2.0}.items():
+        held = pq.read_table(service.folder / "weeks.parquet").to_pydict()
+        page.fill("#title", name)
+        upload(page, "made.csv", ("p\n" + "".join(f"{x > cut}\n" for x in held["x"])).encode())
+        expect(page.locator("#answers article")).to_contain_text(f"{name}: sealed")
+    page.reload()
+    expect(page.locator("main")).to_contain_text("2 sealed entries wait")
+    page.click("text=Reveal the round")
+    expect(page.locator("#verdict")).to_have_text("low is the best")
+    page.goto(f"{service.url}/boards/last")
+    held = pq.read_table(service.folder / "show.parquet").to_pydict()
+    upload(page, "only.csv", ("p\n" + "".join(f"{x > 0}\n" for x in held["x"])).encode())
+    expect(page.locator("#answers article")).to_contain_text("only: the only entry")
+    page.reload()
+    page.click("text=Hold the final")
+    expect(page.locator("#verdict")).to_have_text("The final: only is the only entry")
+    expect(page.locator("text=Hold the final")).to_have_count(0)
 
 
 PLACES = {
@@ -367,21 +461,49 @@ PLACES = {
     "tokens": "/steward",
     "verify": "/verify",
     "boards": "/boards",
-    "board": "/boards/cup",
+    "board": "/boards/spring",
+    "league": "/boards/league",
+    "histogram": "/datasets/customers/answers/6",
 }
+
+
+def seen(service: Service) -> None:
+    """Something to look at on every page, whichever tests ran before; all of it is free the second time."""
+    churned = "churned AND tenure < 12 AND country = 'CH' AND amount BETWEEN 20 AND 120"
+    for expression in ("churned", "tenure < 12", "country = 'CH'", "amount > 100", churned):
+        service.post("/v1/datasets/customers/ask", {"expression": expression})
+    edges = {"kind": "Histogram", "expression": "amount", "edges": [0, 25, 50, 100, 200, 500]}
+    service.post("/v1/datasets/customers/measure", {"statistic": edges})
+    service.post("/v1/datasets/visits/ask_many", {"questions": ["returned", "NOT returned"]})
+    good = np.array(pq.read_table(service.folder / "show.parquet")["x"]) > 0
+    chance = np.random.default_rng(4)
+    models = {
+        "logistic regression": 0.0,
+        "random forest": 0.002,
+        "boosted trees": 0.01,
+        "last year's winner": 0.04,
+        "two features": 0.25,
+        "nearest neighbours": 0.3,
+        "a coin": 0.5,
+    }
+    for place, (name, wrong) in enumerate(models.items()):
+        made = {"predictions": {name: (good ^ (chance.random(len(good)) < wrong)).tolist()}}
+        service.post("/v1/boards/spring/submit", made, service.token(["ann", "bob", "cleo"][place % 3]))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_screens(arrive: Arrive, service: Service, scheme: str, tmp_path: Path) -> None:
     """Accessible in both colour schemes, and no page is wider than a phone; pictures are kept for people to look at."""
     folder = Path(os.environ.get("AFRESH_SCREENS", tmp_path)) / scheme
-    service.post("/v1/datasets/customers/ask", {"expression": "churned"})
+    seen(service)
     person = arrive("sam", "steward", color_scheme=scheme)
     found = {}
     for name, path in PLACES.items():
         page = person.goes(path)
         for width, size in WIDTHS.items():
             page.set_viewport_size({"width": size, "height": 900})
+            for scrolled in page.locator(".both:visible").all() if width == "phone" else ():
+                assert scrolled.evaluate("each => each.scrollWidth <= each.clientWidth + 1"), name
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), (name, width)
             page.screenshot(path=folder / f"{name}-{width}.png", full_page=True)
         found[name] = person.findings()
@@ -403,12 +525,19 @@ def test_forms_must_come_from_our_pages(service: Service) -> None:
         "/datasets/customers/charge": {"revealed": "x", "kind": "kl", "amount": "1"},
         "/datasets/customers/freeze": {"why": "x"},
         "/steward/tokens": {"name": "eve", "role": "steward"},
+        "/boards/league/reveal": {"a": "b"},
+        "/boards/last/final": {"a": "b"},
         "/sign-out": {"a": "b"},
     }
     for path, form in forms.items():
         for key in ({}, {"form_key": ""}, {"form_key": key_of(other)}, {"form_key": "é"}):
             assert client.post(path, data={**form, **key}).status_code == 403, path
-    assert client.post("/datasets/churn/score?file=a.csv", content=b"a\n1\n").status_code == 403
+    for path in ("/datasets/churn/score", "/boards/cup/submit"):
+        for key in ({}, {"form_key": key_of(other)}):
+            assert client.post(path, data=key, files={"file": ("a.csv", b"a\n1\n")}).status_code == 403, path
+        assert client.post(f"{path}?file=a.csv", content=b"a\n1\n").status_code == 422
+        broken = {"Content-Type": "multipart/form-data; boundary=x"}
+        assert client.post(path, content=b"--y\r\n", headers=broken).status_code == 422
     assert client.post("/datasets/customers/ask", json={"expression": "tenure < 99"}).status_code == 422
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
     assert client.get("/v1/datasets").status_code == 401  # a cookie opens pages, and no door of the API

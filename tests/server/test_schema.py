@@ -10,11 +10,9 @@ import httpx
 import jsonschema
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi import checks as specs
 
+from server.made_up import try_out
 from server.running import Service
 
 ALONE = {"/v1/tokens/{which}", "/v1/datasets/{name}/freeze"}  # they would end what the others need
@@ -34,26 +32,11 @@ def test_made_up_requests_are_answered_or_refused(service: Service, document: An
     for path, verbs in document["paths"].items():
         for verb in verbs:
             if path not in ALONE and (method == "positive" or verb == "post"):
-                try_out(service, schema[path][verb.upper()].as_strategy(generation_mode=mode), path, seen)
+                cases = schema[path][verb.upper()].as_strategy(generation_mode=mode)
+                try_out(
+                    service, cases, path, seen, ["customers", "churn"], "steward" if path in STEWARDS else "analyst"
+                )
     assert len(seen) > 2
-
-
-def try_out(service: Service, cases: st.SearchStrategy[Any], path: str, seen: set[int]) -> None:
-    @given(case=cases, name=st.sampled_from(["customers", "churn"]))
-    @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-    def check(case: Any, name: str) -> None:
-        case.path_parameters = {"name": name} if "{name}" in path else {}
-        role = "steward" if path in STEWARDS else "analyst"
-        case.headers = {"Authorization": f"Bearer {service.token('sam' if role == 'steward' else 'ann', role)}"}
-        found = case.call(base_url=service.url, timeout=120)
-        seen.add(found.status_code)
-        assert found.status_code < 500, (path, found.text)
-        case.validate_response(found, checks=[*CHECKS])
-        if found.status_code >= 400:
-            assert found.headers["content-type"][0] == "application/problem+json"
-            assert found.json()["code"]
-
-    check()
 
 
 STEWARDS = {
@@ -62,11 +45,6 @@ STEWARDS = {
     "/v1/datasets/{name}/charge",
     "/v1/datasets/{name}/close_rounds",
 }
-CHECKS = (
-    specs.status_code_conformance,
-    specs.content_type_conformance,
-    specs.response_schema_conformance,
-)
 
 
 def test_every_door_is_typed_and_has_an_example(document: Any) -> None:
@@ -76,9 +54,7 @@ def test_every_door_is_typed_and_has_an_example(document: Any) -> None:
         for verb, told in verbs.items():
             good = told["responses"]["200"]["content"]
             for media, shown in good.items():
-                if media == "application/json" and path.startswith(
-                    ("/v1/datasets", "/v1/holdouts", "/v1/tokens", "/v1/me")
-                ):
+                if media == "application/json":
                     assert shown["schema"] != {"type": "object"}, (verb, path)
                     if "example" in shown:
                         jsonschema.Draft202012Validator(shown["schema"]).validate(shown["example"])

@@ -8,16 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import jwt
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 import afresh
+from ledger.servers import running as postgres
 from server.running import Service, free_port, running, stop, wait, write_data
 from server.visiting import key_of, session
 
@@ -105,6 +109,69 @@ def test_workers_share_one_budget(two: Service) -> None:
         assert [each.value for each in again] == [each.value for each in answers]
         assert {each.charged for each in again} == {0}
         assert len({record.number for record in guard.transcript}) == guard.budget.spent
+
+
+BOARDS = """
+state = "state"
+tick = 0.01
+workers = 2
+{ledger}
+[holdouts.churn]
+data = "churn.parquet"
+label = "churned"
+questions = 60
+[boards.cup]
+holdout = "churn"
+public = true
+[holdouts.weekly]
+data = "customers.parquet"
+label = "churned"
+questions = 60
+rounds = 3
+[boards.league]
+holdout = "weekly"
+reveal = "rounds"
+"""
+
+
+def test_boards_on_postgresql_with_several_workers(tmp_path: Path) -> None:
+    """Entries at once through two workers: each is charged and placed once, and all workers show one table."""
+    with postgres() as server, running(tmp_path, ledger=f'ledger = "{server.empty()}"', config=BOARDS) as service:
+        held = pq.read_table(tmp_path / "churn.parquet").to_pydict()
+        good = np.array(held["x0"]) > 0
+        wrong = np.random.default_rng(3).permutation(len(good))  # 200 rows more are wrong for each
+        models = {f"model {i}": good ^ (wrong < 200 * i) for i in range(6)}
+
+        def submit(board: str, name: str, made: Any) -> httpx.Response:
+            body, who = {"predictions": {name: np.asarray(made).tolist()}}, service.token(name.replace(" ", "-"))
+            return service.post(f"/v1/boards/{board}/submit", body, who, headers={"Connection": "close"})
+
+        with ThreadPoolExecutor(6) as pool:
+            found = list(pool.map(lambda each: submit("cup", *each), models.items()))
+            twice = list(pool.map(lambda made: submit("cup", "same name", made), (good, ~good)))
+        assert {each.status_code for each in found} == {200}
+        assert sorted(each.status_code for each in twice) == [200, 422]
+        tables = [service.get("/v1/boards/cup/table", headers={"Connection": "close"}).json() for _ in range(8)]
+        assert all(each["entries"] == tables[0]["entries"] for each in tables)
+        assert {each["name"] for each in tables[0]["entries"]} == {*models, "same name"}
+        spent = service.get("/v1/datasets/churn/budget").json()["spent"]
+        assert spent == sum(each.json()["charged"] for each in found) + sum(
+            each.json()["charged"] for each in twice if each.status_code == 200
+        )
+        flights = len(pq.read_table(tmp_path / "customers.parquet"))
+        for name, made in {"zeros": np.zeros(flights, bool), "ones": np.ones(flights, bool)}.items():
+            assert submit("league", name, made).json()["verdict"] == "sealed until the round is revealed"
+        steward = service.token("sue", "steward")
+
+        def reveal(_: int) -> int:
+            return service.post("/v1/boards/league/reveal", {}, steward, headers={"Connection": "close"}).status_code
+
+        with ThreadPoolExecutor(2) as pool:
+            statuses = sorted(pool.map(reveal, range(2)))
+        assert statuses[0] == 200
+        table = service.get("/v1/boards/league/table").json()
+        assert (table["best"], table["sealed"]) == (["zeros"], 0)
+        assert len(table["entries"]) == 2
 
 
 def test_a_first_try_takes_one_command(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from afresh.theory.binomial import (
     fewest_wins,
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
+    one_lower,
+    one_upper,
     sign_test,
     unequal_lower,
     unequal_upper,
@@ -42,6 +44,21 @@ def test_clopper_pearson_against_exact_tails(rows: int, share: float, alpha: flo
         assert alpha * (1 - 2e-5) <= oracle.binomial_tail_above(hits, rows, low) <= alpha
     if hits < rows:
         assert alpha * (1 - 2e-5) <= oracle.binomial_tail_below(hits, rows, high) <= alpha or high > 1 - 1e-7
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 10**7), st.floats(0, 1), alphas, st.booleans())
+@example(1, 1.0, 0.2, True)
+@example(10**6, 1e-6, 1e-9, True)
+def test_one_limit_is_that_of_arrays(rows: int, share: float, alpha: float, unequal: bool) -> None:
+    """Of plain numbers, whole or not; where it takes more than a tail there is none."""
+    arrays = (unequal_lower, unequal_upper) if unequal else (clopper_pearson_lower, clopper_pearson_upper)
+    for hits in (share * rows, float(round(share * rows))):
+        for one, each in zip((one_lower, one_upper), arrays, strict=True):
+            found = one(hits, rows, alpha, unequal=unequal)
+            assert found is None or found == pytest.approx(float(each(hits, rows, alpha)), rel=1e-9, abs=1e-300)
+    assert one_lower(2.0, 1, 0.1, unequal=False) is one_upper(0.5, 1, 0.9, unequal=False) is None
+    assert one_lower(500, 1000, 1e-6, unequal=unequal) is not None is not one_upper(7, 10**6, 1e-6, unequal=unequal)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ import numpy as np
 
 from afresh import checks
 from afresh.boards.asking import Asking
-from afresh.boards.pairing import LOOKED_AT, candidates, worth
-from afresh.boards.record import Recorded, Scored, constraints_of, read_record
+from afresh.boards.pairing import LOOKED_AT, candidates, round_pairs, worth
+from afresh.boards.record import Recorded, Scored, read_record
 from afresh.boards.rules import Rules
 from afresh.boards.shelf import Kept, Shelf
 from afresh.boards.table import BoardTable, Standing, Submitted
-from afresh.boards.tabulate import table_of
+from afresh.boards.tabulate import elsewhere, standing_now, table_of
 from afresh.errors import BudgetExhausted, InvalidArgument, NotFound
 from afresh.models.compare import expected_width, identical
 from afresh.models.predictions import Predicted
@@ -45,7 +45,7 @@ class Board(show.Shown):
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._shelf, self._asking = shelf, Asking(holdout.labelled, name, loss)
         self._models: dict[str, Predicted] = {}  # of this process; with hidden features there are no others
-        self._read: tuple[int, Recorded] | None = None
+        self._read: Recorded | None = None
         self._tables: dict[tuple[int, int | None], BoardTable] = {}
 
     def submit(self, name: str, predictions: Any, *, entrant: str | None = None) -> Submitted:
@@ -78,7 +78,9 @@ class Board(show.Shown):
         if recorded.final is not None:
             raise InvalidArgument(f"the final of {self.name} was held; no entry can join it.")
         self._check_often(recorded, who)
-        self._keep(predicted, who, sealed=self.rules.reveal == "rounds")
+        if not self._shelf.claim(self._kept(predicted, who), sealed=self.rules.reveal == "rounds"):
+            raise self._taken(predicted.name)
+        self._hold(predicted)
         match self.rules.reveal:
             case "rounds":
                 return self._sealed(predicted.name, who)
@@ -103,14 +105,14 @@ class Board(show.Shown):
         recorded = self._recorded()
         if round is not None:
             checks.whole("round", round, 1)
-            if round > len(recorded.rounds):
-                raise NotFound(f"{self.name} has had {len(recorded.rounds)} rounds; there is no round {round}.")
+            if round > len(recorded.targets):
+                raise NotFound(f"{self.name} has had {len(recorded.targets)} rounds; there is no round {round}.")
             if not self._public:
                 raise InvalidArgument("with hidden features all rounds speak of one population, and share one table.")
-        key = (self._count(), round)
+        key = (recorded.seen, round)
         if key not in self._tables:
             self._tables = {each: table for each, table in self._tables.items() if each[0] == key[0]}
-            target = None if round is None else recorded.rounds[round - 1]
+            target = None if round is None else recorded.targets[round - 1]
             self._tables[key] = table_of(
                 recorded,
                 self.rules.reveal,
@@ -196,21 +198,20 @@ class Board(show.Shown):
 
     # What is known
 
-    def _count(self) -> int:
-        return len(self._desk.ledger.stated(self._desk.terms))
-
     def _recorded(self) -> Recorded:
-        count = self._count()
-        if self._read is None or self._read[0] != count:
-            ledger, terms = self._desk.ledger, self._desk.terms
-            found = read_record(self.name, ledger.stated(terms), ledger.entries(terms), self._desk.plan)
-            if found.loss not in (None, self.loss.words):
-                raise InvalidArgument(
-                    f"the board {self.name!r} is about the {found.loss}, not the {self.loss.words}; give this one "
-                    "another name."
-                )
-            self._read = count, found
-        return self._read[1]
+        """What the ledger says about the board; of what was read before, only what is new is read."""
+        ledger, terms, before = self._desk.ledger, self._desk.terms, self._read
+        with ledger.reading(terms) as account:
+            if before is not None and before.seen == len(account.stated):
+                return before
+            found = read_record(self.name, account.stated.values(), account.entries, self._desk.plan, before)
+        if found.loss not in (None, self.loss.words):
+            raise InvalidArgument(
+                f"the board {self.name!r} is about the {found.loss}, not the {self.loss.words}; give this one "
+                "another name."
+            )
+        self._read = found
+        return found
 
     def _waiting(self, name: str) -> Kept | None:
         return next((each for each in self._shelf.sealed() if each.name == name), None)
@@ -231,12 +232,10 @@ class Board(show.Shown):
         for oldest in list(self._models)[: max(len(self._models) - _AT_HAND, 0)] if self._public else ():
             self._models.pop(oldest, None)
 
-    def _keep(self, predicted: Predicted, entrant: str, *, sealed: bool) -> None:
-        self._hold(predicted)
+    def _kept(self, predicted: Predicted, entrant: str) -> Kept:
         # With hidden features a model is run when it was paid for, and its predictions are nobody's to keep.
         values = predicted.values if self._public else np.empty(0)
-        kept = Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
-        self._shelf.put(kept, sealed=sealed)
+        return Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
 
     def _forget(self, name: str) -> None:
         self._models.pop(name, None)
@@ -273,21 +272,23 @@ class Board(show.Shown):
                 raise self._taken(predicted.name)
             return self._sealed(predicted.name, waiting.entrant)
         kept = self._predicted(predicted.name)
-        first = next((each for each in recorded.scores if each.name == predicted.name), None)
+        first = recorded.scores.get(predicted.name)
         same = kept is not None and kept.digest == predicted.digest
         if kept is None and first is not None and self.rules.reveal != "rounds":
             same = self._digest_of(first) == self._question_of(predicted)
         if not same:
             raise self._taken(predicted.name)
         if kept is None:
-            self._keep(predicted, recorded.submissions[predicted.name].entrant, sealed=False)
+            self._hold(predicted)
+            self._shelf.put(self._kept(predicted, recorded.submissions[predicted.name].entrant), sealed=False)
         return self._submitted(predicted.name, recorded.submissions[predicted.name].entrant, [], [])
 
     def _taken(self, name: str) -> InvalidArgument:
         return InvalidArgument(f"the name {name!r} is taken by other predictions; give this entry another one.")
 
     def _digest_of(self, scored: Scored) -> str:
-        found: str = self._desk.ledger.entries(self._desk.terms)[scored.part - 1].digest
+        with self._desk.ledger.reading(self._desk.terms) as account:
+            found: str = account.entries[scored.part - 1].digest
         return found
 
     def _question_of(self, predicted: Predicted) -> str:
@@ -330,13 +331,11 @@ class Board(show.Shown):
     def _opponent(self, name: str, compared: Sequence[str]) -> Predicted | None:
         """Whom to compare an entry with next, from what is released: the leader, then the nearest that is worth it."""
         recorded = self._recorded()
-        target = next(each.target for each in recorded.scores if each.name == name)
-        names, graph = constraints_of(recorded, target)
-        scores = {each.name: each.number.value for each in recorded.scores if each.target == target}
-        values = np.array([scores.get(each, np.nan) for each in names])
-        own, mine = names.index(name), self._predicted(name)
+        graph = recorded.graph(recorded.scores[name].target)
+        names, own, mine = list(graph.places), graph.places[name], self._predicted(name)
+        values = np.array([graph.values.get(each, np.nan) for each in names])
         assert mine is not None  # it was just entered
-        low, high = graph.around(own)
+        low, high = graph.constraints.around(own)
         for place in candidates(values, own, low, high)[:LOOKED_AT]:
             other = None if names[place] in compared else self._predicted(names[place])
             if other is None or identical(self.holdout.labelled, mine, other):
@@ -368,22 +367,25 @@ class Board(show.Shown):
         return replace(self._submitted(predicted.name, who, replies, [leader]), accepted=passed)
 
     def _submitted(self, name: str, who: str, replies: Sequence[Reply], compared: Sequence[str]) -> Submitted:
-        table = self.table()
-        try:
-            standing: Standing | None = table[name]
-        except KeyError:
-            standing = None
+        if self.rules.reveal == "improvements":
+            table = self.table()
+            standing, entries = table.find(name), len(table)
+        else:
+            recorded = self._recorded()
+            standing, entries = standing_now(recorded, name)
+            if standing is None and name in recorded.submissions:
+                standing = elsewhere(recorded, name)
         return Submitted(
             board=self.name,
             name=name,
             entrant=who,
             standing=standing,
             compared=tuple(compared),
-            entries=len(table),
-            confidence=table.confidence,
+            entries=entries,
+            confidence=self._desk.plan.confidence,
             charged=sum(len(each.charged) for each in replies),
             left=self._desk.left(who),
-            simulated=table.simulated,
+            simulated=self._desk.terms.simulated,
         )
 
     # Rounds
@@ -412,7 +414,7 @@ class Board(show.Shown):
         return bool(waiting)
 
     def _ask_round(self, recorded: Recorded, new: Sequence[Kept]) -> None:
-        number = len(recorded.rounds) + 1
+        number = len(recorded.targets) + 1
         entrants = {each.name: each.entrant for each in new}
         again = []
         if recorded.rounds:
@@ -420,13 +422,8 @@ class Board(show.Shown):
             again = [name for name in best if self._predicted(name) is not None]
             entrants |= {name: recorded.submissions[name].entrant for name in again}
         found = [self._in_round(self._predicted(name), number) for name in [*(each.name for each in new), *again]]
-        pairs = [(i, j) for i in range(len(found)) for j in range(i)]
-        if len(found) + len(pairs) > self._allowance():
-            first = len(new) if again else 0
-            hubs = range(first, min(first + self.rules.against, len(found)))
-            pairs = [(i, j) for j in hubs for i in range(len(found)) if i != j and not (i in hubs and i < j)]
-            if len(found) + len(pairs) > self._desk.left(self.holdout.guard.analyst):
-                pairs = []  # scores give places of their own
+        left = self._desk.left(self.holdout.guard.analyst)
+        pairs = round_pairs(len(new), len(again), self._allowance(), left, self.rules.against)
         pairs = [(i, j) for i, j in pairs if not identical(self.holdout.labelled, found[i], found[j])]
         self._desk.answer(self._asking.batch(found, entrants, pairs), self.holdout.guard.analyst)
 

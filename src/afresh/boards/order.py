@@ -7,11 +7,13 @@ order can follow from a chain of comparisons that were never made directly. Smal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from afresh.boards.relation import Matrix, Relation, Thresholds
 
 CERTAIN = 1e-11
 """Of the scale: an entry is ahead only by more than this, which is far more than sums of rounded ends are wrong by."""
@@ -19,8 +21,7 @@ _HOPS = 12  # steps of a chain; leaving out longer ones claims less, never more
 _BLOCK = 1 << 22  # numbers at once
 _ALL = 1200  # entries, up to which chains may pass through any of them
 _ANCHORS = 24  # beyond, through zero and those that most were compared with
-
-Flags = NDArray[np.bool_]
+_ZERO = -1  # the node of zero, whatever the number of entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,115 +49,137 @@ class Order:
 
 
 class Constraints:
-    """The intervals of m entries, as a graph: an edge from u to v of weight w says x_v - x_u <= w; node m is zero."""
+    """The intervals of entries, as a graph: an edge from u to v of weight w says x_v - x_u <= w; one node is zero."""
 
-    def __init__(self, count: int, scale: float = 1.0) -> None:
+    def __init__(self, count: int = 0, scale: float = 1.0) -> None:
         """Nothing is known yet."""
-        self.count, self._slack = count, CERTAIN * scale
+        self.count, self.scale = count, scale
         self._tails, self._heads, self._weights = list[int](), list[int](), list[float]()
         self._claims: list[tuple[int, int]] = []
+        self._edges: tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]] | None = None
+        self._known: tuple[tuple[int, int, int], Relation] | None = None
+
+    def copy(self) -> Constraints:
+        """The same, to be added to."""
+        found = Constraints(self.count, self.scale)
+        found._tails, found._heads, found._weights = list(self._tails), list(self._heads), list(self._weights)
+        found._claims = list(self._claims)
+        return found
+
+    @property
+    def _slack(self) -> float:
+        return CERTAIN * self.scale
+
+    def enter(self) -> int:
+        """One more entry; says its number."""
+        self.count += 1
+        return self.count - 1
 
     def score(self, entry: int, low: float, high: float) -> None:
-        """The mean of an entry lies between two ends."""
-        self.difference(entry, self.count, low, high)
+        """Say that the mean of an entry lies between two ends.
+
+        Args:
+            entry: Its place in the list of entries, from 0.
+            low: The lower end.
+            high: The upper end.
+        """
+        self.difference(entry, _ZERO, low, high)
 
     def difference(self, a: int, b: int, low: float, high: float) -> None:
-        """The mean of one entry minus that of another does."""
+        """Say that the mean of one entry minus that of another lies between two ends.
+
+        Args:
+            a: The one entry, from 0.
+            b: The other.
+            low: The lower end of mean a minus mean b.
+            high: The upper end.
+        """
         self._tails += (b, a)
         self._heads += (a, b)
         self._weights += (high, -low)
 
     def ahead(self, better: int, worse: int) -> None:
-        """One entry was certified to be better than another, and nothing else was released."""
+        """Say that one entry was certified to be better than another, and that nothing else was released.
+
+        Args:
+            better: The entry with the smaller mean, from 0.
+            worse: The other.
+        """
         self._claims.append((better, worse))
 
     def around(self, entry: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the means of all entries, minus that of one, lie between."""
+        """Tell what the means of all entries, minus that of one, lie between.
+
+        Args:
+            entry: The one entry, from 0.
+
+        Returns:
+            Lower and upper ends, one of each for every entry; infinite where nothing is known.
+        """
         low = -self._reached([entry], backwards=True)[0][: self.count]
         high = self._reached([entry])[0][: self.count]
         return low, high
 
-    def solve(self) -> Order:
-        """All that follows."""
-        count = self.count
-        low, high = self.around_zero()
-        better, worse, ahead_of = np.zeros(count, np.int64), np.zeros(count, np.int64), list[NDArray[np.uint8]]()
-        consistent = True
-        for first, ahead, sound in self._blocks():
-            better[first : first + len(ahead)] = ahead.sum(axis=1)
-            worse += ahead.sum(axis=0)
-            ahead_of += list(np.packbits(ahead, axis=1))
-            consistent &= sound
-        tiers = _tiers(ahead_of, better, count)
-        return Order(low, high, better, worse, tiers, consistent, int(better.sum()))
-
     def around_zero(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What the means themselves lie between; everything, where nothing was released."""
-        return self.around(self.count)
+        return self.around(_ZERO)
 
-    def _blocks(self) -> Iterable[tuple[int, Flags, bool]]:
-        """For some entries at a time: the first of them, who is certainly better than each, and whether all agrees."""
-        count = self.count
-        claims = _transitive(self._claims, count)
-        if count <= _ALL:
-            size = max(_BLOCK // max(2 * len(self._tails), 1), 1)
-            for first in range(0, count, size):
-                rows = list(range(first, min(first + size, count)))
-                found = self._reached(rows)[:, :count]
-                back = -self._reached(rows, backwards=True)[:, :count]  # x_v - x_u >= back
-                yield self._flagged(rows, found, back, claims)
-            return
-        degrees = np.bincount(np.array(self._tails, dtype=np.int64), minlength=count + 1)[:count]
-        anchors = [count, *np.argsort(-degrees, kind="stable")[: _ANCHORS - 1].tolist()]
-        high, low = self._reached(anchors)[:, :count], -self._reached(anchors, backwards=True)[:, :count]
-        direct = self._direct()
-        size = max(_BLOCK // count, 1)
+    def solve(self) -> Order:
+        """All that follows."""
+        low, high = self.around_zero()
+        relation = self.relation()
+        better, worse = relation.counts()
+        return Order(low, high, better, worse, relation.tiers(), relation.consistent, int(better.sum()))
+
+    def relation(self) -> Relation:
+        """Who is certainly better than whom; made once for what is known."""
+        state = self.count, len(self._tails), len(self._claims)
+        if self._known is None or self._known[0] != state:
+            self._known = state, self._few() if self.count <= _ALL else self._many()
+        return self._known[1]
+
+    def _few(self) -> Relation:
+        """Chains pass through any entry."""
+        count, claims = self.count, _transitive(self._claims)
+        ahead = np.zeros((count, count), dtype=bool)
+        size = max(_BLOCK // max(2 * len(self._tails), 1), 1)
         for first in range(0, count, size):
-            rows = list(range(first, min(first + size, count)))
-            # Through an anchor h: x_v - x_u = (x_v - x_h) - (x_u - x_h).
-            found = np.full((len(rows), count), np.inf)
-            back = np.full((len(rows), count), -np.inf)
-            for most, least in zip(high, low, strict=True):
-                with np.errstate(invalid="ignore"):  # what was never compared has no ends: inf - inf says nothing
-                    np.fmin(found, most[None, :] - least[rows, None], out=found)
-                    np.fmax(back, least[None, :] - most[rows, None], out=back)
-            for place, row in enumerate(rows):
-                for other, least, most in direct.get(row, ()):
-                    found[place, other] = min(found[place, other], most)
-                    back[place, other] = max(back[place, other], least)
-            yield self._flagged(rows, found, back, claims)
+            rows = range(first, min(first + size, count))
+            ahead[first : first + size] = self._reached(rows)[:, :count] < -self._slack
+        for worse, better in claims.items():
+            ahead[worse, list(better)] = True
+        return Matrix(ahead)
 
-    def _flagged(
-        self, rows: Sequence[int], found: NDArray[np.float64], back: NDArray[np.float64], claims: dict[int, set[int]]
-    ) -> tuple[int, Flags, bool]:
-        ahead, behind = found < -self._slack, back > self._slack
-        for place, row in enumerate(rows):
-            ahead[place, list(claims.get(row, ()))] = True
-            for other, better in claims.items() if claims else ():
-                if row in better:
-                    behind[place, other] = True
-        own = np.arange(len(rows)), np.array(rows)
-        sound = not (ahead[own].any() or behind[own].any() or (ahead & behind).any())
-        ahead[own] = False
-        return rows[0], ahead & ~behind, sound
+    def _many(self) -> Relation:
+        """Chains pass through zero and through those that most were compared with, or are direct."""
+        tails, heads, weights = self._arrays()
+        count = self.count
+        degrees = np.bincount(tails, minlength=count + 1)[:count]
+        anchors = [_ZERO, *np.argsort(-degrees, kind="stable")[: _ANCHORS - 1].tolist()]
+        direct = (weights < -self._slack) & (tails < count) & (heads < count)
+        claims = [(i, j) for j, ahead in _transitive(self._claims).items() for i in ahead]
+        claimed = np.array(claims, dtype=np.int64).reshape(-1, 2)
+        pairs = np.r_[heads[direct], claimed[:, 0]], np.r_[tails[direct], claimed[:, 1]]
+        above, below = self._reached(anchors)[:, :count], self._reached(anchors, backwards=True)[:, :count]
+        found = Thresholds(above, below, self._slack, pairs)
+        return found if found.consistent else found.matrix()
 
-    def _direct(self) -> dict[int, list[tuple[int, float, float]]]:
-        found: dict[int, list[tuple[int, float, float]]] = {}
-        for u, v, weight in zip(self._tails, self._heads, self._weights, strict=True):
-            if u < self.count and v < self.count:
-                found.setdefault(u, []).append((v, -np.inf, weight))
-                found.setdefault(v, []).append((u, -weight, np.inf))
-        return found
+    def _arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Tails, heads and weights of all edges; zero is the node after the last entry."""
+        if self._edges is None or self._edges[0] != len(self._tails):
+            made = np.array(self._tails, dtype=np.int64), np.array(self._heads, dtype=np.int64)
+            self._edges = len(self._tails), *made, np.array(self._weights, dtype=np.float64)
+        _, tails, heads, weights = self._edges
+        return np.where(tails == _ZERO, self.count, tails), np.where(heads == _ZERO, self.count, heads), weights
 
     def _reached(self, sources: Sequence[int], *, backwards: bool = False) -> NDArray[np.float64]:
         """The most that x_v - x_u can be, u a source, for all v; backwards, the most that x_u - x_v can be."""
         nodes = self.count + 1
         reached = np.full((len(sources), nodes), np.inf)
-        reached[np.arange(len(sources)), list(sources)] = 0.0
+        reached[np.arange(len(sources)), [self.count if each == _ZERO else each for each in sources]] = 0.0
         if not self._tails:
             return reached
-        tails, heads = np.array(self._tails), np.array(self._heads)
-        weights = np.array(self._weights)
+        tails, heads, weights = self._arrays()
         if backwards:
             tails, heads = heads, tails
         order = np.argsort(heads, kind="stable")
@@ -171,7 +194,7 @@ class Constraints:
         return reached
 
 
-def _transitive(claims: Sequence[tuple[int, int]], count: int) -> dict[int, set[int]]:
+def _transitive(claims: Sequence[tuple[int, int]]) -> dict[int, set[int]]:
     """Of every entry that was beaten, all that are better by certified steps."""
     direct: dict[int, set[int]] = {}
     for better, worse in claims:
@@ -187,24 +210,3 @@ def _transitive(claims: Sequence[tuple[int, int]], count: int) -> dict[int, set[
                 waiting += direct.get(each, ())
         found[start] = seen
     return found
-
-
-def _tiers(ahead_of: Sequence[NDArray[np.uint8]], better: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Layers: whoever nobody is ahead of, then whoever only those are ahead of, and so on.
-
-    Layer by layer, so that it ends whatever the relation is; in a circle, which only a miss can make, all share one.
-    """
-    tiers, waiting, tier = np.zeros(count, np.int64), better.copy(), 0
-    left = np.ones(count, dtype=bool)
-    while left.any():
-        tier += 1
-        chosen = np.flatnonzero(left & (waiting == 0))
-        if len(chosen) == 0:
-            chosen = np.flatnonzero(left)
-        tiers[chosen], left[chosen] = tier, False
-        gone = np.zeros(count, dtype=bool)
-        gone[chosen] = True
-        packed = np.packbits(gone)
-        for each in np.flatnonzero(left).tolist():
-            waiting[each] -= int(np.bitwise_count(ahead_of[each] & packed).sum())
-    return tiers

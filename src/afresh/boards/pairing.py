@@ -27,3 +27,19 @@ def candidates(values: NDArray[np.float64], own: int, low: NDArray[np.float64], 
 def worth(expected: float, low: float, high: float) -> bool:
     """Whether a comparison of this half-width would tell more than what is known already."""
     return expected < WORTH * (high - low) / 2
+
+
+def round_pairs(new: int, again: int, allowance: int, left: int, against: int) -> list[tuple[int, int]]:
+    """Whom to compare in a round of new entries, then of those that compete again: all pairs if it may take so many.
+
+    Otherwise all with a few of the best so far, or of the new where there are none; and none if that is too much as
+    well, for scores give places of their own.
+    """
+    count = new + again
+    pairs = [(i, j) for i in range(count) for j in range(i)]
+    if count + len(pairs) <= allowance:
+        return pairs
+    first = new if again else 0
+    hubs = range(first, min(first + against, count))
+    pairs = [(i, j) for j in hubs for i in range(count) if i != j and not (i in hubs and i < j)]
+    return pairs if count + len(pairs) <= left else []

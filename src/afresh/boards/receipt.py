@@ -40,7 +40,7 @@ def table_from(receipt: Any, board: str | None = None) -> BoardTable:
     if board not in names:
         there = ", ".join(map(repr, names)) or "none"
         raise NotFound(f"the receipt has no board {board!r}; there are: {there}." if board else f"name one of {there}.")
-    recorded = read_record(board, stated, list(facts.account.entries), facts.plan)
+    recorded = read_record(board, stated, facts.account.entries, facts.plan)
     reveal: Any = "rounds" if facts.plan.mechanism.batch is not None else "at once"
     if recorded.challenges:
         reveal = "improvements"

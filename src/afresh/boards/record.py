@@ -6,12 +6,13 @@ An entry is a statement by the rule "entry" about the score of its predictions; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from afresh.boards.order import Constraints, Order
+from afresh.boards.order import Constraints
 from afresh.errors import InvalidArgument
 from afresh.results.reading import Number
 
@@ -36,23 +37,12 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The mean loss of one entry minus that of another."""
-
-    a: str
-    b: str
-    number: Number
-    target: Target
-
-
-@dataclass(frozen=True, slots=True)
 class Challenged:
     """Whether an entry certainly beats another."""
 
     name: str
     over: str
     passed: bool
-    target: Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +56,46 @@ class Submission:
     """In which round it was first revealed, from 1; 1 where there are none."""
 
 
+class Graph:
+    """What was released about one target: its entries, their values, and all intervals as constraints."""
+
+    def __init__(self, before: Graph | None = None) -> None:
+        """Nothing yet, or what was known before, to be added to."""
+        self.places: dict[str, int] = {} if before is None else dict(before.places)
+        """Its entries, in the order in which they came."""
+        self.values: dict[str, float] = {} if before is None else dict(before.values)
+        """The scores that were released last; none of an entry that was only challenged with."""
+        self.constraints: Constraints = Constraints() if before is None else before.constraints.copy()
+        self._first: dict[int, int] = {} if before is None else dict(before._first)
+
+    def place(self, name: str) -> int:
+        """The number of an entry."""
+        if name not in self.places:
+            self.places[name] = self.constraints.enter()
+        return self.places[name]
+
+    def score(self, scored: Scored, bounds: tuple[float, float]) -> None:
+        """The mean loss of an entry."""
+        self.constraints.scale = bounds[1] - bounds[0]
+        place, number = self.place(scored.name), scored.number
+        self.values[scored.name] = number.value
+        self.constraints.score(place, number.low, number.high)
+        same = self._first.setdefault(scored.part, place)
+        if same != place:  # one answer: the same predictions, so the same mean
+            self.constraints.difference(place, same, 0.0, 0.0)
+
+    def compare(self, a: str, b: str, number: Number) -> None:
+        """The mean loss of one entry minus that of another."""
+        if a in self.places and b in self.places:
+            self.constraints.difference(self.places[a], self.places[b], number.low, number.high)
+
+    def challenge(self, made: Challenged) -> None:
+        """Whether an entry certainly beats another."""
+        place = self.place(made.name)
+        if made.passed and made.over in self.places:
+            self.constraints.ahead(place, self.places[made.over])
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """All that a ledger says about a board."""
@@ -74,13 +104,23 @@ class Recorded:
     loss: str | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     submissions: Mapping[str, Submission] = field(default_factory=dict)
-    scores: tuple[Scored, ...] = ()
-    comparisons: tuple[Compared, ...] = ()
+    scores: Mapping[str, Scored] = field(default_factory=dict)
+    """The first score of every entry."""
+    last: Mapping[str, Number] = field(default_factory=dict)
+    """The last score of every entry, whatever its target."""
     challenges: tuple[Challenged, ...] = ()
-    rounds: tuple[Target, ...] = ()
-    """The target of every round, in order; one where there are no rounds."""
+    rounds: Mapping[tuple[int, int] | None, Target] = field(default_factory=dict)
+    """The target of every round, in order, by the rows that were opened for it; one where there are no rounds."""
     final: Target | None = None
     """That of the final, once it was held."""
+    graphs: Mapping[Target, Graph] = field(default_factory=dict)
+    seen: int = 0
+    """How many statements of the ledger were read, about this board or others."""
+
+    @property
+    def targets(self) -> list[Target]:
+        """Of every round, in order."""
+        return list(self.rounds.values())
 
     @property
     def leader(self) -> str | None:
@@ -88,57 +128,58 @@ class Recorded:
         accepted = [each.name for each in self.challenges if each.passed]
         return accepted[-1] if accepted else next(iter(self.submissions), None)
 
+    def graph(self, target: Target | None = None) -> Graph:
+        """What was released about one target, the last round's or the final's unless it is given."""
+        if target is None:
+            target = self.final if self.final is not None else next(reversed(self.targets), ())
+        return self.graphs.get(target) or Graph()
+
 
 def boards_in(stated: Sequence[Stated]) -> list[str]:
     """The names of the boards that something was stated about."""
     return list(dict.fromkeys(each.parameters["board"] for each in stated if "board" in each.parameters))
 
 
-def read_record(board: str, stated: Sequence[Stated], entries: Sequence[Entry], plan: Plan) -> Recorded:
-    """What was stated about a board, in order."""
-    own = [each for each in stated if each.parameters.get("board") == board]
-    known = {entry.number: entry for entry in entries}
-    submissions: dict[str, Submission] = {}
-    scores: list[Scored] = []
-    comparisons: list[Compared] = []
-    challenges: list[Challenged] = []
-    rounds: dict[tuple[int, int] | None, Target] = {}  # by the rows that were opened for each
-    final: Target | None = None
-    loss, bounds = None, (0.0, 1.0)
-    for each in own:
+def read_record(
+    board: str, stated: Collection[Stated], entries: Sequence[Entry], plan: Plan, before: Recorded | None = None
+) -> Recorded:
+    """What was stated about a board, in order; of a long one only what is new since it was read before."""
+    old = before or Recorded(board)
+    loss, bounds, final = old.loss, old.bounds, old.final
+    submissions, scores, last = dict(old.submissions), dict(old.scores), dict(old.last)
+    challenges, rounds, graphs = list(old.challenges), dict(old.rounds), dict(old.graphs)
+    for each in islice(stated, old.seen, None):
         parameters = each.parameters
-        target = _target(parameters, [known[part] for part in each.parts], plan)
-        number = Number(each.value, each.low, each.high)
-        span = known[each.parts[0]].span
+        if parameters.get("board") != board:
+            continue
+        parts = [entries[part - 1] for part in each.parts]
+        target, number, span = _target(parameters, parts, plan), Number(each.value, each.low, each.high), parts[0].span
         if plan.mechanism.exam_rows is not None and span is not None:
             final = target
         else:
             rounds.setdefault(span, target)
+        if graphs.get(target) is old.graphs.get(target):
+            graphs[target] = Graph(old.graphs.get(target))
+        graph = graphs[target]
         if each.rule == "difference":
-            comparisons.append(Compared(parameters["a"], parameters["b"], number, target))
+            graph.compare(parameters["a"], parameters["b"], number)
             continue
         name = parameters["entry"]
         if name not in submissions:
             submissions[name] = Submission(name, parameters["entrant"], each.at, len(rounds))
         if each.rule == "improvement":
-            passed = (each.low, each.high) != each.bounds
-            challenges.append(Challenged(name, parameters["over"], passed, target))
+            challenges.append(Challenged(name, parameters["over"], (each.low, each.high) != each.bounds))
+            graph.challenge(challenges[-1])
         elif each.rule == "entry":
-            scores.append(Scored(name, number, target, each.parts[0]))
             loss, bounds = parameters["loss"], each.bounds
+            scored = Scored(name, number, target, each.parts[0])
+            scores.setdefault(name, scored)
+            last[name] = number
+            graph.score(scored, bounds)
         else:
             raise InvalidArgument(f"the board {board!r} has a statement by the rule {each.rule!r}; upgrade afresh.")
-    return Recorded(
-        board,
-        loss,
-        bounds,
-        submissions,
-        tuple(scores),
-        tuple(comparisons),
-        tuple(challenges),
-        tuple(rounds.values()),
-        final,
-    )
+    made = tuple(challenges)
+    return Recorded(board, loss, bounds, submissions, scores, last, made, rounds, final, graphs, len(stated))
 
 
 def _target(parameters: Mapping[str, Any], parts: Sequence[Entry], plan: Plan) -> Target:
@@ -152,53 +193,3 @@ def _target(parameters: Mapping[str, Any], parts: Sequence[Entry], plan: Plan) -
 
     found = [plan.mechanism.spans(each.number, None if each.span is None else Span(*each.span))[-1:] for each in parts]
     return tuple(tuple(span) for each in found for span in each)[:1]
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """The entries of one table, and what is certain about their order."""
-
-    names: tuple[str, ...]
-    values: tuple[float | None, ...]
-    """The score that was released last; None of an entry that was only challenged with."""
-    order: Order
-
-
-def constraints_of(recorded: Recorded, target: Target | None = None) -> tuple[tuple[str, ...], Constraints]:
-    """What was released about one target, the last round's unless it is given, as a graph."""
-    target = _shown(recorded) if target is None else target
-    scores = [each for each in recorded.scores if each.target == target]
-    challenges = [each for each in recorded.challenges if each.target == target]
-    there = {each.name for each in scores} | {each.name for each in challenges}
-    names = tuple(name for name in recorded.submissions if name in there)
-    places = {name: place for place, name in enumerate(names)}
-    low, high = recorded.bounds
-    graph = Constraints(len(names), high - low)
-    first: dict[int, int] = {}
-    for score in scores:
-        place = places[score.name]
-        graph.score(place, score.number.low, score.number.high)
-        same = first.setdefault(score.part, place)
-        if same != place:  # one answer: the same predictions, so the same mean
-            graph.difference(place, same, 0.0, 0.0)
-    for each in recorded.comparisons:
-        if each.target == target and each.a in places and each.b in places:
-            graph.difference(places[each.a], places[each.b], each.number.low, each.number.high)
-    for challenge in challenges:
-        if challenge.passed and challenge.over in places:
-            graph.ahead(places[challenge.name], places[challenge.over])
-    return names, graph
-
-
-def solved(recorded: Recorded, target: Target | None = None) -> Solved:
-    """The entries of a target, with all that follows from what was released about them."""
-    target = _shown(recorded) if target is None else target
-    names, graph = constraints_of(recorded, target)
-    values = {each.name: each.number.value for each in recorded.scores if each.target == target}
-    return Solved(names, tuple(values.get(name) for name in names), graph.solve())
-
-
-def _shown(recorded: Recorded) -> Target:
-    if recorded.final is not None:
-        return recorded.final
-    return recorded.rounds[-1] if recorded.rounds else ()

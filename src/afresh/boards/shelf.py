@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ class Kept:
 class Shelf(Protocol):
     """Entries by name. Those that are sealed wait for a round."""
 
+    def claim(self, entry: Kept, *, sealed: bool) -> bool:
+        """Keep an entry unless its name is taken; says whether the name is its own, whoever else enters just now."""
+        ...
+
     def put(self, entry: Kept, *, sealed: bool) -> None:
         """Keep an entry, in place of one of the same name."""
         ...
@@ -55,6 +60,10 @@ class Memory:
     def __init__(self) -> None:
         """Empty."""
         self._kept: dict[str, tuple[Kept, bool]] = {}
+
+    def claim(self, entry: Kept, *, sealed: bool) -> bool:
+        """Keep an entry unless its name is taken."""
+        return self._kept.setdefault(entry.name, (entry, sealed))[0].digest == entry.digest
 
     def put(self, entry: Kept, *, sealed: bool) -> None:
         """Keep an entry."""
@@ -82,17 +91,34 @@ class Folder:
         """The folder is made when something is put into it."""
         self._place = place
 
+    def claim(self, entry: Kept, *, sealed: bool) -> bool:
+        """Keep an entry unless its name is taken: a link to a file is made once, whoever tries."""
+        path = self._path(entry.name, sealed)
+        part = self._written(entry, path)
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            found = self.get(entry.name)
+            return found is not None and found.digest == entry.digest
+        finally:
+            self._drop(part)
+        return True
+
     def put(self, entry: Kept, *, sealed: bool) -> None:
         """Keep an entry."""
-        os.makedirs(self._place, mode=0o700, exist_ok=True)
         path = self._path(entry.name, sealed)
-        part = f"{path}.{os.getpid()}.part"
+        os.replace(self._written(entry, path), path)
+        self._drop(self._path(entry.name, not sealed))
+
+    def _written(self, entry: Kept, path: str) -> str:
+        """The path of a file with an entry, beside where it will be."""
+        os.makedirs(self._place, mode=0o700, exist_ok=True)
+        part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             write(file, entry)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
-        self._drop(self._path(entry.name, not sealed))
+        return part
 
     def get(self, name: str) -> Kept | None:
         """An entry, if it was kept."""

@@ -98,10 +98,20 @@ class BoardTable(show.Told, Tabular):
 
     def __getitem__(self, name: str) -> Standing:
         """The standing of an entry."""
-        for each in (*self.entries, *self.others):
-            if each.name == name:
-                return each
-        raise KeyError(name)
+        if (found := self.find(name)) is None:
+            raise KeyError(name)
+        return found
+
+    def find(self, name: str) -> Standing | None:
+        """The standing of an entry, if it is in the table.
+
+        Args:
+            name: Of the entry.
+
+        Returns:
+            Where it stands; None where there is no such entry.
+        """
+        return next((each for each in (*self.entries, *self.others) if each.name == name), None)
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -151,6 +161,9 @@ class BoardTable(show.Told, Tabular):
 
         Returns:
             The same table with these alone.
+
+        Raises:
+            InvalidArgument: There is no such page.
         """
         if first < 0 or count < 1:
             raise InvalidArgument(
@@ -221,7 +234,7 @@ class BoardTable(show.Told, Tabular):
         """Draw it: one line an entry, its interval on a common scale, those that may be the best in colour.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.

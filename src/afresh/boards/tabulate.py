@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from afresh.boards.record import Recorded, Target, solved
+from afresh.boards.record import Recorded, Target
 from afresh.boards.table import BoardTable, Standing
 
 if TYPE_CHECKING:
@@ -26,37 +26,27 @@ def table_of(
 ) -> BoardTable:
     """The table that follows from what was recorded."""
     final = target is None and recorded.final is not None
-    found = solved(recorded, target)
-    order, places = found.order, found.order.places
-    improvements = reveal == "improvements" and not final
+    graph = recorded.graph(target)
+    order = graph.constraints.solve()
+    places, improvements = order.places, reveal == "improvements" and not final
+    accepted = {each.name: place for place, each in enumerate(recorded.challenges, 1) if each.passed}
+    accepted |= dict.fromkeys(list(recorded.submissions)[:1], 0)
     standings, others = [], []
-    listed = {each.name for each in recorded.challenges if each.passed} | set(list(recorded.submissions)[:1])
-    for i, name in enumerate(found.names):
-        submission, value = recorded.submissions[name], found.values[i]
-        told = Standing(
-            name=name,
-            entrant=submission.entrant,
-            tier=int(order.tiers[i]),
-            places=places[i],
-            value=value,
-            low=None if value is None else float(order.low[i]),
-            high=None if value is None else float(order.high[i]),
-            submitted=submission.at.isoformat(),
-            round=submission.round,
-        )
-        if improvements and name not in listed:
-            others.append(replace(told, tier=None, places=None))
+    for name, i in graph.places.items():
+        told = standing(recorded, name, graph.values.get(name), float(order.low[i]), float(order.high[i]))
+        if improvements and name not in accepted:
+            others.append(told)
         else:
-            standings.append(told)
+            standings.append(replace(told, tier=int(order.tiers[i]), places=places[i]))
     if improvements:  # places among those that are listed: a chain
         count = len(standings)
-        chain = sorted(standings, key=lambda each: -_accepted(recorded, each.name))
+        chain = sorted(standings, key=lambda each: -accepted[each.name])
         standings = [replace(each, tier=i, places=(i, i)) for i, each in enumerate(chain, 1)]
         separated = count * (count - 1) // 2
     else:
         standings.sort(key=lambda each: (each.tier or 0, math.inf if each.value is None else each.value))
         separated = order.separated
-    others += [_elsewhere(recorded, name) for name in recorded.submissions if name not in set(found.names)]
+    others += [elsewhere(recorded, name) for name in recorded.submissions if name not in graph.places]
     return BoardTable(
         board=recorded.board,
         loss=recorded.loss or (loss.words if loss is not None else ""),
@@ -73,15 +63,25 @@ def table_of(
     )
 
 
-def _accepted(recorded: Recorded, name: str) -> int:
-    """After how many challenges it was accepted; 0 of the first entry."""
-    return next((i for i, each in enumerate(recorded.challenges, 1) if each.name == name and each.passed), 0)
+def standing(recorded: Recorded, name: str, value: float | None, low: float | None, high: float | None) -> Standing:
+    """An entry, without a place yet; the ends of one without a value are not told."""
+    entered = recorded.submissions[name]
+    low, high = (None, None) if value is None else (low, high)
+    return Standing(name, entered.entrant, None, None, value, low, high, entered.at.isoformat(), entered.round)
 
 
-def _elsewhere(recorded: Recorded, name: str) -> Standing:
-    """An entry of an earlier round, or of none that is shown."""
-    submission = recorded.submissions[name]
-    last = next((each.number for each in reversed(recorded.scores) if each.name == name), None)
-    value, low, high = (None, None, None) if last is None else last
-    at = submission.at.isoformat()
-    return Standing(name, submission.entrant, None, None, value, low, high, at, submission.round)
+def elsewhere(recorded: Recorded, name: str) -> Standing:
+    """An entry that is not in the table that is shown: of an earlier round."""
+    return standing(recorded, name, *recorded.last.get(name, (None, None, None)))
+
+
+def standing_now(recorded: Recorded, name: str) -> tuple[Standing | None, int]:
+    """Where one entry of a long table stands, and of how many: what the table would say, without the rest of it."""
+    graph = recorded.graph()
+    count, i = len(graph.places), graph.places.get(name)
+    if i is None:
+        return None, count
+    relation, (low, high) = graph.constraints.relation(), graph.constraints.around_zero()
+    found = standing(recorded, name, graph.values.get(name), float(low[i]), float(high[i]))
+    places = 1 + int(relation.better(i).sum()), count - int(relation.worse(i).sum())
+    return replace(found, tier=int(relation.tiers()[i]), places=places), count

@@ -33,6 +33,7 @@ from afresh.cli.options import (
     share_open,
     show,
 )
+from afresh.cli.quick import Command, Group
 from afresh.mechanisms.names import GUESSING, HINTED
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="afresh",
+    cls=Group,
     no_args_is_help=True,
     context_settings=HELP,
     rich_markup_mode="rich",
@@ -76,7 +78,7 @@ def _main(
     """Options of the program itself."""
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def plan(
     rows: Annotated[int | None, typer.Option(help="The number of rows in the data.", metavar="N")] = None,
     questions: Annotated[int | None, typer.Option(help="The most answers you will want.", metavar="K")] = None,
@@ -124,7 +126,7 @@ def plan(
     show(made.details if everything else made, as_json)
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def ask(
     data: Data,
     expression: Annotated[
@@ -256,7 +258,7 @@ def ask(
             show(guard.ask(expression, **arguments), as_json)
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def budget(
     data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
 ) -> None:
@@ -268,7 +270,7 @@ def budget(
         show(guard.budget, as_json)
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def log(
     data: Data,
     parts: Annotated[bool, typer.Option("--parts", help="Show the answers behind each derived number.")] = False,
@@ -288,7 +290,7 @@ def log(
         show(transcript, as_json)
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def pvalue(
     value: Annotated[float, typer.Argument(help="The p-value, as if the test had been fixed in advance.", metavar="P")],
     information: Annotated[
@@ -328,7 +330,7 @@ def pvalue(
         print(f"p = {corrected:.6g}   (chosen under {information:.4g} nats; fixed in advance: {value:.6g})")
 
 
-@app.command(epilog=EPILOG)
+@app.command(cls=Command, epilog=EPILOG)
 def demo(
     folder: Annotated[
         Path, typer.Option("--out", help="Where to write the data and the pictures.", metavar="FOLDER")
@@ -353,9 +355,9 @@ for command in (
     service.serve,
     service.backup,
 ):
-    app.command(epilog=EPILOG)(command)
-app.command("list", epilog=EPILOG)(steward.list_ledger)
-app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
-app.command(epilog=EPILOG)(agents.mcp)
+    app.command(cls=Command, epilog=EPILOG)(command)
+app.command("list", cls=Command, epilog=EPILOG)(steward.list_ledger)
+app.command(cls=Command, epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command(cls=Command, epilog=EPILOG)(agents.mcp)
 app.add_typer(lab.app, name="lab")
 app.add_typer(service.tokens, name="token")

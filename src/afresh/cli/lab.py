@@ -209,6 +209,7 @@ def boards(
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page to write the table into, between its marks.", metavar="PAGE")
     ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="Rounds and improvements only, instead.")] = False,
     as_json: Json = False,
 ) -> None:
     """Boards with 200 entries, 80 of them by climbers: what each board claims, and whether it is true.
@@ -217,9 +218,18 @@ def boards(
     """
     from afresh import checks
     from afresh.lab import boards as climbed
+    from afresh.lab import ruled
     from afresh.lab.climbing import BOARDS
 
     checks.whole("runs", runs, 1, 10_000)
+    if rules:
+        with _progress(len(ruled.RULES) * runs, "runs") as progress:
+            kept = [ruled.ruled(name, runs, seed, progress) for name in ruled.RULES]
+        told = ruled.table(kept)
+        if page is not None:
+            climbed.write(page, told, "boards --rules")
+        print(json.dumps([each.to_dict() for each in kept]) if as_json else told)
+        return
     with _progress(len(BOARDS) * runs, "runs") as progress:
         found = [climbed.climb(name, runs, seed, progress) for name in BOARDS]
     told = climbed.table(found)

@@ -88,7 +88,7 @@ Deviation = Annotated[
     float | None,
     typer.Option(
         help="The standard deviation that numbers will have, as a part of the range between their bounds, such as "
-        "0.05: noise then follows each number's own.",
+        "0.05: the plan then has room for such numbers.",
         metavar="SD",
     ),
 ]

@@ -54,7 +54,7 @@ class Service(show.Shown, Closing):
         return guard_at(RemoteDesk(self._connection, name), self.analyst)
 
     def holdout(self, name: str) -> Holdout:
-        """A holdout, to score and compare models by. Models run here; their predictions are sent.
+        """Open a holdout, to score and compare models. Models run here; their predictions are sent.
 
         Args:
             name: One of `datasets` that is a holdout.
@@ -79,7 +79,7 @@ class Service(show.Shown, Closing):
         return {each["name"]: each for each in self._connection.get("/v1/boards")["boards"]}
 
     def board(self, name: str) -> Board:
-        """A board, to enter predictions and to see what is certain about their order.
+        """Open a board, to enter predictions and see what is certain about their order.
 
         Args:
             name: One of `boards`.
@@ -103,7 +103,7 @@ class Service(show.Shown, Closing):
         return {each["name"]: each for each in found}
 
     def evaluation(self, name: str) -> RemoteJudge:
-        """An evaluation, to try and propose candidates: they are sent, and run at the service.
+        """Open an evaluation, to try and propose candidates: they are sent, and run at the service.
 
         Args:
             name: One of `evaluations`.
@@ -119,7 +119,7 @@ class Service(show.Shown, Closing):
         return RemoteJudge(self._connection, name)
 
     def close(self) -> None:
-        """Let go of the service; nothing is lost."""
+        """Close the connection; nothing is lost."""
         self._connection.close()
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ def connect(url: str, token: str | None = None) -> Service:
 
     Args:
         url: Its address, such as https://host.
-        token: Who asks; from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE unless it is given.
+        token: Says who is asking; by default from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE.
 
     Returns:
         A service, with `datasets`, `open(name)`, `holdout(name)`, `evaluations` and `evaluation(name)`.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from afresh.errors import InvalidArgument, MissingExtra, NotAllowed, Unreachable
+from afresh.errors import InvalidArgument, MissingExtra, NotAllowed, ServiceError, Unreachable
 from afresh.wire.addresses import is_address, on_this_machine
 from afresh.wire.problems import from_problem
 
@@ -34,7 +34,7 @@ class Connection:
         self._client = httpx.Client(
             base_url=self.url,
             timeout=timeout,
-            headers={"Authorization": f"Bearer {find_token() if token is None else token}"},
+            headers={"Authorization": f"Bearer {_check_token(find_token() if token is None else token)}"},
         )
 
     @property
@@ -44,7 +44,7 @@ class Connection:
 
     def get(self, path: str, **query: Any) -> Any:
         """What is at a path."""
-        return self._sent("GET", path, params=query).json()
+        return _document(self._sent("GET", path, params=query))
 
     def post(self, path: str, body: Any) -> Any:
         """What a door answers to a JSON document."""
@@ -59,11 +59,11 @@ class Connection:
     def send(self, path: str, content: bytes, media: str, **query: Any) -> Any:
         """What a door answers to a document of any kind."""
         told = {name: json.dumps(value) for name, value in query.items() if value is not None}
-        return self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told).json()
+        return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told))
 
     def upload(self, path: str, content: bytes, media: str, named: dict[str, str]) -> Any:
         """What a door answers to a file, of which the address says the names."""
-        return self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named).json()
+        return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named))
 
     def download(self, path: str) -> bytes:
         """A file."""
@@ -96,6 +96,14 @@ class Connection:
         return f"Connection({self.url!r})"
 
 
+def _document(found: httpx.Response) -> Any:
+    """What was sent; whoever stands before a service may send something else."""
+    try:
+        return found.json()
+    except ValueError:
+        raise ServiceError("what came is no JSON, so no service of afresh sent it; check the address.") from None
+
+
 def _refused(found: httpx.Response) -> Exception:
     try:
         document = found.json()
@@ -114,6 +122,16 @@ def check_url(url: str) -> str:
     if parts.scheme == "http" and not on_this_machine(parts.hostname):
         raise InvalidArgument(f"http://{parts.hostname} would show your token to the network; use https://.")
     return url.rstrip("/")
+
+
+def _check_token(token: str) -> str:
+    """One that a header can carry."""
+    found = token.strip() if isinstance(token, str) else ""
+    if not found or not found.isascii() or not found.isprintable() or " " in found:
+        raise InvalidArgument(
+            "token= must be the text that `afresh token new` printed, or your identity provider gave."
+        )
+    return found
 
 
 def find_token() -> str:

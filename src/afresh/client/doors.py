@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 def guard_at(desk: RemoteDesk, analyst: str) -> Guard:
     """The guard of a dataset of a service."""
     return Guard(cast("Desk", desk), analyst, RemoteDoors(desk, analyst))  # it has what a face looks at
+
+
+def all_pages(get: Callable[..., Any]) -> Transcript:
+    """A transcript, from a door that shows a page of it."""
+    document = get()
+    records = document["records"]
+    while document["next"] is not None:
+        document = get(after=document["next"])
+        records += document["records"]
+    found: Transcript = from_json({**document, "records": records})
+    return found
 
 
 class RemoteDoors:
@@ -120,13 +131,7 @@ class RemoteDoors:
 
     def transcript(self) -> Transcript:
         """All pages of it."""
-        document = self._desk.get("transcript")
-        records = document["records"]
-        while document["next"] is not None:
-            document = self._desk.get("transcript", after=document["next"])
-            records += document["records"]
-        found: Transcript = from_json({**document, "records": records})
-        return found
+        return all_pages(lambda **part: self._desk.get("transcript", **part))
 
     def receipt(self) -> dict[str, Any]:
         """For `afresh verify`."""

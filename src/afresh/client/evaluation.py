@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from afresh.client.connection import Connection
+from afresh.client.doors import all_pages
 from afresh.errors import TimedOut, TooMany
 from afresh.evaluations.verdicts import Compared, Examined, Proposed, Scored
 from afresh.judging.files import Files, read_candidate
@@ -93,11 +94,10 @@ class RemoteJudge(show.Shown, Closing):
     @property
     def transcript(self) -> Transcript:
         """Everything that was released."""
-        found: Transcript = from_json(self._get("transcript"))
-        return found
+        return all_pages(lambda **part: self._get("transcript", **part))
 
-    def _get(self, what: str) -> Any:
-        return self.connection.get(f"/v1/evaluations/{self.name}/{what}")
+    def _get(self, what: str, **part: Any) -> Any:
+        return self.connection.get(f"/v1/evaluations/{self.name}/{what}", **part)
 
     def _sent(self, what: str, files: Files) -> Any:
         content, media = files.packed()
@@ -116,7 +116,7 @@ class RemoteJudge(show.Shown, Closing):
                     raise
 
     def close(self) -> None:
-        """Let go of the service; nothing is lost."""
+        """Close the connection; nothing is lost."""
         self.connection.close()
 
     def __repr__(self) -> str:

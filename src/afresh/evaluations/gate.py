@@ -187,7 +187,7 @@ class Gate(show.Shown):
         """What the gate can notice, and when to propose, in words."""
         now, most = self.detects(), self.evaluation.guard.plan.questions
         fits = (
-            f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate notices improvements of "
+            f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate detects improvements of "
             f"{now:.3g} or more, nine times in ten, if candidates differ on {DIFFER:.0%} of items."
         )
         if self.too_few:

@@ -11,6 +11,7 @@ from typing import Any
 from afresh import checks
 from afresh.errors import DataError
 from afresh.evaluations import tables
+from afresh.evaluations.helm import is_helm, read_helm
 from afresh.evaluations.inspect_log import read_inspect
 from afresh.evaluations.junit import read_junit
 from afresh.evaluations.lm_eval import is_samples, read_samples
@@ -18,8 +19,8 @@ from afresh.evaluations.promptfoo import is_promptfoo, read_promptfoo
 from afresh.evaluations.results import Results, from_mapping, is_file, unreadable
 
 _FILES = (
-    "an Inspect log (.eval), a sample file of lm-evaluation-harness (.jsonl), promptfoo's output (.json), JUnit XML "
-    "(.xml), or a table with ids and scores (.jsonl, .csv, .parquet)"
+    "an Inspect log (.eval), a sample file of lm-evaluation-harness (.jsonl), HELM's per_instance_stats.json, "
+    "promptfoo's output (.json), JUnit XML (.xml), or a table with ids and scores (.jsonl, .csv, .parquet)"
 )
 _GIVEN = f"a mapping of ids to scores, a frame or a list of dicts with both, or the path of {_FILES}"
 
@@ -41,7 +42,7 @@ def read(
         results: A mapping of ids to scores, a frame or a list of dicts with both, or the path of a file.
         id: The column, variable or field of ids (default "id", or what the tool numbers its items by).
         score: Which score, where there are several: a column, a scorer of Inspect, a metric of lm-evaluation-harness
-            ("exact_match,strict-match" names the filter as well), a named score of promptfoo.
+            ("exact_match,strict-match" names the filter as well) or of HELM, a named score of promptfoo.
         candidate: Which candidate, where a promptfoo file has several.
         trials: Says that rows of a table with one id are trials of it.
 
@@ -105,6 +106,8 @@ def _read_json(
         raise
     except ValueError:
         raise unreadable(path, "is not JSON", f"give {_FILES}") from None
+    if is_helm(found):
+        return read_helm(found, path, score)
     if is_promptfoo(found):
         return read_promptfoo(found, path, id, score, candidate)
     if isinstance(found, dict) and {"eval", "samples"} <= found.keys():

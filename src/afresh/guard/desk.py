@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock, get_ident
@@ -82,6 +82,8 @@ class Desk:
         self._line = Line(self._path.serve, self._check_process)
         self.kind = "pandas"  # of a frame that open rows are handed out as
         self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
+        self.came = ledger.time  # when a question is asked; whoever serves it may know better
+        self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # told of all replies, in their thread
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
@@ -113,6 +115,8 @@ class Desk:
         released at once; whoever passes one answers for its shape.
         """
         if rows is not None:
+            if self.plan.mechanism.batch is None:  # it would be paid for and evaluated on rows that no method expects
+                raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
             request = self._request(asked, analyst, later, rows, exam, vector)
@@ -122,6 +126,7 @@ class Desk:
                 self._serve(request)
             if self.plan.mechanism.batch is not None:
                 self._remember(request.asked)
+            self.watch(request.result)
             return request.result
 
     def at_once(self, kind: str, size: int) -> Vector | None:
@@ -186,9 +191,8 @@ class Desk:
             asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)
         questions = self.questions(asked, exam=exam, vector=vector)
-        return Request(
-            asked, scope, Wish(questions, analyst, later, self.plan.mechanism.batch if rows is None else rows, exam)
-        )
+        batch = self.plan.mechanism.batch if rows is None else rows
+        return Request(asked, scope, Wish(questions, analyst, later, batch, exam, self.came()))
 
     def _serve(self, request: Request) -> None:
         """With others who ask now, if nothing speaks against it."""
@@ -220,7 +224,7 @@ class Desk:
     def _question(
         self, query: RowQuestion, coarseness: float, guess: tuple[float, float] | None, own: bool
     ) -> Question:
-        mechanism, digest = self.plan.at(coarseness), query.digest
+        mechanism, digest = at_levels(self.plan.at(coarseness), query.levels), query.digest
         if task_of(query) is not None and not mechanism.symbols:
             those = " or ".join(map(repr, CLAIMING))
             raise InvalidArgument(
@@ -329,7 +333,9 @@ class Desk:
             recorded = self.ledger.record_many(self.terms, outcomes, state, analyst)
             stored = {entry.number: entry for entry in recorded}
             readings = [read(stored.get(each.entry.number, each.entry)) for each in wanted]
-            return list(self._path.replies(told, readings, recorded.statements, 0, self.scope))
+            replies = list(self._path.replies(told, readings, recorded.statements, 0, self.scope))
+            self.watch(replies)
+            return replies
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
         """What follows by its rule from what was released for a question."""

@@ -454,13 +454,7 @@ class Guard(show.Shown, Closing):
             InvalidArgument: The shares add up to more than the whole, or to less than somebody has spent.
         """
         self.desk.check_open()
-        if not isinstance(shares, Mapping):
-            raise checks.wrong("shares", shares, "a mapping of names to numbers of answers")
-        divided = {
-            checks.text("analyst", name, "a name"): checks.whole(f"the share of {checks.shown(name)}", share, 0)
-            for name, share in shares.items()
-        }
-        return self._doors.divide(divided)
+        return self._doors.divide(checks.shares(shares))
 
     @property
     def budget(self) -> Budget:

@@ -92,8 +92,8 @@ def open(  # the name a newcomer expects: afresh.open
         promise: Uses only methods that promise their widths in advance. By default a method whose expected widths are
             much narrower may be chosen; it says so.
         deviation: The standard deviation you expect of numbers, as a share of the range between their bounds, such as
-            0.05. The noise then follows the actual deviation of each number: answers about numbers are two to four
-            times narrower, and shares of rows somewhat wider.
+            0.05. The noise follows the actual deviation of each number anyway; the plan then has all the room that such
+            numbers need, and other answers are a little wider.
         table: The table of a DuckDB file that holds several, or of a database.
         analyst: Who is asking, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or your
             user name).

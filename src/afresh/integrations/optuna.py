@@ -56,9 +56,9 @@ class GuardedObjective:
 
     On a holdout with open rows (`open=0.5`, or `open=(X_dev, y_dev)`) trials are scored on those: nothing is charged,
     and a trial has no interval. `best` then confirms the best trial's model on the guarded rows, for one answer:
-    `build` is run once more for it, so it must make the same model of the same parameters.
+    `build` runs once more for it, so it must make the same model from the same parameters.
 
-    `study.optimize(objective)` scores one trial at a time. On a holdout in rounds each is a round of its own;
+    `study.optimize(objective)` scores one trial at a time. On a holdout in rounds each is a separate round;
     `objective.optimize(study, batch=20)` scores 20 trials in one.
     """
 
@@ -103,7 +103,7 @@ class GuardedObjective:
         """Run trials in batches: ask the study for some, build all, score them together, tell the study.
 
         On a holdout in rounds a batch is one round: exact scores on rows that no earlier trial has seen. If `build` is
-        a generator, the trials of a batch go on side by side, and each step of all of them takes a round of its own. On
+        a generator, the trials of a batch advance together, and each step of all of them takes one round. On
         other holdouts a batch is scored in one scan.
 
         A sampler is asked for a whole batch before it is told a value: TPESampler(constant_liar=True) then keeps the
@@ -111,7 +111,7 @@ class GuardedObjective:
         pruned. If `build` fails, they are told as failed, and the error is raised.
 
         Args:
-            study: Which to go on with.
+            study: The study to continue.
             batch: How many trials are scored together; fewer if fewer answers are left.
             rounds: How many batches (default: as many as there are rows and answers left for).
 

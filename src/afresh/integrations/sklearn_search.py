@@ -26,6 +26,7 @@ from afresh.integrations.training import TrainingRows, balanced_order
 from afresh.losses import ZeroOne
 from afresh.models.holdout import check_holdout
 from afresh.results.answer import Interval
+from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
     from afresh.losses import Loss
@@ -185,9 +186,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
             rows = train if order is None or rung.rows == len(train.y) else train.at(order[: rung.rows])
             if self.verbose > 0:
                 print(f"Fitting {len(candidates):,} candidates on {len(rows.y):,} rows", flush=True)
-            models = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
-            )
+            with waiting(f"Fitting {len(candidates):,} candidates"):
+                models = Parallel(n_jobs=self.n_jobs)(
+                    delayed(_fit)(clone(self.estimator), params, rows.X, rows.y, rows.told) for params in candidates
+                )
             if holdout.has_open_rows:
                 tried += self._tune(place, rungs, candidates, models, holdout, loss)
                 candidates = _going_on(candidates, [each.loss for each in tried[-len(candidates) :]], rungs, place)

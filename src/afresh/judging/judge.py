@@ -31,6 +31,7 @@ from afresh.judging.running import Ran, run, tail
 from afresh.judging.settings import Settings
 from afresh.results import show
 from afresh.results.closing import Closing
+from afresh.results.progress import waiting
 from afresh.server.clock import leaving
 
 _BASELINE = "baseline"
@@ -178,7 +179,8 @@ class Judge(show.Shown, Closing):
         wanted = getattr(dealt, part)
         items = [row for row, mine in zip(self._rows, wanted, strict=True) if mine]
         log = self._path("runs", f"{time.strftime('%Y%m%dT%H%M%S')}-{files.digest[:8]}-{part}-{os.urandom(3).hex()}")
-        ran = run(self.settings, files, items, log)
+        with waiting(f"Running {files.label} on {len(items):,} items"):
+            ran = run(self.settings, files, items, log)
         told = {"ended": ran.ended, "code": ran.code, "seconds": round(ran.seconds, 2), "alone": ran.alone}
         told |= {"candidate": files.label, "part": part, "wrong": ran.wrong}
         _write(f"{log}.json", told)

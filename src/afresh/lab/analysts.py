@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh import checks
+from afresh.lab.histograms import Histograms
 from afresh.lab.population import Bit, Bits, Function, Question, Universe
 from afresh.lab.scientist import Scientist
 
@@ -32,6 +33,8 @@ class World:
     population: Any
     n: int
     k: int
+    price: Callable[[int], int] = int
+    """As how many answers so many questions count that are asked at once and exclude one another."""
 
 
 class Analyst(Protocol):
@@ -320,13 +323,15 @@ ANALYSTS: dict[str, Start] = {
 }
 # Made for rows that an analyst holds; harmless elsewhere.
 LOOKING: dict[str, Start] = {"overfitting": Overfitting}
+# Made for methods that release vectors at once; others answer bin by bin.
+BINNING: dict[str, Start] = {"histograms": Histograms}
 
 
 def find_analyst(name: str) -> Start:
     """The analyst of that name; `every-M`, for any M, attacks at every M-th question."""
     if match := re.fullmatch(r"every-([1-9]\d{0,8})", name if isinstance(name, str) else ""):
         return partial(Aggregation, at=partial(at_every, int(match[1])))
-    return find("analyst", name, ANALYSTS | LOOKING)
+    return find("analyst", name, ANALYSTS | LOOKING | BINNING)
 
 
 def find(kind: str, name: str, known: dict[str, Found]) -> Found:

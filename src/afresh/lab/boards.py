@@ -13,7 +13,6 @@ from afresh.lab.climbing import BOARDS, ENTRIES, ROWS, Exact, play, world
 from afresh.lab.coverage import clopper_pearson, markdown
 from afresh.lab.loops import write_between
 
-_MARKS = "<!-- afresh lab boards: begin -->", "<!-- afresh lab boards: end -->"
 _Z = 1.959964  # what everybody puts around an exact mean
 
 
@@ -170,14 +169,16 @@ def table(found: Sequence[Climbed]) -> str:
     return markdown(HEADER, lines(found))
 
 
-def write(page: Path, text: str) -> None:
+def write(page: Path, text: str, command: str = "boards") -> None:
     """Put the table into a page, between its two marks.
 
     Args:
         page: A Markdown file.
         text: What goes there.
+        command: Of `afresh lab`, as the marks name it.
 
     Raises:
         InvalidArgument: It has no such marks.
     """
-    write_between(page, text, _MARKS)
+    begin, end = (f"<!-- afresh lab {command}: {which} -->" for which in ("begin", "end"))
+    write_between(page, text, (begin, end))

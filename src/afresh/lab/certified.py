@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from afresh.lab.session import Answers, Floats, Releasing, Session, Values, means, moments
-from afresh.mechanisms.base import AnswersNumbers, DrawsSeveral, at_levels
+from afresh.mechanisms.base import AnswersNumbers, AnswersVectors, DrawsSeveral, at_levels
 from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.endless import Endless
 from afresh.mechanisms.guess_and_check import GuessAndCheck, pack
 from afresh.mechanisms.rounds import Rounds
 from afresh.mechanisms.settled import Settled
-from afresh.mechanisms.twofold import Twofold
 from afresh.moments import Moments
 from afresh.theory.guess_and_check import History, Record, released_value
+from afresh.theory.symmetrized.vectors import SHARES
 
 _NODES_PER_WIDTH = 400
 
@@ -79,11 +79,11 @@ class Certified:
             return _InRounds(self.mechanism)
         if isinstance(self.mechanism, Checked):
             return Checking(self.mechanism, rng)
-        if isinstance(self.mechanism, Endless | Settled | Twofold):
+        if isinstance(self.mechanism, Endless | Settled):
             return _OneByOne(self.mechanism, rng)
         if isinstance(self.mechanism, GuessAndCheck):
             return Guessing(self.mechanism, rng)
-        return _Noisy(self, rng)
+        return _Vectors(self, rng) if isinstance(self.mechanism, AnswersVectors) else _Noisy(self, rng)
 
 
 @lru_cache(maxsize=32)  # shared by all conversations with one mechanism
@@ -107,14 +107,38 @@ class _Noisy:
         return _table(self._constants.mechanism)(released)
 
 
+class _Vectors(_Noisy):
+    """The same, where questions that exclude one another are released at once."""
+
+    def price(self, size: int) -> int:
+        vector = self._mechanism.at_once(SHARES, size)
+        return size if vector is None else vector.answers
+
+    def answer_at_once(self, values: Values) -> Answers:
+        vector = self._mechanism.at_once(SHARES, len(values))
+        if vector is None:
+            return self.answer(values)
+        coordinate, noise = self._mechanism.coordinate(vector), self._rng.standard_normal(len(values))
+        of_each = zip(moments(values), noise, strict=True)
+        return _table(coordinate)(np.array([coordinate.release(m, float(xi)) for m, xi in of_each]))
+
+    @property
+    def _mechanism(self) -> AnswersVectors:
+        mechanism = self._constants.mechanism
+        assert isinstance(mechanism, AnswersVectors)
+        return mechanism
+
+
 class _OneByOne:
     """Several draws an answer, or answers that know those before them."""
 
-    def __init__(self, mechanism: Endless | Settled | Twofold, rng: np.random.Generator) -> None:
+    def __init__(self, mechanism: Endless | Settled, rng: np.random.Generator) -> None:
         self._mechanism, self._rng, self._records = mechanism, rng, list[Any]()
 
     def answer(self, values: Values) -> Answers:
         mechanism, found = self._mechanism, []
+        if values.dtype != np.uint8:
+            mechanism = at_levels(mechanism, None)  # type: ignore[assignment] # of the same kind
         for each in moments(values):
             draws = mechanism.draws if isinstance(mechanism, DrawsSeveral) else None
             made = mechanism.release(each, self._noise(draws))

@@ -22,7 +22,7 @@ from afresh.theory.exact import lower_limit
 DIFFER = 0.05  # of rows, on which a challenger differs from the incumbent
 
 
-class _Talk:
+class Talk:
     """One conversation: everything that was released, in order."""
 
     def __init__(self, mechanism: Checked) -> None:
@@ -43,7 +43,7 @@ def _learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
 
     Half of its claims fail, on purpose. The truth of the vote of an odd number of fair columns is 1/2.
     """
-    talk, n = _Talk(mechanism), mechanism.guarded
+    talk, n = Talk(mechanism), mechanism.guarded
     columns = (mechanism.questions - 5) // 2 * 2 + 1
     votes, wrong = np.zeros(n), False
     for _ in range(columns):
@@ -61,7 +61,7 @@ def _learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 def _failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Makes every other claim fail, and in between claims what is false by a hair."""
-    talk, n = _Talk(mechanism), mechanism.guarded
+    talk, n = Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) + 2 <= mechanism.questions:
         talk.ask(_moments(n, float(rng.binomial(n, 0.5))), Claim(0.9, 1.0), levels=2)
@@ -75,23 +75,23 @@ def _failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 def _near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Games the gate with challengers that are exactly as good as the incumbent: any that is accepted is a miss."""
-    talk, n = _Talk(mechanism), mechanism.guarded
+    talk, n = Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) < mechanism.questions:
         better, worse, _ = rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])
         task = Claim(0.5, 1.0, expected=False, signs=bool(len(talk.records) % 2))
-        wrong |= bool(talk.ask(_difference(n, better, worse), task, levels=3)["passed"])
+        wrong |= bool(talk.ask(difference_of(n, better, worse), task, levels=3)["passed"])
     return wrong
 
 
 def _tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
     """Contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
-    talk, n = _Talk(mechanism), mechanism.guarded
+    talk, n = Talk(mechanism), mechanism.guarded
     wrong, many = False, 10
     while len(talk.records) < mechanism.questions:
         incumbent = float(len(talk.records) % 2)
         losses = rng.binomial(n, 0.3, many).astype(float)
-        gains = [_difference(n, *rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])[:2]) for _ in range(many)]
+        gains = [difference_of(n, *rng.multinomial(n, [DIFFER / 2, DIFFER / 2, 1 - DIFFER])[:2]) for _ in range(many)]
         own = [_moments(n, each) for each in losses] + (gains if incumbent else [])
         released = talk.ask(own, Contest(many, 40, bool(incumbent)), levels=2)
         low, high = mechanism.interval(released)
@@ -152,8 +152,17 @@ def _moments(n: int, hits: float) -> Moments:
     return Moments(n, hits, hits)
 
 
-def _difference(n: int, better: int, worse: int) -> Moments:
-    """Of (d + 1)/2, where so many rows are better and worse."""
+def difference_of(n: int, better: int, worse: int) -> Moments:
+    """The moments of (d + 1)/2, where so many rows are better and worse.
+
+    Args:
+        n: Of rows.
+        better: How many have d = 1.
+        worse: How many have d = -1.
+
+    Returns:
+        What a comparison is made from.
+    """
     halves = n - better - worse
     return Moments(n, better + halves / 2, better + halves / 4)
 

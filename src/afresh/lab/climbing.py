@@ -252,16 +252,11 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
     truths, guesses, said = [], [], []
     base = of.best.copy()
     for climbs in kinds:
-        predictions = base.copy()
-        if climbs:
-            predictions[of.coins] = guess = rng.random(len(of.coins)) < 0.5
-        else:
-            flips = rng.random(len(base)) < _share(rng)
-            predictions[flips] ^= True
+        predictions = entered(of, rng, climbs=bool(climbs))
         truths.append(of.truth(predictions))
         value = board.enter(predictions)
         if climbs:
-            guesses.append(guess)
+            guesses.append(predictions[of.coins])
             said.append(value)
     vote = np.array(guesses, dtype=np.float64) - 0.5
     weights = np.mean(said) - np.array(said)  # a smaller loss than the others' is a vote for its guesses
@@ -270,6 +265,26 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
     truths.append(of.truth(last))
     board.enter(last)
     return np.array(truths)
+
+
+def entered(of: World, rng: np.random.Generator, *, climbs: bool) -> Bits:
+    """An entry: a climber's, the best model with other guesses for the coins, or an honest one's.
+
+    Args:
+        of: The rows.
+        rng: Of everything random.
+        climbs: Whose it is.
+
+    Returns:
+        Its predictions.
+    """
+    predictions = of.best.copy()
+    if climbs:
+        predictions[of.coins] = rng.random(len(of.coins)) < 0.5
+    else:
+        flips = rng.random(len(predictions)) < _share(rng)
+        predictions[flips] ^= True
+    return predictions
 
 
 def _share(rng: np.random.Generator) -> float:

@@ -22,7 +22,6 @@ from afresh.mechanisms.endless import plan_endless
 from afresh.mechanisms.guess_and_check import plan_guess_and_check
 from afresh.mechanisms.planned_checks import plan_open_rows, plan_own_rows
 from afresh.mechanisms.registry import PLANNERS
-from afresh.mechanisms.twofold import plan_twofold
 
 Make = Callable[[int, int, float], Interactive]
 
@@ -39,11 +38,9 @@ def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]
     return make
 
 
-_DEVIATION = 0.1  # of numbers, for the plan whose noise follows theirs
 # The guard's, and those of the lab that have a certificate too.
 _PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     **PLANNERS,
-    "twofold": partial(plan_twofold, deviation=_DEVIATION),
     "endless": lambda rows, questions, failure: plan_endless(rows, failure, expected=questions),
     "calibrated-laplace": plan_calibrated_laplace,
     "fixed-gaussian": plan_fixed_gaussian,

@@ -32,6 +32,10 @@ class Question(Protocol):
         ...
 
 
+class Coordinates(tuple[Question, ...]):
+    """Questions that are asked at once, and exclude one another on every row: at least 0, with a sum of at most 1."""
+
+
 class Population(Protocol):
     """A law of rows, from which samples are drawn."""
 
@@ -63,10 +67,14 @@ class Bits:
         """n rows; their bits are made when a question needs them."""
         return BitSample(self, n, rng)
 
+    @property
+    def weight(self) -> float:
+        """Of a row, on average."""
+        return sum(u * probability for u, probability in self.weights)
+
     def seen(self, mean: float) -> float:
         """The truth of a question whose plain 0/1 form has this mean."""
-        weight = sum(u * probability for u, probability in self.weights)
-        return self.centre + weight * (mean - self.centre)
+        return self.centre + self.weight * (mean - self.centre)
 
     def vote(self, signs: NDArray[np.int8]) -> Vote:
         """The vote whose truth is nearest to p: everything public about the population may be used."""
@@ -120,6 +128,10 @@ class BitSample:
             return plain
         centre = self.population.centre
         return centre + self._weight * (plain - centre)
+
+    def weighed(self, plain: Values) -> Values:
+        """Plain 0/1 values times the rows' weights, so that they go on excluding one another."""
+        return plain if self._weight is None else self._weight * plain
 
     def _draw_block(self) -> NDArray[np.uint8]:
         if self.population.p == 0.5:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,19 @@ class Session(Protocol):
 
     def answer(self, values: Values) -> Answers:
         """Answer the next questions, one per row of `values`."""
+        ...
+
+
+@runtime_checkable
+class AtOnce(Protocol):
+    """A conversation in which questions that exclude one another are released at once, for less (section 18)."""
+
+    def price(self, size: int) -> int:
+        """As how many answers so many of them count."""
+        ...
+
+    def answer_at_once(self, values: Values) -> Answers:
+        """Answer them, one per row of `values`."""
         ...
 
 

@@ -22,8 +22,8 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.lab.analysts import Start, World, find, find_analyst
 from afresh.lab.mechanisms import MECHANISMS, Make
-from afresh.lab.population import POPULATIONS, Population, Question, evaluate
-from afresh.lab.session import Answers, Floats, Interactive
+from afresh.lab.population import POPULATIONS, Coordinates, Population, Question, evaluate
+from afresh.lab.session import Answers, AtOnce, Floats, Interactive
 
 REPEATS_A_PART = 25
 _MOST_VALUES = 2**22  # of one evaluation; larger batches of questions are cut
@@ -108,16 +108,24 @@ def _repeat(
     of_sample, of_noise, of_analyst = (np.random.Generator(np.random.SFC64(seed)) for seed in seeds)
     sample = population.draw(trial.n, of_sample)
     session = mechanism.start(of_noise)
-    analyst = start(World(population, trial.n, trial.k), of_analyst)
+    vectors = session if isinstance(session, AtOnce) else None
+    world = World(population, trial.n, trial.k, int if vectors is None else vectors.price)
+    analyst = start(world, of_analyst)
     if hasattr(analyst, "look"):  # at the rows that are open, in full
         opened = getattr(mechanism, "open_rows", 0)
         analyst.look(lambda question: question.values(sample)[:opened])
     heard: list[Answers] = []
     truths: list[float] = []
+    spent = 0
     while questions := analyst.ask():
-        if len(truths) + len(questions) > trial.k:
+        at_once = isinstance(questions, Coordinates)
+        spent += world.price(len(questions)) if at_once else len(questions)
+        if spent > trial.k:
             raise InvalidArgument(f"{_name(trial.analyst)} asked more than the {trial.k} questions it was given.")
-        new = [session.answer(evaluate(batch, sample)) for batch in _batches(questions, trial.n)]
+        if at_once and vectors is not None:
+            new = [vectors.answer_at_once(evaluate(questions, sample))]
+        else:
+            new = [session.answer(evaluate(batch, sample)) for batch in _batches(questions, trial.n)]
         truths += [question.truth(population) for question in questions]
         heard += new
         analyst.hear(np.concatenate([answers.value for answers in new]))

@@ -14,6 +14,7 @@ from afresh import checks
 from afresh.errors import BudgetExhausted
 from afresh.models.vectors import VectorQuery, keyed_digest
 from afresh.queries.asked import Asked
+from afresh.results.progress import counted
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
@@ -138,7 +139,7 @@ def descend(
     vector = desk.at_once("ball", size)
     rate = 1 / (curvature * norm**2 + alpha)
     weights, speed, kept = np.zeros(size), np.zeros(size), list[Floats]()
-    for step in range(1, steps + 1):
+    for step in counted(range(1, steps + 1), "Fitting"):
         asked = Gradient(sample, weights, norm, slope).questions(step)
         if step == 1:
             _check_budget(sample, asked, vector, steps)

@@ -173,7 +173,7 @@ class Ledger:
         for wish in wishes:
             wish.check()
         with self._writing(terms, wishes[0].analyst if wishes else "") as (account, write):
-            reserving = Reserving(account, lambda: self._now(account))
+            reserving = Reserving(account, lambda came: self._now(account, came))
             for wish in wishes:
                 try:
                     wish.found = reserving.take(wish)
@@ -409,11 +409,15 @@ class Ledger:
         """Free what the ledger holds. Idempotent."""
         self._journal.close()
 
-    def _now(self, account: Account) -> datetime:
-        """The time of the next record, never before the last one's."""
+    def time(self) -> datetime:
+        """What the ledger's clock says."""
+        return self._clock()
+
+    def _now(self, account: Account, came: datetime | None = None) -> datetime:
+        """The time of the next record, or of what `came` earlier; never before the last record's."""
         now, latest = self._clock(), account.latest
         if latest is None or now >= latest:
-            return now
+            return now if came is None else max(min(now, came), latest or came)
         if latest - now > TOLERANCE and not os.environ.get(ACCEPT_CLOCK):
             raise LedgerError(
                 f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, but the ledger's last record is of "

@@ -34,6 +34,8 @@ class Wish:
     """How many rows of their own the new ones get; None where batches do not matter."""
     exam: bool = False
     """Whether they are those of the exam, on the rows that the plan keeps for it; it costs no answer of the budget."""
+    came: datetime | None = None
+    """When it was asked, the time of its records: when it could be paid for tells how long others' scans took."""
     found: Entries | BudgetExhausted | None = None
     """What came of it; durable once `Ledger.reserve_each` has returned, and otherwise a draft that may be."""
 
@@ -48,8 +50,8 @@ class Wish:
 class Reserving:
     """One wish after the other on an account that none of them changes; `records` is what is to be written."""
 
-    def __init__(self, account: Account, now: Callable[[], datetime]) -> None:
-        """Nothing is reserved yet."""
+    def __init__(self, account: Account, now: Callable[[datetime | None], datetime]) -> None:
+        """Nothing is reserved yet. `now` is the time of a record of what came then."""
         self.records: list[Reserved] = []
         self._account, self._now = account, now
         self._purse, self._opened = account.purse.copy(), account.opened_rows
@@ -84,7 +86,9 @@ class Reserving:
 
     def _reserve(self, new: Sequence[Question], wish: Wish) -> list[Reserved]:
         span = self._pay(new, wish)
-        first, now = len(self._account.entries) + len(self.records) + 1, self._now()
+        first, now = len(self._account.entries) + len(self.records) + 1, self._now(wish.came)
+        if self.records:  # of two who came together the later one may be the first in line
+            now = max(now, self.records[-1].at)
         made = [reserved(each, now, wish.analyst, number, span) for number, each in enumerate(new, first)]
         self.records += made
         return made

@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from afresh.errors import InvalidArgument
 from afresh.moments import Aim, Span, Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from afresh.lazy import np
+
 
 # The three means at which plans are compared, unless the user says what is typical.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)

@@ -20,9 +20,8 @@ from afresh.mechanisms.base import (
     grid_problems,
     grid_step,
     own_constants,
-    round_to_grid,
 )
-from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise
+from afresh.mechanisms.parts import FromAllRows, NoRowAccount, Promised, ReleasesMean, SampleAndNoise, noisy_mean
 from afresh.mechanisms.stabilized import noisy_transform, on_transformed_grid
 from afresh.moments import Aim, Grouped, Moments, Span
 from afresh.theory.bernoulli import kl_lower, kl_lower_each, kl_upper, kl_upper_each
@@ -55,15 +54,6 @@ _KEPT_FOR_NUMBERS = 1e-3
 _OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
 _NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
 _ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
-
-
-def noisy_mean(moments: Moments, noise: float, t: float, T: float, grid: float) -> float:
-    """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)) on the public grid, within [0, 1].
-
-    The floor 1/T is part of the proof, also where sigma = 0.
-    """
-    scale = math.sqrt(max(moments.variance / t, 1 / T))
-    return min(max(round_to_grid(moments.mean + noise * scale, grid), 0.0), 1.0)
 
 
 @dataclass(frozen=True)

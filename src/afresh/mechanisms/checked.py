@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 from afresh.errors import InvalidArgument
 from afresh.mechanisms import fresh
 from afresh.mechanisms.base import Heard, Pairs, grid_problems
-from afresh.mechanisms.calibrated import noisy_mean
-from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation
+from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation, noisy_mean
 from afresh.mechanisms.scale import BY_SUM, counts_of, hint_of, limits_of, sums_of, to_native, to_unit, values_of
 from afresh.mechanisms.symbols import EXAM, after, check_symbol, path_before, path_of
 from afresh.mechanisms.tasks import Claim, Contest, Task

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, own_constants
+from afresh.mechanisms.deviations import (
+    NUMBER,
+    OF_GROUPS,
+    FollowingDeviation,
+    allowed_step,
+    drawn,
+    grouped,
+    of_number,
+    on_grid,
+)
 from afresh.mechanisms.ghost import MOST_ROWS, ByGhost
 from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, NoSymbols
 from afresh.moments import Moments, Span
-from afresh.theory.symmetrized.endless import SLANTS, block, endless_plan, intervals_of, last_answer
+from afresh.theory.numbers import SQUARE, largest_square
+from afresh.theory.symmetrized.common import Intervals, farthest
+from afresh.theory.symmetrized.endless import NUMBER_SHARE, SLANTS, block, endless_plan, intervals_of, last_answer
+from afresh.theory.symmetrized.numbers import Shown, plainly_fine, shown
+from afresh.theory.symmetrized.steps import finest_step, step_of, times
 
 EXPECTED = 1000
 _NAMES = ("value", "place")
@@ -36,11 +51,17 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     s: float
     slant: float
     grid: float
+    numbers: float = 0.0
+    """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
 
     @property
     def questions(self) -> int:
         """Where Theorem S itself ends, because one row may matter too much: long after widths are useless."""
-        return last_answer(self.rows, self.s)
+        return last_answer(self.rows, self.s, self.numbers)
+
+    def answering(self, levels: int | None) -> Endless:
+        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        return _Number(**own_constants(self, Endless)) if levels is None and self.numbers else self
 
     @property
     def charge(self) -> float:
@@ -76,16 +97,17 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
 
     def release(self, moments: Moments, noise: float) -> Callable[[Sequence[Any]], dict[str, float]]:
         """y, once it is known how many answers there are before it."""
-        value = min(max(round_to_grid(moments.mean + self.s * noise, self.grid), 0.0), 1.0)
+        value = drawn(moments.mean + self.s * noise, self.grid)
         return lambda earlier: {"value": value, "place": float(len(earlier) + 1)}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
         """A number in [0, 1] on the grid, and a place that there is."""
         if not isinstance(released, Mapping) or set(released) != set(_NAMES):
             return False
-        value, place = (released[name] for name in _NAMES)
-        on_grid = 0 <= value <= 1 and float(value / self.grid).is_integer()
-        return on_grid and 1 <= place <= self.questions and float(place).is_integer()
+        return on_grid(released["value"], self.grid) and self._has_place(released["place"])
+
+    def _has_place(self, place: float) -> bool:
+        return 1 <= place <= self.questions and float(place).is_integer()
 
     def noise_in(self, released: Mapping[str, float]) -> float:
         """Fixed."""
@@ -100,9 +122,11 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return self._ends(released["value"], int(released["place"]))
 
     def _ends(self, value: float, place: int) -> tuple[float, float]:
-        last = block(place)[1]
-        found = intervals_of(self.rows, self.s, self.failure, self.expected, self.slant, last)
-        return found.ends(value, self.grid / 2)
+        return self._table(place).ends(value, self.grid / 2)
+
+    def _table(self, place: int, times: float = 1.0) -> Intervals:
+        public = self.rows, self.s, self.failure, self.expected, self.slant
+        return intervals_of(*public, block(place)[1], self.numbers, times)
 
     def half_width(self, mean: float) -> float:
         """Of answer number `expected`."""
@@ -135,7 +159,9 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         """Every s, K and slant carries the certificate, while one row may not matter too much."""
         if not (self.rows >= 2 and 0 < self.s <= 1 and self.expected >= 1 and self.slant in SLANTS):
             return ["the noise, the expected number of answers or the slant is out of range"]
-        found = grid_problems(self.grid, self.s)
+        if not 0 <= self.numbers <= 1:
+            return ["the finest noise of numbers is not within [0, 1]"]
+        found = grid_problems(self.grid, self.s * (self.numbers or 1.0))
         return found if self.questions >= 1 else [*found, "one row may matter more than q = .9 with the first answer"]
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
@@ -146,6 +172,85 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         )
 
 
+class _Number(FollowingDeviation, Endless):
+    """The same for a number, whose draws together count as one answer (17.10)."""
+
+    @property
+    def noise_scale(self) -> float:
+        """That of the plan."""
+        return self.s
+
+    @cached_property
+    def reach_scale(self) -> float:
+        """Of answer number `expected`, at one half."""
+        low, high = self._table(self.expected).ends(0.5, 0.0)
+        return (high - low) / 2
+
+    def _seen(self, centre: float, square: float, place: int, half_step: float) -> Shown:
+        c = self._table(place).common.constants
+        return shown(c, centre, square, self.s / math.sqrt(SQUARE), half_step)
+
+    def _shown(self, released: Mapping[str, float], place: int) -> Shown:
+        return self._seen(self.aim(released).centre, released["square"], place, self.grid / 2)
+
+    def _step(self, seen: Shown, place: int, *, grouped: bool) -> int:
+        """The finest noise with which the number counts as one answer."""
+        most = self._table(place).common.constants.pairs
+        fine = plainly_fine(seen.pairs / most, seen.square / most, grouped=grouped, most=NUMBER_SHARE)
+        return finest_step(fine, self.numbers)
+
+    def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
+        """The draws, once it is known how many answers there are before it."""
+        found, own = self.first_draws(moments, noise)
+
+        def placed(earlier: Sequence[Any]) -> dict[str, float]:
+            place = len(earlier) + 1
+            f = times(self._step(self._shown(found, place), place, grouped=grouped(found)))
+            value = drawn(own.mean + f * self.s * noise[2], self.grid)
+            return {**found, "value": value, "times": f, "place": float(place)}
+
+        return placed
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Draws in [0, 1] on the grid, a place that there is, and a noise that the first draws allow there."""
+        if not of_number(released) or released.keys() - OF_GROUPS != NUMBER | {"place"}:
+            return False
+        draws = [released[name] for name in released.keys() - {"times", "place"}]
+        if not (all(on_grid(each, self.grid) for each in draws) and self._has_place(released["place"])):
+            return False
+        step, place = allowed_step(released["times"]), int(released["place"])
+        return step is not None and step <= self._step(self._shown(released, place), place, grouped=grouped(released))
+
+    def noise_in(self, released: Mapping[str, float]) -> float:
+        """That of the last draw."""
+        return self.s * released["times"]
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
+        """All truths whose half-width, at this place and noise, with what the first draws have shown, reaches it."""
+        place = int(released["place"])
+        seen = self._shown(released, place)
+        return self._number_ends(released["value"], place, step_of(released["times"]), seen.pairs, self.grid / 2)
+
+    def _number_ends(self, value: float, place: int, step: int, pairs: float, half_step: float) -> tuple[float, float]:
+        table = self._table(place, times(step))
+        return table.ends(value, half_step, farthest(table.common, table.s, pairs))
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Of answer number `expected`, if no draw has noise."""
+        return self._width_at(self.expected, mean, deviation)
+
+    def half_width_at(self, place: int, mean: float) -> float:
+        """Of the largest deviation that this mean allows."""
+        return self._width_at(place, mean, math.sqrt(mean * (1 - mean)))
+
+    def _width_at(self, place: int, mean: float, deviation: float) -> float:
+        place = min(place, self.questions)
+        seen = self._seen(mean, min(deviation**2 / largest_square(mean), 1.0), place, 0.0)
+        step = self._step(seen, place, grouped=False)
+        low, high = self._number_ends(mean, place, step, seen.pairs, 0.0)
+        return (high - low) / 2
+
+
 @lru_cache(maxsize=64)
 def plan_endless(
     rows: int, failure: float, typical: tuple[float, ...] = TYPICAL_MEANS, expected: int = EXPECTED
@@ -154,8 +259,8 @@ def plan_endless(
     if rows > MOST_ROWS:
         return None
     try:
-        s, slant = endless_plan(rows, failure, expected, typical)
-        found = Endless(rows, expected, failure, s, slant, grid_step(s))
+        s, slant, numbers = endless_plan(rows, failure, expected, typical)
+        found = Endless(rows, expected, failure, s, slant, grid_step(s * (numbers or 1.0)), numbers)
         found.half_width(0.5)
     except InvalidArgument:
         return None

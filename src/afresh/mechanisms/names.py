@@ -4,5 +4,11 @@
 """
 
 OFFERED = ("stabilized", "symmetrized", "settled", "calibrated", "rounds", "checked")
+# Those whose widths are expected, and not promised.
+EXPECTED = ("checked",)
+# Those that check a guess of the analyst's own.
 GUESSING = ("checked",)
+# Those that take claims, challenges and contests.
+CLAIMING = ("checked",)
+# Those whose noise can follow a hint (`about=`).
 HINTED = ("settled",)

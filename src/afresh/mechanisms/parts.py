@@ -8,8 +8,17 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import Charges, Heard, Pairs
-from afresh.moments import Span
+from afresh.mechanisms.base import Charges, Heard, Pairs, round_to_grid
+from afresh.moments import Moments, Span
+
+
+def noisy_mean(moments: Moments, noise: float, t: float, T: float, grid: float) -> float:
+    """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)) on the public grid, within [0, 1].
+
+    The floor 1/T is part of the proof, also where sigma = 0.
+    """
+    scale = math.sqrt(max(moments.variance / t, 1 / T))
+    return min(max(round_to_grid(moments.mean + noise * scale, grid), 0.0), 1.0)
 
 
 class _HasHalfWidth(Protocol):

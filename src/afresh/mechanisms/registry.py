@@ -1,27 +1,42 @@
 """The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here.
 
 New plans are made by those that are offered. Those that are retired go on where a ledger has a plan of theirs, and
-their receipts verify for ever.
+their receipts verify for ever. A mechanism is imported when it is looked up: a plan by one need not wait for the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Protocol
 
 from afresh.mechanisms.base import Mechanism
-from afresh.mechanisms.calibrated import Calibrated, plan_calibrated
-from afresh.mechanisms.checked import Checked
-from afresh.mechanisms.endless import Endless, plan_endless
-from afresh.mechanisms.guess_and_check import GuessAndCheck
-from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows, plan_own_rows
-from afresh.mechanisms.rounds import Rounds, make_rounds, plan_rounds
-from afresh.mechanisms.settled import Settled, plan_settled
-from afresh.mechanisms.split import Split
-from afresh.mechanisms.stabilized import Stabilized, plan_stabilized
-from afresh.mechanisms.symmetrized import Symmetrized, plan_symmetrized
-from afresh.mechanisms.twofold import Twofold, plan_twofold
+from afresh.mechanisms.names import CLAIMING, EXPECTED, GUESSING, HINTED, OFFERED
+
+__all__ = [
+    "AT_HALF",
+    "AT_ONCE",
+    "CLAIMING",
+    "ENDLESS",
+    "FOLLOWING",
+    "FOR_NUMBERS",
+    "GUESSING",
+    "HINTED",
+    "IN_ROUNDS",
+    "MECHANISMS",
+    "PLANNERS",
+    "PROMISING",
+    "TUNED",
+    "WITH_OPEN_ROWS",
+    "Planner",
+    "planner_for",
+    "planner_for_deviation",
+    "planner_for_numbers",
+    "planner_with_open",
+    "planner_without_end",
+]
 
 
 class Planner(Protocol):
@@ -32,59 +47,91 @@ class Planner(Protocol):
         ...
 
 
-_OFFERED: tuple[tuple[type[Mechanism], Planner], ...] = (
-    (Stabilized, plan_stabilized),
-    (Symmetrized, plan_symmetrized),
-    (Settled, plan_settled),
-    (Calibrated, plan_calibrated),
-    (Rounds, plan_rounds),
-    (Checked, plan_checks),
-)
-# No new plan is made for these; ledgers and receipts that have one go on with it.
-_RETIRED: tuple[type[Mechanism], ...] = (Split, GuessAndCheck)
-# Those that are planned from something else than rows, questions and failure: no number of questions, or a deviation.
-_SPECIAL: tuple[type[Mechanism], ...] = (Endless, Twofold)
-MECHANISMS: Mapping[str, type[Mechanism]] = {
-    kind.method: kind for kind in (*(k for k, _ in _OFFERED), *_SPECIAL, *_RETIRED)
+# Where each is: the module, the class, and for those that are offered their planner.
+_HOMES = {
+    "stabilized": ("stabilized", "Stabilized", "plan_stabilized"),
+    "symmetrized": ("symmetrized", "Symmetrized", "plan_symmetrized"),
+    "settled": ("settled", "Settled", "plan_settled"),
+    "calibrated": ("calibrated", "Calibrated", "plan_calibrated"),
+    "rounds": ("rounds", "Rounds", "plan_rounds"),
+    "checked": ("checked", "Checked", "planned_checks.plan_checks"),
+    # Planned from something else than rows, questions and failure: no number of questions.
+    "endless": ("endless", "Endless", "plan_endless"),
+    # No new plan is made for these; ledgers and receipts that have one go on with it.
+    "split": ("split", "Split", ""),
+    "guess-and-check": ("guess_and_check", "GuessAndCheck", ""),
+    "twofold": ("twofold", "Twofold", ""),
 }
-PLANNERS: Mapping[str, Planner] = {kind.method: planner for kind, planner in _OFFERED}
+
+
+class _Mechanisms(UserDict[str, type[Mechanism]]):
+    """The classes, each imported when it is asked for."""
+
+    def __missing__(self, name: str) -> type[Mechanism]:
+        module, kind, _ = _HOMES[name]
+        self.data[name] = getattr(import_module(f"afresh.mechanisms.{module}"), kind)
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+def _made_by(module: str, planner: str, *arguments: Any, **wishes: Any) -> Any:
+    return getattr(import_module(f"afresh.mechanisms.{module}"), planner)(*arguments, **wishes)
+
+
+def _planner(name: str) -> Any:
+    """What makes plans of a method, which is imported with the first."""
+    module, _, planner = _HOMES[name]
+    home, _, function = planner.rpartition(".")
+    return partial(_made_by, home or module, function)
+
+
+MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
+PLANNERS: Mapping[str, Planner] = {name: _planner(name) for name in OFFERED}
 # Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
-PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if MECHANISMS[name].promised}
+PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if name not in EXPECTED}
 # Those whose constants can be chosen for other typical means (`typical=`) than the usual ones.
-TUNED: tuple[str, ...] = (Stabilized.method, Symmetrized.method, Settled.method)
+TUNED: tuple[str, ...] = ("stabilized", "symmetrized", "settled")
 # Those whose comparisons of models can follow a public `disagreement=`.
-FOLLOWING: tuple[str, ...] = (Symmetrized.method,)
-# Those whose noise can follow a hint (`about=`).
-HINTED: tuple[str, ...] = (Settled.method,)
+FOLLOWING: tuple[str, ...] = ("symmetrized",)
 # The one that releases vectors at once, for less than their numbers one by one.
-AT_ONCE = Symmetrized.method
+AT_ONCE = "symmetrized"
+# The promise that is narrowest near one half, where there are many questions and answers are narrow.
+AT_HALF = "symmetrized"
 # The one whose budget never ends, and its planner, from rows, failure probability and typical means.
-ENDLESS, planner_without_end = Endless.method, plan_endless
-# The one whose noise follows the standard deviation of numbers, and its planner, which needs an idea of it.
-DEVIATING, planner_for_deviation = Twofold.method, plan_twofold
+ENDLESS, planner_without_end = "endless", _planner("endless")
 # The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
-FOR_NUMBERS, planner_for_numbers = Stabilized.method, plan_stabilized
+FOR_NUMBERS, planner_for_numbers = "settled", PLANNERS["settled"]
 # The one whose questions are asked in so many rounds.
-IN_ROUNDS = Rounds.method
+IN_ROUNDS = "rounds"
+
+
+def planner_for_deviation(rows: int, questions: int, failure: float, deviation: float) -> Mechanism | None:
+    """The plan with room for numbers of this standard deviation, a part of the range between their bounds."""
+    made: Mechanism | None = _planner(FOR_NUMBERS)(rows, questions, failure, deviation=deviation)
+    return made
 
 
 def planner_for(rounds: int) -> Planner:
     """The planner of so many rounds."""
-    return partial(make_rounds, rounds=rounds)
+    return partial(_made_by, "rounds", "make_rounds", rounds=rounds)
 
 
 # The one with rows that the analyst holds.
-WITH_OPEN_ROWS = Checked.method
+WITH_OPEN_ROWS = "checked"
 
 
 def planner_with_open(share: float | None, exam: float | None = None, development: int | None = None) -> Planner:
     """The planner with that share of the rows open, or so many of the analyst's own, and a share for an exam."""
     if development is not None:
-        return partial(plan_own_rows, development=development, exam=exam)
-    return partial(plan_checks, exam=exam) if share is None else partial(plan_open_rows, share=share, exam=exam)
-
-
-# Those that check a guess of the analyst's own.
-GUESSING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].checks_guesses)
-# Those that take claims, challenges and contests.
-CLAIMING: tuple[str, ...] = tuple(name for name in PLANNERS if MECHANISMS[name].symbols)
+        return partial(_made_by, "planned_checks", "plan_own_rows", development=development, exam=exam)
+    if share is None:
+        return partial(_made_by, "planned_checks", "plan_checks", exam=exam)
+    return partial(_made_by, "planned_checks", "plan_open_rows", share=share, exam=exam)

@@ -3,22 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, make_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, make_dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 from afresh.errors import InvalidArgument
-from afresh.mechanisms.base import TYPICAL_MEANS, Charges, Heard, grid_problems, grid_step, round_to_grid
+from afresh.mechanisms.base import (
+    TYPICAL_MEANS,
+    Charges,
+    Heard,
+    grid_problems,
+    grid_step,
+    own_constants,
+    round_to_grid,
+)
+from afresh.mechanisms.deviations import (
+    NUMBER,
+    OF_GROUPS,
+    FollowingDeviation,
+    allowed_step,
+    drawn,
+    grouped,
+    of_number,
+    on_grid,
+)
 from afresh.mechanisms.ghost import MOST_ROWS, ROUNDING, ByGhost
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, ReleasesMean
-from afresh.moments import Moments, Vector
-from afresh.theory.symmetrized.common import Common, Intervals, common_plan, highest
+from afresh.moments import Moments, Span, Vector
+from afresh.theory.numbers import SQUARE, largest_square
+from afresh.theory.symmetrized.common import (
+    Common,
+    Intervals,
+    best_curve,
+    common_plan,
+    farthest,
+    highest,
+    of_noise,
+    rate_of,
+)
 from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
+from afresh.theory.symmetrized.numbers import (
+    EVENTS,
+    FIRSTS,
+    Shown,
+    fine_for,
+    first_exponent,
+    leaves_room,
+    roomy_fine,
+    shown,
+)
+from afresh.theory.symmetrized.steps import finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
+# By how much kap may grow for numbers, and how much wider plain answers may become: less in a plan for one mean.
+_ROOM_FOR_NUMBERS, _PRICE_OF_NUMBERS, _OF_ONE_MEAN = (0.08, 0.05, 0.03), 1.015, 1.006
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 
@@ -51,6 +92,8 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     """The step of the public grid on which y lies."""
     height: float = 0.0
     """ln a of the curve; 0 in plans that were made before it was kept, which sum over answers in a coarser way."""
+    numbers: float = 0.0
+    """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
 
     @property
     def coarseness(self) -> float:
@@ -67,13 +110,18 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             self.questions,
             self.s,
             self.failure,
-            least=self.finest * self.s,
+            least=self._least * self.s,
             row=self.q,
-            events=self.most,
+            events=self.most * (EVENTS if self.numbers else 1),
             answers=self.most,
             alike=False,
             pairs=pairs,
         )
+
+    @property
+    def _least(self) -> float:
+        """The least noise of any answer, as a part of s."""
+        return min(self.finest, self.numbers or 1.0)
 
     @cached_property
     def _common(self) -> Common:
@@ -107,7 +155,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     @property
     def row_share(self) -> float:
         """What all answers together may depend on one row; the own row of an answer counts four times in q."""
-        return self.q - 3 * self._row_unit / self.finest**2
+        return self.q - 3 * self._row_unit / self._least**2
 
     @property
     def _row_unit(self) -> float:
@@ -137,6 +185,16 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least {self.finest:.4g}.")
         kind = _of_other_noise(type(self), _Coarser if coarseness >= 1 else _Finer)
         return kind(**asdict(self), times=coarseness)
+
+    def answering(self, levels: int | None) -> Symmetrized:
+        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation.
+
+        But for public differences of models, whose noise follows on how many rows these differ.
+        """
+        if levels is not None or not self.numbers or self.coarseness < 1:
+            return self
+        kind = _of_other_noise(Symmetrized, _Number)
+        return kind(**own_constants(self, Symmetrized), times=self.coarseness)
 
     def at_once(self, kind: str, size: int) -> Vector | None:
         """As many answers as its noise is worth, rounded, at most four or one; its noise makes up for it."""
@@ -171,7 +229,9 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         """Theorem S asks for room on every row, a bound D that holds, and a curve."""
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
             return ["the noise, D or the cap on one row is out of range"]
-        found = grid_problems(self.grid, self.finest * self.s)
+        found = grid_problems(self.grid, self._least * self.s)
+        if not 0 <= self.numbers <= 1 or (self.numbers and not self.height):
+            return [*found, "the finest noise of numbers is not within [0, 1]"]
         if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
             return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
         if self.row_share < self.questions * self._row_unit * (1 - ROUNDING):
@@ -182,9 +242,15 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             return [*found, str(refused)]
         if least * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
-        if self.height and self.height > highest(self._constants, self.most, self.bend, self.lower) + ROUNDING:
+        if self.height and self.height > _highest(self._common, numbers=self.numbers > 0) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
+        if self.numbers and not leaves_room(self._constants, self._rate):
+            found.append("there is no room for numbers")
         return found
+
+    @property
+    def _rate(self) -> float:
+        return rate_of(self.bend)
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """A mean of numbers in [0, 1] with Gaussian noise is an answer; of fewer rows all pairs may differ."""
@@ -234,7 +300,7 @@ class _Finer(Symmetrized):
 
     @cached_property
     def _reach(self) -> float:
-        return self.s * self.times * float(self._common.widths(self._constants.reach)[0])
+        return self.s * self.times * self._common.width(self._constants.reach)
 
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
         return constant_interval(released, self._reach, self.grid / 2)
@@ -268,6 +334,90 @@ class _Coordinate(Symmetrized):
     @property
     def row_charge(self) -> float:
         return 0.0 if self.vector.place else self.vector.answers * self._row_unit
+
+
+class _Number(FollowingDeviation, Symmetrized):
+    """The same for a number: its draws together count as one answer of its coarseness (17.10)."""
+
+    times: float
+
+    @property
+    def coarseness(self) -> float:
+        return self.times
+
+    @property
+    def charge(self) -> float:
+        return super().charge / self.times**2
+
+    @property
+    def row_charge(self) -> float:
+        return (FIRSTS + self.numbers**-2) * self._row_unit / self.times**2
+
+    @property
+    def noise_scale(self) -> float:
+        """That of a plain answer of its coarseness."""
+        return self.s * self.times
+
+    @cached_property
+    def reach_scale(self) -> float:
+        """At one half."""
+        low, high = self._intervals.ends(0.5, 0.0)
+        return (high - low) / 2
+
+    def _seen(self, released: Mapping[str, float]) -> Shown:
+        noise = self.noise_scale / math.sqrt(SQUARE)
+        return shown(self._constants, self.aim(released).centre, released["square"], noise, self.grid / 2)
+
+    def _step(self, seen: Shown, *, grouped: bool) -> int:
+        """The finest noise with which the number counts as one answer."""
+        step, parts = self._constants.step / self.times**2, (seen.pairs / self.D, seen.square / self.D)
+        return finest_step(fine_for(step, self._rate, *parts, grouped=grouped), self.numbers)
+
+    def release(self, moments: Moments, noise: Any) -> dict[str, float]:  # type: ignore[override] # as `draws` says
+        """The draws, each on the public grid and within [0, 1]."""
+        found, own = self.first_draws(moments, noise)
+        f = times(self._step(self._seen(found), grouped=grouped(found)))
+        return {**found, "value": drawn(own.mean + f * self.noise_scale * noise[2], self.grid), "times": f}
+
+    def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
+        """Draws in [0, 1] on the grid, and a noise that is not finer than the first ones allow."""
+        if not of_number(released) or released.keys() - OF_GROUPS != NUMBER:
+            return False
+        if not all(on_grid(released[name], self.grid) for name in released if name != "times"):
+            return False
+        step = allowed_step(released["times"])
+        return step is not None and step <= self._step(self._seen(released), grouped=grouped(released))
+
+    def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """That of the last draw."""
+        return self.noise_scale * released["times"]
+
+    def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
+        """The last draw."""
+        return released["value"]
+
+    def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
+        """All truths whose half-width, at this noise and with what the first draws have shown, reaches it."""
+        seen = self._seen(released)
+        return self._ends(released["value"], step_of(released["times"]), seen.pairs, self.grid / 2)
+
+    def _ends(self, value: float, step: int, pairs: float, half_step: float) -> tuple[float, float]:
+        return of_noise(self._common, self.noise_scale * times(step)).ends(
+            value, half_step, farthest(self._common, self.noise_scale * times(step), pairs)
+        )
+
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """If no draw has noise."""
+        square, noise = min(deviation**2 / largest_square(mean), 1.0), self.noise_scale / math.sqrt(SQUARE)
+        seen = shown(self._constants, mean, square, noise, 0.0)
+        low, high = self._ends(mean, self._step(seen, grouped=False), seen.pairs, 0.0)
+        return (high - low) / 2
+
+
+def _highest(common: Common, *, numbers: bool) -> float:
+    """The largest ln a; an answer about a number meets its own first draws too."""
+    c, bend = common.constants, common.bend
+    return highest(c, common.answers, bend, common.lower) - (first_exponent(c.step, rate_of(bend)) if numbers else 0.0)
 
 
 @lru_cache(maxsize=64)
@@ -305,7 +455,36 @@ def plan_symmetrized(
         found, finest = common_plan(rows, questions, failure, answers=most, typical=typical, disagreement=disagreement)
     except InvalidArgument:
         return None
+    numbers = 0.0
+    if disagreement is None:  # comparisons have the room, and their widths would be the ones to grow
+        found, numbers = _with_numbers(found, finest, typical)
     c = found.constants
     curve = found.bend, found.lower
-    grid = grid_step(finest * c.s)
-    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, finest, grid, found.height)
+    grid = grid_step(min(finest, numbers or 1.0) * c.s)
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, finest, grid, found.height, numbers)
+
+
+def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float]:
+    """The same plan with room for numbers whose noise follows their deviation, and their finest noise; 0 if none."""
+    c, most = found.constants, found.answers
+    price = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
+    for growth in _ROOM_FOR_NUMBERS:
+        fine = roomy_fine(c, rate_of(found.bend), finest, growth)
+        if not fine:
+            break
+        numbers = min(fine**-0.5, 1.0)
+        least = min(finest, numbers)
+        row = max(c.row, (c.count * (FIRSTS + fine) + 3 * least**-2) / (4 * c.n**2 * c.s**2))
+        made = constants(
+            *(c.n, c.count, c.s, c.beta),
+            least=least * c.s,
+            row=row,
+            events=EVENTS * most,
+            answers=most,
+            alike=False,
+        )
+        curve = best_curve(made, most, typical)
+        curve = replace(curve, height=_highest(curve, numbers=True))
+        if farthest(curve, c.s, made.pairs) <= price * farthest(found, c.s, c.pairs):
+            return curve, numbers
+    return found, 0.0

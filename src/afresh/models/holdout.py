@@ -9,24 +9,20 @@ from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.escaping import visible
 from afresh.guard.guard import Guard
-from afresh.losses import make_loss
 from afresh.mechanisms.base import FollowsDisagreement
 from afresh.models.compare import coarseness_of
+from afresh.models.held import Held
 from afresh.models.judge import LocalJudge
 from afresh.models.paired import resolution
 from afresh.results import show
-from afresh.results.closing import Closing
-from afresh.results.progress import waiting
 
 if TYPE_CHECKING:
-    from afresh.guard.scope import Features
     from afresh.losses import Loss
     from afresh.models.judge import Judge
     from afresh.models.labelled import LabelledRows
     from afresh.models.predictions import Predicted
     from afresh.models.verdicts import Comparison, Identical, Ranking
     from afresh.results.answer import Answer
-    from afresh.results.budget import Budget
     from afresh.results.claims import Claimed, Contested
     from afresh.statistics.scores import ModelStatistic
 
@@ -45,15 +41,15 @@ def check_holdout(holdout: object) -> Holdout:
     return holdout
 
 
-class Holdout(show.Shown, Closing):
+class Holdout(Held):
     """Scores and compares models on guarded rows. Make one with `afresh.holdout`."""
 
     def __init__(
         self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None, judge: Judge | None = None
     ) -> None:
         """Not for users: `afresh.holdout` puts the parts together. The judge has the labels, unless one is given."""
-        self.guard, self.labelled, self.loss, self._recipe = guard, labelled, loss, recipe
-        self._judge: Judge = LocalJudge(labelled, guard.analyst) if judge is None else judge
+        super().__init__(guard, labelled, loss, LocalJudge(labelled, guard.analyst) if judge is None else judge)
+        self._recipe = recipe
         self._incumbents: dict[str, Predicted] = {}  # by loss: predictions are made for one
 
     def for_analyst(self, analyst: str) -> Holdout:
@@ -70,36 +66,6 @@ class Holdout(show.Shown, Closing):
         if recipe is not None:
             recipe = Recipe(recipe.reopen, {**recipe.arguments, "analyst": analyst})
         return Holdout(guard, self.labelled, self.loss, recipe)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, which is public."""
-        return self.guard.rows
-
-    @property
-    def label(self) -> str:
-        """The column that holds the labels."""
-        return self.labelled.label
-
-    @property
-    def visibility(self) -> Features:
-        """Whether features are "public" or "hidden"."""
-        return self.labelled.visibility
-
-    @property
-    def classes(self) -> tuple[Any, ...] | None:
-        """The classes, which are public; None for labels that are numbers."""
-        return None if self.loss.kind == "numbers" else self.labelled.labels.classes
-
-    @property
-    def features(self) -> Any:
-        """What models predict from: the features as they were passed, or the columns other than the label's."""
-        return self.labelled.features
-
-    @property
-    def budget(self) -> Budget:
-        """The guard's."""
-        return self.guard.budget
 
     def score(self, model: Any, *, name: str | None = None, loss: Any = None, precision: float | None = None) -> Answer:
         """Estimate the mean loss of a model, or of predictions, with its interval. 1 answer; repeats are free.
@@ -149,56 +115,6 @@ class Holdout(show.Shown, Closing):
         """
         used = self.settled(loss)
         return self.score_predicted(self.predict(models, names, used), used, precision)
-
-    def predict(
-        self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
-    ) -> list[Predicted]:
-        """What models predict, checked, for faces that score it in a second step. Free.
-
-        Args:
-            models: As in `score`, one after the other.
-            names: What to call them in the record.
-            loss: A loss that `settled` gave.
-            features: What to hand to models, if it is the holdout's features in another kind of table.
-
-        Returns:
-            What `score_predicted` takes.
-
-        Raises:
-            InvalidArgument: Some predictions do not suit the loss.
-        """
-        with waiting("Predicting"):
-            return self.labelled.predict(models, names, loss, features)
-
-    def score_predicted(
-        self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
-    ) -> list[Answer]:
-        """The mean losses of what was predicted, 1 answer each. All are charged, or none.
-
-        Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
-            precision: As in `score`.
-
-        Returns:
-            Their answers, in the same order.
-
-        Raises:
-            BudgetExhausted: Together they cost more than is left; nothing was charged.
-        """
-        return self._judge.score(predicted, loss, precision)
-
-    def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
-        """How many of these scores would be charged. Free.
-
-        Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
-
-        Returns:
-            How many were not asked before.
-        """
-        return self._judge.unscored(predicted, loss)
 
     def compare(
         self,
@@ -258,45 +174,6 @@ class Holdout(show.Shown, Closing):
         """
         used = self.settled(loss)
         return self._judge.best_of(self.predict(models, names, used), used)
-
-    def open_rows(self) -> tuple[Any, Any]:
-        """Return features and labels of the open rows, to fit and tune on. The first call fixes the plan.
-
-        Returns:
-            Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
-            were an array or a frame), and the labels as an array.
-
-        Raises:
-            InvalidArgument: The holdout was opened without `open`.
-        """
-        self.guard.desk.check_open()
-        return self._judge.open_rows()
-
-    @property
-    def has_open_rows(self) -> bool:
-        """Whether some rows, or development rows of the analyst's own, can be tuned on for nothing."""
-        return self.guard.plan.open is not None or self.guard.plan.mechanism.own
-
-    def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
-        """Compute the mean losses of models on the open rows: free, as you hold these rows, and without an interval.
-
-        Args:
-            models: As in `score`; predictions are for the rows of `features`.
-            loss: What to average instead of the holdout's own loss.
-
-        Returns:
-            A mean loss for each, in the same order.
-
-        Raises:
-            InvalidArgument: The holdout was opened without `open`, or predictions do not suit the loss.
-        """
-        self.guard.desk.check_open()
-        if not self.has_open_rows:
-            raise InvalidArgument(
-                "this holdout was opened without open rows; open another with, for example, open=0.5."
-            )
-        used = self.settled(loss)
-        return [self.labelled.open_loss(model, used) for model in models]
 
     def exam(
         self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
@@ -495,24 +372,6 @@ class Holdout(show.Shown, Closing):
         if precision is None and self.visibility == "public" and isinstance(mechanism, FollowsDisagreement):
             coarseness = mechanism.noise_following(disagreement)
         return resolution(self.guard.plan, disagreement, coarseness) * (high - low)
-
-    def settled(self, loss: Any = None) -> Loss:
-        """The loss that is meant, the holdout's own unless it is given, as it is now.
-
-        Args:
-            loss: A loss of `afresh.losses`, its name, or a function.
-
-        Returns:
-            A loss that suits the labels.
-
-        Raises:
-            InvalidArgument: It does not; nothing was paid.
-        """
-        return self.labelled.settle(self.loss if loss is None else make_loss(loss))
-
-    def close(self) -> None:
-        """Close the guard."""
-        self.guard.close()
 
     def __repr__(self) -> str:
         """One line."""

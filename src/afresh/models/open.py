@@ -175,6 +175,8 @@ def holdout(
                     "the development data are the guarded rows themselves, so nothing would be checked; give "
                     "other rows, or open some of these with open=0.5."
                 )
+            if development is not None and features == "public":
+                _check_apart(development, engine, label)
             guard = Guard(open_desk(engine, wanted, development), wanted.analyst)
     try:
         recipe = None
@@ -243,6 +245,28 @@ def _beside(own: tuple[Any, Any] | None, schema: Mapping[str, Type | None]) -> I
             mine, theirs = (", ".join(f"{n} ({t})" for n, t in s.items()) for s in (engine.schema, schema))
             raise InvalidArgument(f"the development data have the columns {mine}, and the guarded ones {theirs}.")
         yield engine
+
+
+def _check_apart(development: Engine, guarded: Engine, label: str) -> None:
+    """Refuse development data that share rows with the guarded ones, as far as their public features tell.
+
+    Labels are left out, and hidden features are not looked at: a refusal that knew them would tell of guarded rows.
+    Where guarded rows have twins among themselves, other rows may well have the same features.
+    """
+    from afresh.engines.embedded.rowwise import hashes_of
+
+    own = _column(label, guarded.schema)
+    names = sorted(name for name, type in guarded.schema.items() if type is not None and name != own)
+    if not names:
+        return
+    brought, (kept, counts) = hashes_of(development, names), np.unique(hashes_of(guarded, names), return_counts=True)
+    shared, twins = int(np.isin(brought, kept).sum()), 1 - int((counts == 1).sum()) / int(counts.sum())
+    if shared > (3 * twins * len(brought) + 10 if twins else 0):
+        raise InvalidArgument(
+            f"{shared:,} of the {len(brought):,} development rows have the features of guarded rows, which may not be "
+            "known to whoever is checked by them; leave these rows out of the development data, or give "
+            "open=0.5 to open a part of the guarded ones."
+        )
 
 
 def _column(label: str, schema: Mapping[str, Type | None]) -> str:

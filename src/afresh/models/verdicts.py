@@ -72,7 +72,7 @@ class Comparison(Difference):
         """Draw the difference and its interval beside 0, where both models are equally good.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.
@@ -251,7 +251,7 @@ class Ranking(show.Told, Tabular):
         """Draw the models in order with their intervals, those that may be the best in colour.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.

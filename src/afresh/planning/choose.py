@@ -9,10 +9,11 @@ from types import EllipsisType
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Mechanism, geometric_mean
+from afresh.mechanisms.names import EXPECTED
 from afresh.mechanisms.registry import (
-    DEVIATING,
     ENDLESS,
     FOLLOWING,
+    FOR_NUMBERS,
     IN_ROUNDS,
     MECHANISMS,
     PLANNERS,
@@ -27,7 +28,7 @@ from afresh.mechanisms.registry import (
 from afresh.planning.plan import Plan
 from afresh.planning.request import check_deviation, check_parts, complement
 from afresh.planning.solve import fewest_rows, most_questions, most_rounds
-from afresh.planning.ways import largest_share, narrowest_share, tuned
+from afresh.planning.ways import largest_share, least_promise, narrowest_share, promised_at_half, tuned
 
 FEWEST_ROWS = 20
 
@@ -80,7 +81,7 @@ def plan(
             open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
         promise: Uses only methods that promise their widths in advance, not those that expect them.
         deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
-            then follows the standard deviation that each of them has, and answers are narrowest about this one.
+            follows that which each of them has anyway; the plan then has room for it down to this one.
 
     Returns:
         The plan, with a comparison of all methods in `methods` and the reasons for the choice in `advice`.
@@ -101,7 +102,7 @@ def plan(
     if deviation is not None:
         clash = {"answers": answers, "width": width, "rounds": rounds, "disagreement": disagreement, "open": open}
         clash |= {"typical": typical, "exam": exam, "development": development}
-        clash["method"] = None if method == DEVIATING else method
+        clash["method"] = None if method == FOR_NUMBERS else method
         return _deviating(rows, questions, failure, check_deviation(deviation), clash)
     planners = _following(_planners(method, rounds, open, exam, development), method, disagreement)
     if disagreement is not None and typical is None:
@@ -127,6 +128,10 @@ def plan(
     if width is None:
         if rows is None or questions is None:
             raise InvalidArgument("give two of rows, questions and width.")
+        if planners is PROMISING and not promise and means == TYPICAL_MEANS and answers in (None, questions):
+            expected = _clearly_expected(rows, questions, failure)
+            if expected is not None:
+                return Plan(expected)
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
     must_be = "a number in (0, 0.5): ±0.5 would say nothing"
@@ -177,7 +182,7 @@ def _deviating(
     made = planner_for_deviation(rows, questions, failure, deviation)
     if made is None:
         raise InvalidArgument(
-            f"{rows:,} rows are too few for {questions:,} answers by {DEVIATING}; use more rows or fewer questions."
+            f"{rows:,} rows are too few for {questions:,} answers by {FOR_NUMBERS}; use more rows or fewer questions."
         )
     return Plan(made)
 
@@ -193,6 +198,18 @@ def _solved_share(
 
 
 WORTH_EXPECTING = 1.4
+
+
+def _clearly_expected(rows: int, questions: int, failure: float) -> Mechanism | None:
+    """What `default` will find, if it is plain from one promise that no other comes near it."""
+    at_half = promised_at_half(rows, questions, failure)
+    if at_half is None:
+        return None
+    (name,) = EXPECTED
+    expected = PLANNERS[name](rows, questions, failure, None)
+    if expected is None or geometric_mean(expected.half_width) * WORTH_EXPECTING > least_promise(at_half):
+        return None
+    return expected
 
 
 def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS) -> Mechanism:

@@ -155,7 +155,7 @@ class Plan(show.Shown):
         """Draw what answers are worth: half-widths against the share of rows, with what other methods promise.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.
@@ -206,7 +206,7 @@ class Plan(show.Shown):
     @cached_property
     def ways(self) -> list[Way]:
         """The ways to ask as many questions of as many rows, the narrowest at a mean of one half first."""
-        return [] if self.expected is not None else ways(self.mechanism, lambda m: m.half_width(0.5))
+        return [] if self.expected is not None else ways(self.mechanism)
 
     @property
     def recommendation(self) -> str:

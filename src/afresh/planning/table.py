@@ -97,7 +97,7 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
     words = [chosen.advice, *_compared(own, others), *_in_the_middle(own, others)]
     for rival in filter(None, (_narrowest(m for m in others if m.promised is promised) for promised in (True, False))):
         proviso = MECHANISMS[rival.name].proviso
-        if rival.narrower(own):
+        if _seen_narrower(rival, own):
             condition = f" {proviso}, but can promise no width" if proviso else ""
             words.append(f"{rival.name} would be narrower ({_width(rival)} in place of {_width(own)}){condition}.")
         elif rival.promised and not own.promised:
@@ -108,7 +108,7 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
 def _compared(own: Method, others: Iterable[Method]) -> list[str]:
     """Why a promise is the narrowest, or where another is narrower: by the planner's yardstick."""
     rival = min((m for m in others if m.promised), key=_yardstick, default=None)
-    if rival is None or not own.promised or rival.narrower(own):
+    if rival is None or not own.promised or _seen_narrower(rival, own):
         return []
     means = ", ".join(f"{mean:g}" for mean in TYPICAL_MEANS[:-1]) + f" and {TYPICAL_MEANS[-1]:g}"
     mine, other = (f"±{show.width(_yardstick(method))}" for method in (own, rival))
@@ -124,6 +124,11 @@ def _in_the_middle(own: Method, others: Iterable[Method]) -> list[str]:
     if rival is None or not own.promised or _middle(rival) > _CLEARLY * _middle(own):
         return []
     return [f"{rival.name} promises {_width(rival)} at a mean of 0.5; say typical=0.5 if your means are near it."]
+
+
+def _seen_narrower(rival: Method, own: Method) -> bool:
+    """Narrower at every mean, and by enough to be seen in the digits that are shown."""
+    return rival.narrower(own) and _width(rival) != _width(own)
 
 
 def _middle(method: Method) -> float:

@@ -41,12 +41,12 @@ def summary(plan: Plan) -> list[show.Block]:
     title = f"{plan.in_count} to {plan.rows:,} rows: all intervals hold at once, {show.percent(plan.confidence)}"
     ways = [[f"±{show.width(way.half_width)}", way.words] for way in plan.ways]
     rest = " and ".join(f"±{show.width(plan.half_width(mean))} near {mean:g}" for mean in others)
-    own = f"by {plan.method}: ±{show.width(plan.half_width(middle))} for a share near {middle:g}, {rest}"
+    own = f"{plan.method}: ±{show.width(plan.half_width(middle))} for a share near {middle:g}, {rest}"
     own += f", {proviso}" if (proviso := plan.mechanism.proviso) else ""
     return [
         show.Title(title),
         *([show.Table(["half-width", "how to ask"], ways)] if ways else []),
-        show.Line(f"This plan, {own}."),
+        show.Line(f"This plan uses {own}."),
         *([show.Line(twice)] if (twice := twice_as_narrow(plan)) else []),
         show.Line("All methods and constants: plan.details, on the command line --all."),
     ]

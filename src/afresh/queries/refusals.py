@@ -19,7 +19,7 @@ MAX_NAME = 64  # longer names are not compared with others: that takes quadratic
 SUBQUERY = "a question reads one row at a time, so it cannot contain another query"
 CLOCK = "its value changes, and an answer must mean the same later; write the date or number itself"
 SHARE = (
-    "every answer is already a mean over the rows: ask for the condition itself (a share of rows) "
+    "every answer is already a mean over the rows; ask for the condition itself (a share of rows) "
     "or for a number with bounds"
 )
 WINDOW = "a window function looks at other rows; a question reads one row at a time"
@@ -215,7 +215,7 @@ def refuse_aggregate(name: str, of: str = "x") -> QueryError:
             f"{name}() is an aggregate, and a question reads one row at a time; write "
             f"guard.measure(afresh.statistics.{meant})"
         )
-    return QueryError(f"{name}() is an aggregate: {SHARE}")
+    return QueryError(f"{name}() is an aggregate, but {SHARE}")
 
 
 def refuse_function(name: str) -> QueryError:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from afresh.errors import BrokenChain, InvalidArgument
 from afresh.ledger.account import Account
 from afresh.planning.plan import Plan
+from afresh.results.progress import counted
 from afresh.results.reading import read
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Facts:
 def read_chain(records: Sequence[str]) -> Facts:
     """The facts of a chain, verified record by record."""
     account = Account()
-    account.read((text, None) for text in records)
+    account.read((text, None) for text in counted(records, "Following the chain"))
     if account.opened is None or account.limits is None:
         raise BrokenChain("the chain does not begin with the rows and a plan")
     return Facts(account, list(records), Plan.thaw(account.limits))
@@ -276,7 +277,22 @@ _CONSTANTS_4 = {
 
 
 def _write_4(facts: Facts) -> dict[str, Any]:
+    if facts.plan.method not in ("stabilized", "calibrated") and facts.plan.parameters.get("numbers"):
+        raise InvalidArgument(
+            "version 4 of the format has no numbers of several draws by this method; a later one has."
+        )
     return _with_vectors(facts, _with_rows(facts, _written(facts, 4, _CONSTANTS_4)))
+
+
+# Version 5 has the same for the other methods whose noise is public: the finest noise that a number may have.
+_CONSTANTS_5 = {
+    **_CONSTANTS_4,
+    **{method: (*_CONSTANTS_4[method], "numbers") for method in ("symmetrized", "settled", "endless")},
+}
+
+
+def _write_5(facts: Facts) -> dict[str, Any]:
+    return _with_vectors(facts, _with_rows(facts, _written(facts, 5, _CONSTANTS_5)))
 
 
 FORMATS: dict[int, Format] = {
@@ -284,6 +300,7 @@ FORMATS: dict[int, Format] = {
     2: Format(_FIELDS_2, _write_2),
     3: Format(_FIELDS_3, _write_3),
     4: Format(_FIELDS_3, _write_4),
+    5: Format(_FIELDS_3, _write_5),
 }
 
 

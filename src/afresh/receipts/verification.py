@@ -19,7 +19,7 @@ from afresh.moments import Span, Vector
 from afresh.planning.plan import Plan
 from afresh.receipts.format import Facts, check_fields, format_of, loads, read_chain
 from afresh.results import show
-from afresh.results.progress import waiting
+from afresh.results.progress import counted, waiting
 from afresh.results.reading import read
 from afresh.results.rules import derive, met, scale_of
 
@@ -136,16 +136,14 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         facts = _chain(document)
         return f"{facts.account.length:,} records lead to the head"
 
-    with waiting("Verifying"):
-        complete = check("fields", fields) and check("chain", chain)
-    if complete:
+    if check("fields", fields) and check("chain", chain):
         assert facts is not None
         found = facts
         if check("plan", lambda: _plan(found)):
             check("charges", lambda: _charges(found))
             with waiting("Recomputing every interval"):
                 check("answers", lambda: _answers(found))
-                check("derived numbers", lambda: _derived(found))
+            check("derived numbers", lambda: _derived(found))
             check("statements", lambda: _statements(form.write(found), document))
         if head is not None:
             check("published head", lambda: _contains(found, head))
@@ -198,8 +196,11 @@ def _plan(facts: Facts) -> str:
 
 def _charges(facts: Facts) -> str:
     plan, reserved, charged = facts.plan, facts.account.entries.reserved, facts.account.charged
-    # Most questions of a long chain have one price.
-    prices = {(each.coarseness, each.charge, each.row_charge, each.vector): each for each in reversed(reserved)}
+    # Most questions of a long chain have one price; of numbers it may be another.
+    prices = {
+        (each.coarseness, each.charge, each.row_charge, each.vector, each.levels is None): each
+        for each in reversed(reserved)
+    }
     for one in prices.values():
         mechanism = plan.of(one)
         if one.vector is not None:
@@ -289,7 +290,7 @@ def _unsettled(mechanism: Mechanism, answers: Sequence[Answered], ends: float) -
 def _derived(facts: Facts) -> str:
     """Every derived number is the one that its rule gives for its parts."""
     entries = facts.account.entries
-    for stated in facts.account.stated.values():
+    for stated in counted(list(facts.account.stated.values()), "Computing derived numbers again"):
         parts = [read(entries[part - 1]) for part in stated.parts]
         again = derive(stated.rule, parts, stated.parameters, stated.bounds, facts.plan)
         scale = stated.bounds[1] - stated.bounds[0]

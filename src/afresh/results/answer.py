@@ -1,4 +1,4 @@
-"""What a guard gives back: an `Answer` with its interval, and what it covers."""
+"""What a guard returns: an `Answer` with its interval, and what the interval is about."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Answers(list[Answer], show.Shown, Tabular):
         """Draw them as a forest plot, if they have one scale.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.

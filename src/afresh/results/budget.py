@@ -97,7 +97,7 @@ class Budget(show.Shown):
         facts = {"spent": answers_in_words(self.spent) + self._nats()}
         if self.outside_information:
             facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
-        facts["each further"] = f"{widths} (share of rows), by {self.method}" + (self.proviso and f", {self.proviso}")
+        facts["next answer"] = f"{widths} (share of rows), by {self.method}" + (self.proviso and f", {self.proviso}")
         for each in self.coarser:
             width = show.width(each.half_width)
             facts[f"or ±{width}"] = f"at {each.price:.3g} of the charge, {each.left:,} left: precision={width}"

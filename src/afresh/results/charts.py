@@ -16,6 +16,8 @@ from afresh.results.blocks import Bar, Forest, Gauge, Mark, Picture
 _ROW, _NAME, _LEFT, _PLOT, _WIDTH = 24, 76, 440, 340, 1000
 _LONGEST = 44  # letters of a name that fit between
 _SMALL = 180  # the length of a bar in a table
+# The same for a phone: names and numbers stand above the scale, which has the whole width.
+_TALL, _PHONE, _EDGE, _SHORT = 46, 360, 10, 24
 _ENOUGH = 1e-9  # of a scale: a number this close to its end is at the end
 
 
@@ -99,6 +101,64 @@ def _forest(forest: Forest) -> str:
     )
 
 
+def both(picture: Picture) -> str:
+    """For a wide screen and for a narrow one; a stylesheet shows one of them."""
+    return f'<div class="both">{svg(picture)}{narrow(picture)}</div>'
+
+
+def narrow(picture: Picture) -> str:
+    """The same for a narrow screen, on which nothing has to be scrolled: two lines a mark."""
+    place = _scale(picture.bounds, _PHONE - 2 * _EDGE)
+    height = _TALL * len(picture.marks) + 40
+    low, high = picture.bounds
+    ticks = "".join(_narrow_tick(at, place, height) for at in ticks_of(picture.bounds))
+    base = min(max(0.0, low), high) if picture.filled else None
+    marks = "".join(_narrow_mark(mark, _TALL * i + 14, place, base) for i, mark in enumerate(picture.marks))
+    label = as_html(picture.axis)
+    role = "img" if all(mark.href is None for mark in picture.marks) else "group"
+    return (
+        f'<svg class="forest narrow" viewBox="0 0 {_PHONE} {height}" role="{role}" '
+        f'aria-label="Forest plot: {label}" fill="currentColor" font-size="13">{ticks}'
+        f'<text x="{_PHONE / 2}" y="{height - 3}" text-anchor="middle" fill-opacity=".7">{label}</text>{marks}</svg>'
+    )
+
+
+def _narrow_tick(at: float, place: Callable[[float], float], height: int) -> str:
+    x = _EDGE + place(at)
+    anchor = "start" if x < _PHONE / 4 else "end" if x > 3 * _PHONE / 4 else "middle"
+    text = _EDGE - 8 if anchor == "start" else x + 8 if anchor == "end" else x
+    return (
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="20" y2="{height - 36}" stroke="currentColor" stroke-opacity=".15"/>'
+        f'<text x="{text:.1f}" y="{height - 20}" text-anchor="{anchor}" fill-opacity=".7">{at:g}</text>'
+    )
+
+
+def _narrow_mark(mark: Mark, y: int, place: Callable[[float], float], base: float | None) -> str:
+    said = as_html(shortened(f"{mark.number} {mark.name}".strip(), _SHORT))
+    name = f'<text x="0" y="{y}">{said}</text>'
+    if mark.href is not None:
+        name = f'<a href="{as_html(mark.href)}"><rect y="{y - 14}" width="190" height="22" fill-opacity="0"/>{name}</a>'
+    return (
+        f"<g><title>{as_html(mark.hint)}</title>{name}"
+        f'<text x="{_PHONE}" y="{y}" text-anchor="end">{as_html(mark.numbers)}</text>'
+        f"{_drawn(mark, _EDGE, y + 15, place, base)}</g>"
+    )
+
+
+def places(first: int, last: int, count: int, *, strong: bool) -> str:
+    """The places an entry may have, of so many: a strip from the best to the worst, left to right."""
+    size, step = 96.0, 96.0 / max(count, 1)
+    width = max((last - first + 1) * step, 3.0)
+    x = min((first - 1) * step, size - width)
+    said = f"place {first}" if first == last else f"places {first} to {last}"
+    return (
+        f'<svg class="places" width="{size:g}" height="10" viewBox="0 0 {size:g} 10" role="img" '
+        f'aria-label="{said} of {count}" fill="currentColor">'
+        f'<rect y="3.5" width="{size:g}" height="3" rx="1.5" fill-opacity=".15"/>'
+        f'<rect class="{_weight(strong)}" x="{x:.1f}" y="1" width="{width:.1f}" height="8" rx="3"/></svg>'
+    )
+
+
 def ticks_of(bounds: tuple[float, float]) -> list[float]:
     """Where a scale is labelled: its ends and its quarters."""
     low, high = bounds
@@ -119,23 +179,30 @@ def _mark(mark: Mark, y: int, place: Callable[[float], float], base: float | Non
     if mark.href is not None:  # with something to hit around the letters
         place_of_name = f'<rect x="{_NAME}" y="{y - 11}" width="{_LEFT - _NAME - 8}" height="22" fill-opacity="0"/>'
         name = f'<a href="{as_html(mark.href)}">{place_of_name}{name}</a>'
+    return (
+        f'<g><title>{as_html(mark.hint)}</title><text x="0" y="{y + 5}">{as_html(mark.number)}</text>'
+        f"{name}{_drawn(mark, _LEFT, y, place, base)}"
+        f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{as_html(mark.numbers)}</text></g>'
+    )
+
+
+def _drawn(mark: Mark, start: int, y: int, place: Callable[[float], float], base: float | None) -> str:
+    """An interval with its value, as a point or as a bar from the base."""
     body = ""
     if mark.value is not None:
-        x = _LEFT + place(mark.value)
+        x = start + place(mark.value)
         if base is None:
             body = f'<circle cx="{x:.1f}" cy="{y}" r="4.5"/>'
         else:
-            left, right = sorted((x, _LEFT + place(base)))
+            left, right = sorted((x, start + place(base)))
             body = (
                 f'<rect x="{left:.1f}" y="{y - 8}" width="{right - left:.1f}" height="16" fill-opacity=".35"/>'
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{y + 8}" stroke="currentColor" stroke-width="2"/>'
             )
     return (
-        f'<g><title>{as_html(mark.hint)}</title><text x="0" y="{y + 5}">{as_html(mark.number)}</text>'
-        f'{name}<g class="{_weight(mark.strong)}" fill="currentColor">'
-        f'<line x1="{_LEFT + place(mark.low):.1f}" x2="{_LEFT + place(mark.high):.1f}" y1="{y}" y2="{y}" '
+        f'<g class="{_weight(mark.strong)}" fill="currentColor">'
+        f'<line x1="{start + place(mark.low):.1f}" x2="{start + place(mark.high):.1f}" y1="{y}" y2="{y}" '
         f'stroke="currentColor" stroke-width="3" stroke-linecap="round"/>{body}</g>'
-        f'<text x="{_LEFT + _PLOT + 16}" y="{y + 5}">{as_html(mark.numbers)}</text></g>'
     )
 
 

@@ -6,11 +6,25 @@ takes the colours of the page around it; a page chooses light or dark as its rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from afresh.escaping import as_html
 from afresh.results import charts
-from afresh.results.blocks import Alert, Bar, Block, Cell, Drawn, Facts, Fold, Gauge, Heading, Line, Table, Title
+from afresh.results.blocks import (
+    Alert,
+    Bar,
+    Block,
+    Cell,
+    Drawn,
+    Facts,
+    Fold,
+    Gauge,
+    Heading,
+    Line,
+    Picture,
+    Table,
+    Title,
+)
 
 STYLE = """
 .afresh { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 64em }
@@ -58,16 +72,16 @@ def page(title: str, blocks: Sequence[Block]) -> str:
 
 
 def part(blocks: Sequence[Block]) -> str:
-    """A part of a page that has the stylesheet."""
-    return f'<div class="afresh">{body(blocks)}</div>'
+    """A part of a page of the service, whose stylesheet chooses between a wide and a narrow picture."""
+    return f'<div class="afresh">{body(blocks, charts.both)}</div>'
 
 
-def body(blocks: Sequence[Block]) -> str:
+def body(blocks: Sequence[Block], draw: Callable[[Picture], str] = charts.svg) -> str:
     """Blocks alone, for a page that has the stylesheet."""
-    return "\n".join(map(_block, blocks))
+    return "\n".join(_block(block, draw) for block in blocks)
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, draw: Callable[[Picture], str]) -> str:
     match block:
         case Title(text):
             return f'<div class="title">{as_html(text)}</div>'
@@ -86,10 +100,10 @@ def _block(block: Block) -> str:
         case Gauge(_, _, words):
             return f'<div class="line">{charts.gauge(block)} {as_html(words)}</div>'
         case Drawn(pictures, table):
-            drawn = "".join(f'<div class="scroll" tabindex="0">{charts.svg(picture)}</div>' for picture in pictures)
-            return drawn + _block(Fold("The numbers as a table", [table]) if drawn else table)
+            drawn = "".join(f'<div class="scroll" tabindex="0">{draw(picture)}</div>' for picture in pictures)
+            return drawn + _block(Fold("The numbers as a table", [table]) if drawn else table, draw)
         case Fold(summary, inner):
-            return f"<details><summary>{as_html(summary)}</summary>{body(inner)}</details>"
+            return f"<details><summary>{as_html(summary)}</summary>{body(inner, draw)}</details>"
 
 
 def _fact(name: str, value: str) -> str:

@@ -1,13 +1,14 @@
-"""A sign of life for work that takes more than two seconds: on a terminal or in a notebook, never in a pipe."""
+"""A progress bar for work that takes more than two seconds: on a terminal or in a notebook, never in a pipe."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
+_Item = TypeVar("_Item")
 SECONDS = 2.0
 _one = threading.Lock()  # whoever waits outermost says so, and nobody within
 
@@ -24,46 +25,65 @@ def watched() -> bool:
 
 
 @contextmanager
-def waiting(words: str) -> Iterator[None]:
-    """Say what is being done, and for how long, if it takes more than two seconds."""
+def waiting(words: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Say what is being done, and for how long, if it takes more than two seconds.
+
+    What it gives is told how much more was done; with a `total` the bar fills, without one it only moves.
+    """
     if not watched() or not _one.acquire(blocking=False):
-        yield
+        yield lambda more: None
         return
-    shown = _Shown(words)
+    shown = _Shown(words, total)
     timer = threading.Timer(SECONDS, shown.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield shown.advance
     finally:
         timer.cancel()
         shown.stop()
         _one.release()
 
 
-class _Shown:
-    """A line that moves, from `start` to `stop`, whichever of them comes first."""
+def counted(items: Sequence[_Item], words: str) -> Iterator[_Item]:
+    """The items, one by one, with a bar that fills."""
+    with waiting(words, len(items)) as advance:
+        for each in items:
+            yield each
+            advance(1)
 
-    def __init__(self, words: str) -> None:
-        self._words, self._lock, self._over = words, threading.Lock(), False
+
+class _Shown:
+    """A bar from `start` to `stop`, whichever of them comes first."""
+
+    def __init__(self, words: str, total: int | None = None) -> None:
+        self._words, self._total, self._done = words, total, 0
+        self._lock, self._over = threading.Lock(), False
         self._progress: Any = None
+
+    def advance(self, more: int) -> None:
+        self._done += more
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=self._done)
 
     def start(self) -> None:
         from rich.console import Console
         from rich.errors import LiveError
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         with self._lock:
             if self._over:
                 return
+            known = [] if self._total is None else [TextColumn("{task.percentage:.0f}%"), TimeRemainingColumn()]
             made = Progress(
-                SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                *known,
                 TimeElapsedColumn(),
                 console=Console(stderr=True),
                 transient=True,
             )
-            made.add_task(self._words, total=None)
+            made.add_task(self._words, total=self._total, completed=self._done)
             with suppress(LiveError):  # another one is shown: a command has its own
                 made.start()
                 self._progress = made

@@ -83,7 +83,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Transcript(show.Shown, Tabular):
-    """Everything a guard has released, in order. A value of None was paid for and not yet released."""
+    """Everything a guard has released, in order. A value of None was paid for but not yet released."""
 
     records: tuple[Record, ...]
     """The analysts' own questions; `parts` has the answers that one was made of."""
@@ -125,14 +125,14 @@ class Transcript(show.Shown, Tabular):
         """Draw everything that was released as a forest plot.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
-            standardized: Whether every number is drawn as a part of the range of its question.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
+            standardized: Whether to draw every number as a share of its question's range.
 
         Returns:
             The axes.
 
         Raises:
-            InvalidArgument: Nothing was released, or questions have different bounds and it is not standardized.
+            InvalidArgument: Nothing was released, or the questions have different bounds and `standardized` is not set.
             MissingExtra: matplotlib is not installed.
         """
         from afresh.results.plots import draw

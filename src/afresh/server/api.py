@@ -15,7 +15,7 @@ from afresh.mechanisms.registry import AT_ONCE
 from afresh.results.fitted import Task
 from afresh.results.transcript import Transcript
 from afresh.server.bodies import Claim, Detected, Fit, Measured, Priced, Question, Questions
-from afresh.server.house import Served, require
+from afresh.server.house import Judged, Served, require
 from afresh.server.schemas import ByName, gives, shows, tells
 from afresh.server.tags import tagged
 from afresh.server.tokens import Caller
@@ -88,7 +88,7 @@ async def price(request: Request, name: str, body: Priced) -> Response:
     if (body.question is None) == (body.statistic is None):
         raise InvalidArgument("give exactly one of question and statistic.")
     if body.question is None:
-        statistic = to_statistic(served.dictionary.fill_statistic(body.statistic, schema), OF_ROWS)
+        statistic = filled_statistic(served, body.statistic)
         return JSONResponse(to_json(await desk.asking.read(lambda: guard.price(statistic))))
     question = served.dictionary.fill_question(body.question.given(), schema)
     expected: dict[str, Any] = body.model_dump(include={"mean", "share", "exam", "deviation"})
@@ -119,13 +119,18 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
     """Take the exam: a few final questions, answered exactly, once, at no answer of the budget."""
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, len(body.questions))
-    guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
+    found = await examined(desk, served, caller, questions)
+    return JSONResponse({"answers": [to_json(each) for each in found]})
+
+
+async def examined(desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]]) -> Any:
+    """The exam, taken in the caller's name."""
+    guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     filled = [served.dictionary.fill_question(each, schema) for each in questions]
-    found = await desk.asking.ask(
+    return await desk.asking.ask(
         served, caller, ["exam", questions], lambda: guard.exam(filled), lambda: 0, lambda found: 0
     )
-    return JSONResponse({"answers": [to_json(each) for each in found]})
 
 
 async def answers(
@@ -136,12 +141,20 @@ async def answers(
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    asked, inner = guard.checked([served.dictionary.fill_question(each, schema) for each in questions]), guard.desk
+    filled = [served.dictionary.fill_question(each, schema) for each in questions]
+    asked, inner = guard.checked(filled), guard.desk
+
+    def work() -> list[Any]:
+        found = guard.ask_checked(asked, rows)
+        if inner.plan.mechanism.batch is not None:
+            desk.house.rounds.keep(served.name, filled)
+        return found
+
     return await desk.asking.ask(
         served,
         caller,
         question,
-        lambda: guard.ask_checked(asked, rows),
+        work,
         lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
         lambda found: sum(each.charged for each in found),
     )
@@ -151,18 +164,27 @@ async def answers(
 async def measure(request: Request, name: str, body: Measured) -> Response:
     """A quantile, a variance, a histogram, ... from several answers."""
     desk, served, caller = await enter(request, name, "analyst")
+    return JSONResponse(to_json(await measured(desk, served, caller, body.statistic)))
+
+
+async def measured(desk: Desk, served: Served, caller: Caller, document: dict[str, Any]) -> Any:
+    """A statistic, asked in the caller's name."""
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
-    statistic = to_statistic(served.dictionary.fill_statistic(body.statistic, schema), OF_ROWS)
+    statistic = filled_statistic(served, document)
     check_batch(desk, statistic.price)
-    found = await desk.asking.ask(
+    return await desk.asking.ask(
         served,
         caller,
-        ["measure", body.statistic],
+        ["measure", document],
         lambda: guard.measure(statistic),
         lambda: statistic.cost(schema),
         lambda found: found.charged,
     )
-    return JSONResponse(to_json(found))
+
+
+def filled_statistic(served: Served, document: Any) -> Any:
+    """The statistic of a document, with what the data dictionary says of its columns."""
+    return to_statistic(served.dictionary.fill_statistic(document, served.guard.desk.schema), OF_ROWS)
 
 
 @router.post("/datasets/{name}/fit", responses=shows("Fitted"))
@@ -183,22 +205,27 @@ async def fit(request: Request, name: str, body: Fit) -> Response:
 async def claim(request: Request, name: str, body: Claim) -> Response:
     """Whether a mean certainly lies between two ends: pass or fail, and nothing else."""
     desk, served, caller = await enter(request, name, "analyst")
-    guard, given = served.guard.for_analyst(caller.name), _claimed(served, body)
-    found = await desk.asking.ask(
+    return JSONResponse(to_json(await claimed(desk, served, caller, body)))
+
+
+async def claimed(desk: Desk, served: Served, caller: Caller, body: Claim) -> Any:
+    """Whether a claim passes, asked in the caller's name."""
+    guard, given = served.guard.for_analyst(caller.name), claim_of(served, body)
+    return await desk.asking.ask(
         served, caller, ["claim", given], lambda: guard.claim(**given), lambda: 1, lambda found: found.charged
     )
-    return JSONResponse(to_json(found))
 
 
 @router.post("/datasets/{name}/detects", responses=tells({"detects": 0.031}))
 async def detects(request: Request, name: str, body: Detected) -> Response:
     """How far inside its ends the truth must lie for a claim to pass. Free."""
     desk, served, caller = await enter(request, name, "analyst")
-    guard, given = served.guard.for_analyst(caller.name), _claimed(served, body)
+    guard, given = served.guard.for_analyst(caller.name), claim_of(served, body)
     return JSONResponse({"detects": await desk.asking.read(lambda: guard.detects(**given))})
 
 
-def _claimed(served: Served, body: Claim) -> dict[str, Any]:
+def claim_of(served: Served, body: Claim) -> dict[str, Any]:
+    """The arguments of `Guard.claim`, with what the data dictionary says."""
     given = served.dictionary.fill_question(body.given(), served.guard.desk.schema)
     return {**given, "between": tuple(body.between) if isinstance(body.between, list) else body.between}
 
@@ -241,15 +268,19 @@ async def budget(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.budget)))
 
 
+After = Annotated[int, Query(ge=0, le=2**53, description="How many records to leave out.")]
+Limit = Annotated[int, Query(ge=1, le=10_000, description="How many to show.")]
+
+
 @router.get("/datasets/{name}/transcript", responses=shows("Transcript"))
-async def transcript(
-    request: Request,
-    name: str,
-    after: Annotated[int, Query(ge=0, le=2**53, description="How many records to leave out.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="How many to show.")] = 1000,
-) -> Response:
+async def transcript(request: Request, name: str, after: After = 0, limit: Limit = 1000) -> Response:
     """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
+    return await released(request, desk, served, after, limit)
+
+
+async def released(request: Request, desk: Desk, served: Served | Judged, after: int, limit: int) -> Response:
+    """A page of a transcript."""
 
     def look() -> bytes:
         records, total = served.history.part(after, limit)
@@ -262,10 +293,19 @@ async def transcript(
     return tagged(request, await desk.asking.read(look), "application/json")
 
 
-@router.get("/datasets/{name}/receipt", responses=tells({"chain": {"head": "5f2b..."}}))
+RECEIPT = tells({"chain": {"head": "5f2b..."}})
+"""What a door to a receipt gives."""
+
+
+@router.get("/datasets/{name}/receipt", responses=RECEIPT)
 async def receipt(request: Request, name: str) -> Response:
     """Everything that was released, as a document for `afresh verify`; its ETag is the head of the chain."""
     desk, served, _ = await enter(request, name, "viewer")
+    return await vouched(request, desk, served)
+
+
+async def vouched(request: Request, desk: Desk, served: Served | Judged) -> Response:
+    """A receipt."""
 
     def make() -> Response:
         head, document = served.history.receipt()

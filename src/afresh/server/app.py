@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,10 +29,10 @@ from afresh.server.house import House
 from afresh.server.metrics import MEDIA_TYPE as METRICS
 from afresh.server.metrics import Metrics
 from afresh.server.patience import patience_left
+from afresh.server.problems import refusal
 from afresh.server.schemas import components
 from afresh.server.tokens import Caller
 from afresh.version import __version__
-from afresh.wire import problems
 
 try:
     from fastapi import FastAPI, Request, Response
@@ -71,8 +72,9 @@ class Desk:
 
     async def presented(self, token: str) -> Caller:
         """Whom a token belongs to, of this service or of the identity provider."""
-        signed = self._provider is not None and token.count(".") == 2
-        find = self._provider.find if self._provider is not None and signed else self.house.tokens.find
+        if self._provider is None or token.count(".") != 2:
+            return await self.asking.caller(token)
+        find = self._provider.find
         return await self.asking.look_up(lambda: find(token))
 
     def counted(self, request: Request, caller: Caller) -> Caller:
@@ -90,17 +92,21 @@ class Desk:
 def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts, unless it is given a desk."""
     from afresh.server import agents, api, boards, evaluations, models, steward
+    from afresh.server.lane import Lane
     from afresh.server.pages import doors, live
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.desk = Desk(config) if desk is None else desk
+        gc.collect()
+        gc.freeze()  # what is there now stays: the collector need not go through it again and again
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
         async with tools():
             yield
         undo()
         app.state.desk.close()
+        gc.unfreeze()
 
     app = FastAPI(
         title="afresh",
@@ -122,6 +128,7 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
     _describe(app)
     _answer_for_itself(app)
     _refuse(app)
+    app.add_middleware(Lane)
     app.add_middleware(Gate, config=config)
     if config.origins:
         from starlette.middleware.cors import CORSMiddleware
@@ -203,18 +210,6 @@ def _refuse(app: FastAPI) -> None:
             said = f"there is nothing at {request.method} {request.url.path}; see /v1/openapi.json."
             return refusal(request, NotFound(said), error.status_code)
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
-
-
-def refusal(
-    request: Request, error: AfreshError, status: int | None = None, more: Mapping[str, str] | None = None
-) -> Response:
-    """The response for an error, with more headers if some are given."""
-    request.state.code = error.code
-    document = problems.to_problem(error)
-    if status is not None:
-        document["status"] = status
-    headers = {**(more or {}), **({"WWW-Authenticate": "Bearer"} if document["status"] == 401 else {})}
-    return JSONResponse(document, document["status"], headers, media_type=problems.MEDIA_TYPE)
 
 
 _Message = dict[str, Any]
@@ -315,7 +310,8 @@ def too_large(most: int) -> TooLarge:
 
 def log(line: dict[str, Any]) -> None:
     """One JSON object a line, on stderr: no rows, tokens, questions or numbers that are not released."""
-    print(json.dumps({"at": round(time.time(), 3), **line}), file=sys.stderr, flush=True)
+    sys.stderr.write(f"{json.dumps({'at': round(time.time(), 3), **line})}\n")
+    sys.stderr.flush()
 
 
 def from_environment() -> FastAPI:

@@ -7,18 +7,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar
 
 from afresh.errors import Frozen, TimedOut, TooMany
 from afresh.results.answer import Answer
-from afresh.server.clock import leaving
+from afresh.server.clock import next_tick
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
 from afresh.server.repeats import Repeats, name_of
+from afresh.server.together import Together
 from afresh.server.tokens import Caller
 
 _Found = TypeVar("_Found")
 _WAITING = 16  # times as many requests may wait as are answered at once
+_PATIENCE = 0.1  # seconds after which it is looked again whether a dataset is frozen
 
 
 class Rates:
@@ -49,17 +52,26 @@ class Asking:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
         self._readers = ThreadPoolExecutor(4, "afresh-read")
-        self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")  # apart: no large upload keeps others at the door
+        # Apart: neither large uploads nor keys of an identity provider that are slow to come keep others at the door.
+        self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")
+        self._strangers = ThreadPoolExecutor(2, "afresh-jwt")
         self._waiting, self._repeats = 0, Repeats()
+        self._callers = Together(house.tokens.find, self._doorkeepers)
+        self._frozen = Together(house.freezer.why, self._doorkeepers)
+        self._left = Together(self._look_left, self._readers)
         self.rates = Rates(limits.requests)
 
     async def read(self, work: Callable[[], _Found]) -> _Found:
         """Something that asks nothing of the rows."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
+    async def caller(self, token: str) -> Caller:
+        """Whom a token of this service belongs to."""
+        return await self._callers.find(token)
+
     async def look_up(self, work: Callable[[], _Found]) -> _Found:
-        """Something small that every request needs: whom its token belongs to."""
-        return await asyncio.get_running_loop().run_in_executor(self._doorkeepers, work)
+        """The same of another's token, which may take a while."""
+        return await asyncio.get_running_loop().run_in_executor(self._strangers, work)
 
     async def ask(
         self,
@@ -70,30 +82,33 @@ class Asking:
         price: Callable[[], int],
         charged: Callable[[_Found], int],
     ) -> _Found:
-        """What the guard says. It leaves on the clock, unless this very question was answered here before.
+        """What the guard says, when it leaves on the clock.
 
         `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
         """
-        began, since, name = time.monotonic(), time.time(), name_of(served.name, question)
-        known, made = name in self._repeats, set[int]()
+        came, leaves, tick = time.time(), inf, self.house.config.tick
+        await self._check_frozen(served)
 
         def answered() -> _Found:
-            try:
-                return self._work(served, caller, work, price, charged)
-            finally:
-                made.update(served.history.notice(since, caller.name))
+            nonlocal leaves
+            if time.time() - came > _PATIENCE:  # it waited for others, and may be frozen by now
+                _refuse_frozen(served, self.house.freezer.why(served.name))
+            with served.history.noting(came) as numbers:
+                found = self._work(served, caller, work, price, charged)
+            leaves = served.history.leaves(numbers) if numbers else inf
+            return found
 
         try:
             found = await self._wait(answered)
         finally:
-            if not known:
-                ready = time.monotonic() - began
-                leaves = leaving(ready, self.house.config.tick)
-                await asyncio.sleep(leaves - (time.monotonic() - began))
-                self.metrics.ticked(late=leaves > self.house.config.tick > 0)
-        served.history.show(made)
+            if leaves == inf:  # nothing was answered, and when that is told could tell when others' scans ended
+                leaves = next_tick(max(time.time(), came + tick), tick)
+            elif leaves > came:  # it is new
+                self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
+            await asyncio.sleep(max(leaves - time.time(), 0.0))
         # Now that it leaves: until then the same question keeps to the clock as well.
-        self._repeats.keep(name, found if isinstance(found, list) else ())
+        if isinstance(found, list):
+            self._repeats.keep(name_of(served.name, question), found)
         self.metrics.answered(charged(found))
         return found
 
@@ -105,7 +120,6 @@ class Asking:
         price: Callable[[], int],
         charged: Callable[[_Found], int],
     ) -> _Found:
-        self._check_frozen(served)
         if caller.cap is None:
             found = work()
         else:
@@ -147,24 +161,30 @@ class Asking:
         if not found:
             return None
 
-        def look() -> int:
-            self._check_frozen(served)
-            served.guard.desk.check_open()
-            return served.guard.desk.left(caller.name)
-
-        left = await self.read(look)
-        ahead = served.guard.desk.ahead()
+        await self._check_frozen(served)
+        left, ahead = await self._left.find((served.name, caller.name))
         return [replace(each, charged=0, charged_information=0, fixes=None, left=left, ahead=ahead) for each in found]
 
-    def _check_frozen(self, served: Served) -> None:
-        if (why := self.house.freezer.why(served.name)) is not None:
-            raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
+    def _look_left(self, whose: tuple[str, str]) -> tuple[int, Any]:
+        dataset, analyst = whose
+        desk = self.house.served[dataset].guard.desk
+        desk.check_open()
+        return desk.left(analyst), desk.ahead()
+
+    async def _check_frozen(self, served: Served) -> None:
+        _refuse_frozen(served, await self._frozen.find(served.name))
 
     def close(self) -> None:
         """Let what was begun come to its end."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._doorkeepers.shutdown(wait=True, cancel_futures=True)
+        self._strangers.shutdown(wait=True, cancel_futures=True)
+
+
+def _refuse_frozen(served: Served, why: str | None) -> None:
+    if why is not None:
+        raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
 
 
 def _seen(running: Future[Any]) -> None:

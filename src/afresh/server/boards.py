@@ -12,7 +12,7 @@ from afresh.errors import InvalidArgument, NotAllowed, NotFound
 from afresh.server.bodies import PREDICTIONS
 from afresh.server.house import require
 from afresh.server.predictions import read_submission
-from afresh.server.schemas import shows
+from afresh.server.schemas import gives, shows, tells
 from afresh.wire.results import to_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from afresh.server.tokens import Caller
 
 router = APIRouter(tags=["boards"])
+_RULES = {"reveal": "at once", "against": 10, "limit": None, "per": None, "every": None}
+_BOARD = {"name": "spring", "holdout": "churn", "description": "Who leaves?", "public": True, "loss": None}
+_BOARD |= {"rules": _RULES, "words": "Every entry is compared ..."}
 _PAGE = 1000  # entries of one response, unless fewer are asked for
 
 
@@ -57,7 +60,7 @@ async def _entrant(request: Request, name: str, role: str) -> tuple[Desk, Served
     return desk, desk.house.served[posted.settings.holdout], caller, posted.board
 
 
-@router.get("/boards", responses=shows())
+@router.get("/boards", responses=tells({"boards": [_BOARD]}))
 async def boards(request: Request) -> Response:
     """What boards there are for this token."""
     desk: Desk = request.app.state.desk
@@ -66,7 +69,7 @@ async def boards(request: Request) -> Response:
     return JSONResponse({"boards": seen})
 
 
-@router.get("/boards/{name}", responses=shows())
+@router.get("/boards/{name}", responses=tells(_BOARD))
 async def describe(request: Request, name: str) -> Response:
     """A board's rules."""
     _, posted = await _visitor(request, name)
@@ -90,7 +93,7 @@ async def table(
     return JSONResponse(to_json(found.page(first, count)))
 
 
-@router.get("/boards/{name}/badge.svg", responses=shows())
+@router.get("/boards/{name}/badge.svg", responses=gives("image/svg+xml"), response_class=Response)
 async def badge(request: Request, name: str) -> Response:
     """A small picture to embed elsewhere."""
     desk, posted = await _visitor(request, name)

@@ -70,6 +70,8 @@ class Dictionary:
         return filled
 
     def _bounds(self, expression: Any, schema: Schema) -> tuple[float, float] | None:
+        if not self._ranges:
+            return None
         node = _parsed(expression, schema)
         if node is None or node.type is not Type.NUMBER or _finite(range_of(node)):
             return None

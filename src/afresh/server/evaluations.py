@@ -16,10 +16,10 @@ from afresh import checks
 from afresh.errors import InvalidArgument, TooMany
 from afresh.judging.files import ARCHIVES, FILE, Files, files_of, unpacked
 from afresh.judging.judge import Judge
-from afresh.results.transcript import Transcript
+from afresh.server.api import RECEIPT, After, Limit, released, vouched
 from afresh.server.bodies import Freeze
 from afresh.server.house import require
-from afresh.server.schemas import shows
+from afresh.server.schemas import AnyObject, shows, tells
 from afresh.wire.results import to_json
 
 if TYPE_CHECKING:
@@ -27,14 +27,35 @@ if TYPE_CHECKING:
     from afresh.server.tokens import Caller
 
 router = APIRouter(tags=["evaluations"])
-_MOST = 10**6  # records of a transcript
 _AT_ONCE = BoundedSemaphore(8)  # requests of a worker that run candidates or wait to; the others are told to come back
 _EXAMPLE = {"candidates": [{"name": "shorter", "files": {"prompt.txt": "Answer in one word."}}]}
+_CONTENTS = {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}
+_CANDIDATE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "What to call it."},
+        "file": {**_CONTENTS, "maxProperties": 1, "description": "A single file: its name, and what is in it."},
+        "files": {**_CONTENTS, "description": "A folder: what is in each file, by its path."},
+        "base64": {"type": "boolean", "default": False, "description": "Whether contents are written in base64."},
+    },
+    "oneOf": [{"required": ["file"]}, {"required": ["files"]}],
+    "additionalProperties": False,
+}
+_CANDIDATES = {
+    "type": "object",
+    "required": ["candidates"],
+    "properties": {"candidates": {"type": "array", "minItems": 1, "maxItems": 2, "items": _CANDIDATE}},
+    "additionalProperties": False,
+}
+_LISTED = {"name": "qa", "kind": "evaluation", "description": "Questions about a manual", "rows": 400}
+_DESCRIBED = {**_LISTED, "open": 200, "guarded": 160, "exam": 40, "margin": 0.0, "confidence": 0.95, "left": 60}
+_DESCRIBED |= {"seconds": 600.0, "candidate": 1_000_000, "frozen": None}
+_ITEM = AnyObject(id="q17", question="How is it opened?")
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": {"type": "object"}, "example": _EXAMPLE},
+            "application/json": {"schema": _CANDIDATES, "example": _EXAMPLE},
             **{media: {"schema": {"type": "string", "format": "binary"}} for media in (FILE, *ARCHIVES.values())},
         },
     }
@@ -49,7 +70,7 @@ async def _enter(request: Request, name: str, role: str = "analyst") -> tuple[De
     return desk, judged.judge.for_analyst(caller.name), caller
 
 
-@router.get("/evaluations", responses=shows())
+@router.get("/evaluations", responses=tells({"evaluations": [_LISTED]}))
 async def evaluations(request: Request) -> Response:
     """What there is for this token."""
     desk: Desk = request.app.state.desk
@@ -63,7 +84,7 @@ def _short(judge: Judge) -> dict[str, Any]:
     return {**told, "rows": judge.evaluation.items}
 
 
-@router.get("/evaluations/{name}", responses=shows())
+@router.get("/evaluations/{name}", responses=tells(_DESCRIBED))
 async def describe(request: Request, name: str) -> Response:
     """Its items by number, its limits, and what it takes."""
     desk, judge, _ = await _enter(request, name, "viewer")
@@ -86,7 +107,7 @@ async def describe(request: Request, name: str) -> Response:
     return JSONResponse(await desk.asking.read(look))
 
 
-@router.get("/evaluations/{name}/items", responses=shows())
+@router.get("/evaluations/{name}/items", responses=tells({"items": [_ITEM]}))
 async def items(request: Request, name: str) -> Response:
     """The open items, in full."""
     desk, judge, _ = await _enter(request, name)
@@ -100,22 +121,18 @@ async def budget(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await desk.asking.read(lambda: judge.evaluation.budget)))
 
 
-@router.get("/evaluations/{name}/transcript", responses=shows())
-async def transcript(request: Request, name: str) -> Response:
-    """Everything that was released and has left on the clock."""
-    desk, judge, _ = await _enter(request, name, "viewer")
-    records, _ = await desk.asking.read(lambda: desk.house.judges[name].history.part(0, _MOST))
-    guard = judge.evaluation.guard
-    told = Transcript(tuple(records), guard.plan.confidence, guard.desk.terms.simulated)
-    return JSONResponse(to_json(told))
-
-
-@router.get("/evaluations/{name}/receipt", responses=shows())
-async def receipt(request: Request, name: str) -> Response:
-    """The same as a document for `afresh verify`."""
+@router.get("/evaluations/{name}/transcript", responses=shows("Transcript"))
+async def transcript(request: Request, name: str, after: After = 0, limit: Limit = 1000) -> Response:
+    """Everything that was released and has left on the clock, a page at a time."""
     desk, _, _ = await _enter(request, name, "viewer")
-    _, document = await desk.asking.read(desk.house.judges[name].history.receipt)
-    return JSONResponse(document)
+    return await released(request, desk, desk.house.judges[name], after, limit)
+
+
+@router.get("/evaluations/{name}/receipt", responses=RECEIPT)
+async def receipt(request: Request, name: str) -> Response:
+    """The same as a document for `afresh verify`; its ETag is the head of the chain."""
+    desk, _, _ = await _enter(request, name, "viewer")
+    return await vouched(request, desk, desk.house.judges[name])
 
 
 @router.get("/evaluations/{name}/check", responses=shows("Checked"))
@@ -154,7 +171,7 @@ async def exam(request: Request, name: str) -> Response:
     return JSONResponse(to_json(await _run(request, name, "exam", 1, lambda judge, files: judge.exam(*files))))
 
 
-@router.put("/evaluations/{name}/freeze", responses=shows())
+@router.put("/evaluations/{name}/freeze", responses=tells({"frozen": "the study has ended."}))
 async def freeze(request: Request, name: str, body: Freeze) -> Response:
     """Answer nothing new until it is thawed, on all workers."""
     desk, _, _ = await _enter(request, name, "steward")
@@ -162,7 +179,7 @@ async def freeze(request: Request, name: str, body: Freeze) -> Response:
     return JSONResponse({"frozen": body.why})
 
 
-@router.delete("/evaluations/{name}/freeze", responses=shows())
+@router.delete("/evaluations/{name}/freeze", responses=tells({"frozen": None}))
 async def thaw(request: Request, name: str) -> Response:
     """Answer again."""
     desk, _, _ = await _enter(request, name, "steward")

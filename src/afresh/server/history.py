@@ -1,8 +1,10 @@
 """What was released of a dataset, the newest first, a page at a time: a page costs what is on it, not what there is.
 
-It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer that was recorded is shown
-when it leaves to whoever asked it (`asking` says so), so that whoever looks again and again learns no more about scans
-than whoever asked. What another worker answered is shown `ELSEWHERE` seconds after its question.
+It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer leaves, and is shown, some
+doubled tick after the time that its question has in the ledger: the first one after this worker saw that it was
+answered. All workers go by the same record, so neither asking again nor looking, here or at another worker, tells more
+about the time of a scan than between which two doubled ticks it ended. `Follower` sees to it that a worker which is not
+asked sees answers soon as well.
 """
 
 from __future__ import annotations
@@ -10,25 +12,29 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from afresh.errors import AfreshError
 from afresh.ledger.records import answers
 from afresh.results.transcript import Record, derived, single, vector_of
 from afresh.server.clock import leaving
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
+    from afresh.guard.path import Reply
     from afresh.ledger import Entry
     from afresh.ledger.account import Account
     from afresh.ledger.records import Reserved, Stated
 
 PAGE = 50
 """Lines of a page."""
-ELSEWHERE = 1.0
-"""Seconds after its question that an answer of another worker is shown: only it knows when that one leaves."""
+PERIOD = 0.5
+"""Seconds between two looks at what other workers have answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +77,20 @@ class History:
     def __init__(self, desk: Desk, tick: float) -> None:
         """`tick` is that of the clock; 0 if there is none."""
         self._desk, self._tick = desk, tick
-        self._elsewhere = max(ELSEWHERE, 2 * tick) if tick > 0 else 0.0
-        self._lock = threading.Lock()
+        self._lock, self._own = threading.Lock(), threading.local()
         self._asked: list[Reserved] = []
         self._answered = self._stated = 0
-        self._later: dict[int, float] = {}  # when an answer that was recorded may be shown, by its number
+        self._later: dict[int, float] = {}  # when an answer that was recorded leaves and may be shown, by its number
+        self._seen: set[int] = set()  # the numbers of all that are answered
         self._lines: list[_Line] = []
         self._parts: set[int] = set()  # answers that are shown as parts of something
         self._rounds: dict[tuple[int, int], str] = {}
         self._vectors: dict[int, int] = {}  # of a coordinate, the number of the first
         self._read: dict[int, list[Stated]] = {}  # what was read from a vector, by the number of its first coordinate
         self._names: dict[str, None] = {}
+        desk.watch, desk.came = self._touch, self._came
+        self.follow()
+        self._later = {}  # what was answered before this worker began is old
 
     def page(self, number: int = 1, wanted: Wanted | None = None, size: int = PAGE) -> Page:
         """One page; the last one if there are fewer."""
@@ -124,21 +133,37 @@ class History:
             chain = chain[: next(places, len(chain))]
         return chain[-1].hash, make_receipt(chain)
 
-    def notice(self, since: float, analyst: str) -> list[int]:
-        """Which questions of an analyst, reserved since then, are answered by now: they are shown when they leave."""
+    @contextmanager
+    def noting(self, came: float) -> Iterator[set[int]]:
+        """The numbers of all answers that this thread gets from the desk within it, old ones too.
+
+        Its questions came then: a second one, that depends on the first, would tell by its time how long that one took.
+        """
+        self._own.numbers, self._own.came = found, _ = set[int](), datetime.fromtimestamp(came, UTC)
+        try:
+            yield found
+        finally:
+            self._own.numbers = self._own.came = None
+
+    def _came(self) -> datetime:
+        return getattr(self._own, "came", None) or self._desk.ledger.time()
+
+    def _touch(self, replies: Sequence[Reply]) -> None:
+        found = getattr(self._own, "numbers", None)
+        if found is not None:
+            found.update(part.entry.number for reply in replies for part in reply.parts)
+
+    def leaves(self, numbers: Collection[int]) -> float:
+        """When the last of these answers leaves, or has left, by the clock on the wall; 0 if that is long ago."""
+        if not self._seen.issuperset(numbers):  # of those who were answered together, the first looks for all
+            self.follow()
+        with self._lock:
+            return max((self._later.get(number, 0.0) for number in numbers), default=0.0)
+
+    def follow(self) -> None:
+        """See what is new in the ledger."""
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
             self._follow(account)
-            own = [self._asked[number - 1] for number in self._later]
-            numbers = [each.number for each in own if each.analyst == analyst and each.at.timestamp() >= since]
-            leaves = since + leaving(time.time() - since, self._tick)
-            self._later |= dict.fromkeys(numbers, leaves)
-            return numbers
-
-    def show(self, numbers: Iterable[int]) -> None:
-        """These have left to whoever asked."""
-        with self._lock:
-            for number in numbers:
-                self._later.pop(number, None)
 
     def state(self) -> tuple[int, int]:
         """Something that changes whenever something new may be shown."""
@@ -166,7 +191,9 @@ class History:
             self._take(asked)
         now = time.time()
         for place in account.entries.order[self._answered :]:
-            self._later[place + 1] = self._asked[place].at.timestamp() + self._elsewhere
+            came = self._asked[place].at.timestamp()
+            self._later[place + 1] = came + leaving(now - came, self._tick)
+            self._seen.add(place + 1)
         self._answered = len(account.entries.order)
         self._later = {number: at for number, at in self._later.items() if at > now}
         new = list(islice(reversed(account.stated.values()), len(account.stated) - self._stated))[::-1]
@@ -236,3 +263,24 @@ class History:
         if number in self._later:
             entry = replace(entry, outcome=None, answered_at=None)
         return single(entry, self._round(entry))
+
+
+class Follower:
+    """Looks at what other workers have answered, now and then: an answer that is seen late leaves late."""
+
+    def __init__(self, histories: Collection[History], period: float = PERIOD) -> None:
+        """Until it is told to stop."""
+        self._histories, self._period, self._ending = histories, period, threading.Event()
+        self._thread = threading.Thread(target=self._look, name="afresh-follow", daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._ending.wait(self._period):
+            for each in self._histories:
+                with suppress(AfreshError):  # the ledger cannot be read now; whoever asks is told
+                    each.follow()
+
+    def stop(self) -> None:
+        """End it."""
+        self._ending.set()
+        self._thread.join()

@@ -15,7 +15,8 @@ from afresh.judging.judge import Judge, open_judge
 from afresh.judging.settings import Settings
 from afresh.server.config import BoardSettings, Config, Dataset
 from afresh.server.dictionary import Dictionary
-from afresh.server.history import History
+from afresh.server.history import Follower, History
+from afresh.server.rounds import Rounds
 from afresh.server.store import store_of
 from afresh.server.tokens import Caller, Freezer, Tokens
 from afresh.wire.arguments import to_argument
@@ -129,8 +130,9 @@ class House:
         """Open everything, or nothing."""
         self.config, self.served, self.boards = config, dict[str, Served](), dict[str, Posted]()
         self.judges = dict[str, Judged]()
+        self._follower: Follower | None = None
         store = store_of(config.state, config.ledger)
-        self.store, self.tokens, self.freezer = store, Tokens(store), Freezer(store)
+        self.store, self.tokens, self.freezer, self.rounds = store, Tokens(store), Freezer(store), Rounds(store)
         try:
             for settings in config.datasets.values():
                 self.served[settings.name] = _open(settings, config)
@@ -138,6 +140,8 @@ class House:
                 self.boards[board.name] = self._post(board)
             for each in config.evaluations.values():
                 self.judges[each.name] = _judged(each, config.tick)
+            opened: list[Served | Judged] = [*self.served.values(), *self.judges.values()]
+            self._follower = Follower([each.history for each in opened]) if config.tick > 0 else None
         except BaseException:
             self.close()
             raise
@@ -174,6 +178,8 @@ class House:
 
     def close(self) -> None:
         """Close everything; what was released is kept."""
+        if self._follower is not None:
+            self._follower.stop()
         for served in self.served.values():
             served.guard.close()
         for judged in self.judges.values():

@@ -15,16 +15,12 @@ MOST = 20_000
 
 
 class Repeats:
-    """The latest questions, by their words, with their answers where these are all that a repeat needs."""
+    """The latest questions, by their words, with their answers."""
 
     def __init__(self, most: int = MOST) -> None:
         """None yet."""
         self._most, self._size = most, 0
         self._known: OrderedDict[bytes, Sequence[Answer]] = OrderedDict()
-
-    def __contains__(self, name: bytes) -> bool:
-        """Whether it was answered here."""
-        return name in self._known
 
     def get(self, name: bytes) -> Sequence[Answer]:
         """Its answers; none if they are not kept."""

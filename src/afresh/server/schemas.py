@@ -39,11 +39,8 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def shows(*kinds: str, listed: str | None = None) -> Responses:
-    """The responses of a door that shows a result of one of these kinds, or a list of such results under a name.
-
-    Of no kind, it is any object.
-    """
-    shown: list[dict[str, Any]] = [{"$ref": _REFS + kind} for kind in kinds] or [{"type": "object"}]
+    """The responses of a door that shows a result of one of these kinds, or a list of such results under a name."""
+    shown: list[dict[str, Any]] = [{"$ref": _REFS + kind} for kind in kinds]
     one = shown[0] if len(shown) == 1 else {"anyOf": shown}
     if listed is not None:
         one = {"type": "object", "required": [listed], "properties": {listed: {"type": "array", "items": one}}}
@@ -78,8 +75,14 @@ class ByName(dict[str, Any]):
     """An example of things by their names, whatever these are."""
 
 
+class AnyObject(dict[str, Any]):
+    """An example of an object whose keys are somebody else's."""
+
+
 def _like(example: Any) -> dict[str, Any]:
     """The schema of values like this one."""
+    if isinstance(example, AnyObject):
+        return {"type": "object"}
     if isinstance(example, ByName):
         return {"type": "object", "additionalProperties": _like(next(iter(example.values())))}
     if isinstance(example, Mapping):

@@ -18,6 +18,18 @@ class Stored:
         """Of one board."""
         self._store, self._board = store, board
 
+    def claim(self, entry: Kept, *, sealed: bool) -> bool:
+        """Keep an entry unless its name is taken."""
+        content = io.BytesIO()
+        write(content, entry)
+        self._store.run(
+            "INSERT INTO afresh_shelf (board, entry, sealed, content) VALUES (?, ?, ?, ?) ON CONFLICT (board, entry) "
+            "DO NOTHING",
+            (self._board, entry.name, int(sealed), content.getvalue()),
+        )
+        found = self.get(entry.name)
+        return found is not None and found.digest == entry.digest
+
     def put(self, entry: Kept, *, sealed: bool) -> None:
         """Keep an entry."""
         content = io.BytesIO()

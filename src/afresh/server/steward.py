@@ -15,6 +15,7 @@ from afresh.server.tokens import check_datasets
 from afresh.wire.results import to_json
 
 if TYPE_CHECKING:
+    from afresh.results.answer import Answer
     from afresh.server.app import Desk
 
 router = APIRouter(tags=["steward"])
@@ -39,10 +40,15 @@ async def charge(request: Request, name: str, body: Charge) -> Response:
 
 @router.post("/datasets/{name}/close_rounds", responses=shows("Answer", listed="answers"))
 async def close_rounds(request: Request, name: str) -> Response:
-    """The final look: what was asked of this worker once more, from all rows. It ends the rounds for everybody."""
+    """The final look: what was asked, once more, from all rows. It ends the rounds for everybody."""
     desk, served, caller = await enter(request, name, "steward")
     guard = served.guard.for_analyst(caller.name)
-    found = await desk.asking.ask(served, caller, ["close_rounds"], guard.close_rounds, lambda: 0, lambda found: 0)
+
+    def work() -> list[Answer]:
+        desk.house.rounds.ask_again(name, guard)
+        return guard.close_rounds()
+
+    found = await desk.asking.ask(served, caller, ["close_rounds"], work, lambda: 0, lambda found: 0)
     return JSONResponse({"answers": [to_json(each) for each in found]})
 
 

@@ -32,6 +32,11 @@ _TABLES = (
         content BYTEA NOT NULL,
         PRIMARY KEY (board, entry)
     )""",
+    """CREATE TABLE IF NOT EXISTS afresh_rounds (
+        dataset TEXT NOT NULL,
+        questions TEXT NOT NULL,
+        PRIMARY KEY (dataset, questions)
+    )""",
     """CREATE TABLE IF NOT EXISTS afresh_sessions (
         hash TEXT PRIMARY KEY,
         caller TEXT NOT NULL,

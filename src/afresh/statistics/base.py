@@ -319,7 +319,7 @@ class Measures(show.Told, Tabular):
         """Draw them as bars with their intervals.
 
         Args:
-            ax: Axes of matplotlib to draw on; a new figure unless it is given.
+            ax: Matplotlib axes to draw on; by default those of a new figure.
 
         Returns:
             The axes.

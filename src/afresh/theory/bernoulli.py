@@ -10,15 +10,20 @@ the inverses to 1e-12, and they err outward.
 from __future__ import annotations
 
 import math
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, TypeVar
 
 from afresh.errors import InvalidArgument
 
-Floats = NDArray[np.float64]
-_Number = TypeVar("_Number", float, Floats)
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
+_Number = TypeVar("_Number", float, "Floats")
 
 # An inverse widens w by this share, which covers the rounding of kl: under 3e-15 while its terms nearly cancel,
 # a few units in the last place beyond, where q = p e^-w multiplies what w gets by w.

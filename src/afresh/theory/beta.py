@@ -11,14 +11,19 @@ the probability (tests/theory/test_beta.py), for which callers allow.
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from afresh.theory.bernoulli import kl
 from afresh.theory.special import ndtri, stirling_rest
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 _FEW = 32  # so many are faster here than scipy is imported
 _TERMS = 300
@@ -44,6 +49,18 @@ def upper_quantile(a: Floats, b: Floats, probability: Floats) -> Floats:
 
         return np.asarray(betainccinv(a, b, probability))
     return np.reshape([_share(-v) for v in found], a.shape)
+
+
+def one_lower_quantile(a: float, b: float, probability: float) -> float | None:
+    """x with I_x(a, b) = probability, if it is in a tail, where few terms are needed; otherwise None."""
+    found = _log_odds(a, b, probability)
+    return None if found is None else _share(found)
+
+
+def one_upper_quantile(a: float, b: float, probability: float) -> float | None:
+    """The same with 1 - I_x(a, b) = probability."""
+    found = _log_odds(b, a, probability)
+    return None if found is None else _share(-found)
 
 
 def _few(a: Floats, b: Floats, probability: Floats) -> list[float] | None:

@@ -22,13 +22,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 # Which spreads the six bets are for, v = m (1-m) 4^-g, and their shares of the stake: numbers whose variance is a
 # fourth to a thirtieth of the largest possible are the common case, differences of models among them.
@@ -37,6 +42,7 @@ STAKES = (0.1, 0.22, 0.3, 0.2, 0.12, 0.06)
 HINTED = 0.7
 """The share of the stake on a spread that is known from elsewhere; the six bets share the rest."""
 
+_LOG_HINTED = math.log(HINTED)
 _SLACK = 1e-6  # nats; covers the rounding of sums (1e-12 of them) and of logarithms for up to 1e9 rows
 _SUMS = 1e-12  # by how much of themselves sums may be wrong
 # The bracket's width, as a share of the distance from the mean, at which the search stops: two processors that stop at
@@ -216,21 +222,28 @@ def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Seque
     """The same search for one limit."""
     if mean <= 0:
         return 0.0
-    staked = 1.0 if math.isnan(hint) else 1 - HINTED
-    spreads = [(4.0**-g, staked * share) for g, share in zip(SPREADS, STAKES, strict=True)]
+    known, per_nat = not math.isnan(hint), n / (2 * (nats + 1))
+    staked = 1 - HINTED if known else 1.0
+    # As `bets` has them: 1/a is the root of n v/(2 (nats + 1)), and v a part of m (1-m).
+    spreads = [
+        (math.sqrt(per_nat * 4.0**-g), math.log(staked * share)) for g, share in zip(SPREADS, STAKES, strict=True)
+    ]
 
     def above(m: float) -> float:
-        most = m * (1 - m)
-        bets = [(most * part, share) for part, share in spreads]
-        if not math.isnan(hint):
-            bets.append((min(hint, most), HINTED))
+        most, damping, largest = m * (1 - m), min(2 * m, 1.0) / 3, 0.9 / m
+        root = math.sqrt(most)
+        inverses = [(part * root, log_share) for part, log_share in spreads]
+        if known:
+            inverses.append((math.sqrt(per_nat * min(hint, most)), _LOG_HINTED))
         grown = []
-        for variance, share in bets:
-            a = math.sqrt(2 * (nats + 1) / (n * variance)) if variance > 0 else math.inf
-            lam = min(0.9 / m, 1 / (1 / a + min(2 * m, 1.0) / 3))
-            grown.append(math.log(share) + math.fsum(count * math.log1p(lam * (x - m)) for count, x in points))
+        for inverse, total in inverses:
+            at_zero = inverse + damping
+            lam = min(largest, 1 / at_zero) if at_zero > 0 else largest
+            for count, x in points:
+                total += count * math.log1p(lam * (x - m))
+            grown.append(total)
         top = max(grown)
-        return top + math.log(math.fsum(math.exp(each - top) for each in grown)) - nats - _SLACK
+        return top + math.log(sum(math.exp(each - top) for each in grown)) - nats - _SLACK
 
     second = math.fsum(count * x * x for count, x in points) / n
     reach = math.sqrt(2 * (nats + 2) * max(second - mean * mean, 0.0) / n) + (nats + 2) / n
@@ -241,12 +254,17 @@ def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Seque
         at_low = above(low)
         if at_low < 0:
             return 0.0
-    at_high, last = min(above(high), -1e-300), 0
+    at_high, last, wide = min(above(high), -1e-300), 0, high - low
     for step in range(_STEPS):
-        if high - low <= _NARROW * (mean - low) + 1e-16:
+        width, narrow = high - low, _NARROW * (mean - low) + 1e-16
+        if width <= narrow:
             break
-        share = at_low / (at_low - at_high) if step % 3 < 2 else 0.5
-        m = low + (high - low) * min(max(share, 1e-8), 1 - 1e-8)
+        share = at_low / (at_low - at_high)
+        if step % 3 == 2:  # Illinois' rule, which halves the bracket outright where it has not done so by itself
+            share, wide = (0.5 if width > wide / 2 else share), width
+        # Not nearer to an end than what is left to close in on the crossing from both sides.
+        least = min(0.4 * narrow / width, 0.5)
+        m = low + width * min(max(share, least), 1 - least)
         value = above(m)
         if value >= 0:
             low, at_low, at_high, last = m, value, at_high / 2 if last > 0 else at_high, 1
@@ -267,6 +285,8 @@ def _hints(hint: ArrayLike | None, like: Floats) -> Floats:
 
 def side_nats(alpha: ArrayLike) -> Floats:
     """ln(2/alpha): the level of each side of an interval at alpha."""
+    if isinstance(alpha, float) and 0 < alpha < 1:
+        return -math.log(alpha / 2)
     a = np.asarray(alpha, dtype=np.float64)
     if not ((a > 0) & (a < 1)).all():
         raise InvalidArgument(f"alpha contains {a[~((a > 0) & (a < 1))].flat[0]}, must be in (0, 1).")

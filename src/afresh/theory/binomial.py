@@ -8,15 +8,20 @@ own, `alpha`, broadcasts over arrays, and errs outward.
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl_each, kl_lower_each, kl_upper_each
-from afresh.theory.beta import lower_quantile, upper_quantile
+from afresh.theory.beta import lower_quantile, one_lower_quantile, one_upper_quantile, upper_quantile
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 # The incomplete beta function and its inverse agree to 2e-7 of alpha for up to 1e9 rows; this is five times that.
 _ALPHA = 1 - 1e-6
@@ -65,6 +70,32 @@ def unequal_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     exact = clopper_pearson_upper(h, n, a)
     single = np.where(n - h <= 1 + _WHOLE, np.maximum(exact, 1 - a * _ALPHA / n), exact)
     return np.where(a <= _QUARTER, single, hoeffding_bentkus_upper(h, n, a))
+
+
+def one_lower(hits: float, rows: float, alpha: float, *, unequal: bool) -> float | None:
+    """`clopper_pearson_lower`, or `unequal_lower`, of one; None where it takes more than a quantile in a tail."""
+    if not (0 <= hits <= rows and rows >= 1 and 0 < alpha <= _QUARTER):
+        return None
+    if hits == 0:
+        return 0.0
+    found = one_lower_quantile(hits, rows - hits + 1, alpha * _ALPHA)
+    if found is None:
+        return None
+    exact = found * (1 - _OUTWARD)
+    return min(exact, alpha * _ALPHA / rows) if unequal and hits <= 1 + _WHOLE else exact
+
+
+def one_upper(hits: float, rows: float, alpha: float, *, unequal: bool) -> float | None:
+    """The same upward."""
+    if not (0 <= hits <= rows and rows >= 1 and 0 < alpha <= _QUARTER):
+        return None
+    if hits == rows:
+        return 1.0
+    found = one_upper_quantile(hits + 1, rows - hits, alpha * _ALPHA)
+    if found is None:
+        return None
+    exact = min(found * (1 + _OUTWARD), 1.0)
+    return max(exact, 1 - alpha * _ALPHA / rows) if unequal and rows - hits <= 1 + _WHOLE else exact
 
 
 def chernoff_lower(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:

@@ -19,9 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.theory.exact import Values, lower_limit, upper_limit
@@ -29,7 +27,15 @@ from afresh.theory.search import minimize_simplex
 from afresh.theory.special import gammaln, ndtr, ndtri
 from afresh.theory.symbols import Trail, level, steady
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
 _MOST_GROWTH = 4.0
 _MOST_FAILURES = 80  # that the attack's model follows
 _EDGE = 1e-12  # covers the rounding of a mean and of a bin's edges

@@ -12,13 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from afresh.theory.search import minimize_simplex
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 LARGEST_QB = 4.0  # beyond, no constants are worth having
 _SMALLEST_QB = 3e-4  # constants for qb serve every smaller one; below, they cost under 1 % and the check is slow

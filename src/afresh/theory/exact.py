@@ -12,11 +12,9 @@ To take whichever came out narrower would need a share of the failure probabilit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Literal
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Literal
 
 from afresh.errors import InvalidArgument
 from afresh.theory.betting import betting_lower, betting_upper, side_nats, three_valued_lower
@@ -27,15 +25,25 @@ from afresh.theory.binomial import (
     clopper_pearson_upper,
     hoeffding_bentkus_lower,
     hoeffding_bentkus_upper,
+    one_lower,
+    one_upper,
     unequal_lower,
     unequal_upper,
 )
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Limit = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
+else:
+    from afresh.lazy import np
+
+
 Values = Literal["two-valued", "three-valued", "number", "nearly two-valued"]
 # From here on (alpha below 1e-130) the exact binomial gains less than a hundredth on Chernoff, and floats end.
 _FAR = 300.0
-Limit = Callable[[ArrayLike, ArrayLike, ArrayLike], Floats]
 VALUES: tuple[Values, ...] = ("two-valued", "three-valued", "number", "nearly two-valued")
 
 
@@ -60,6 +68,8 @@ def lower_limit(
         return three_valued_lower(rows, better, worse, nats, hint)
     if values == "number":
         return betting_lower(rows, total, squares, nats, hint)
+    if values == "two-valued" and (one := _one(one_lower, total, rows, nats, unequal)) is not None:
+        return one
     near: Limit = hoeffding_bentkus_lower
     if values == "two-valued":
         near = unequal_lower if unequal else clopper_pearson_lower
@@ -83,6 +93,8 @@ def upper_limit(
         return -three_valued_lower(rows, worse, better, nats, hint)
     if values == "number":
         return betting_upper(rows, total, squares, nats, hint)
+    if values == "two-valued" and (one := _one(one_upper, total, rows, nats, unequal)) is not None:
+        return one
     near: Limit = hoeffding_bentkus_upper
     if values == "two-valued":
         near = unequal_upper if unequal else clopper_pearson_upper
@@ -121,6 +133,9 @@ def half_width(
 
     Without a deviation, the largest there can be. Counts need not be whole here.
     """
+    if values == "two-valued" and isinstance(rows, float | int) and isinstance(mean, float | int):
+        low, high = interval(values, rows, rows * mean, rows * mean, alpha, unequal=unequal)
+        return (high - low) / 2
     n, mu = (np.asarray(x, dtype=np.float64) for x in (rows, mean))
     largest = 1 - mu * mu if values == "three-valued" else mu * (1 - mu)
     variance = largest if deviation is None else np.minimum(np.asarray(deviation, dtype=np.float64) ** 2, largest)
@@ -138,6 +153,13 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
     high = np.minimum(one[1], other[1])
     empty = low > high
     return np.where(empty, one[0], low), np.where(empty, one[1], high)
+
+
+def _one(limit: Callable[..., float | None], total: object, rows: object, nats: object, unequal: bool) -> Floats | None:
+    """A limit of plain numbers, as plain numbers find it; None where there are arrays, or it takes more than that."""
+    if isinstance(total, float | int) and isinstance(rows, float | int) and isinstance(nats, float | int):
+        return limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None  # type: ignore[return-value] # of plain numbers a plain number
+    return None
 
 
 def _near_or_far(near: Limit, far: Limit, total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-
-import numpy as np
-from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from afresh.theory.search import root_between
 from afresh.theory.special import erfc, ndtr, ndtri
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-_ROUGH, _FINE = leggauss(8), leggauss(32)
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
+_ROUGH, _FINE = 8, 32
 _INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
+
+
+@cache
+def _gauss(points: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss's rule."""
+    from numpy.polynomial.legendre import leggauss
+
+    found: tuple[Floats, Floats] = leggauss(points)
+    return found
 
 
 def quantile(k: int, failure: float) -> float:
@@ -36,8 +49,9 @@ def cvar(k: int, failure: float) -> float:
     z = quantile(k, failure)
     edges = z + np.array([0.0, 1.0, 3.0, 6.0, 14.0])  # the tail beyond z + 14 is below exp(-98)
     half = np.diff(edges)[:, None] / 2
-    m = edges[:-1, None] + half * (_FINE[0] + 1)
-    return z + float((half * _FINE[1] * tail(k, m)).sum()) / failure
+    nodes, weights = _gauss(_FINE)
+    m = edges[:-1, None] + half * (nodes + 1)
+    return z + float((half * weights * tail(k, m)).sum()) / failure
 
 
 def cvar_square(failure: float) -> float:
@@ -74,9 +88,7 @@ def cvar_with_square(k: int, failure: float, weight: float, share: float | None 
     return tau + float(mass @ excess) / failure
 
 
-def _maximum_around(
-    k: int, weight: float, share: float, tau: float, rule: tuple[Floats, Floats]
-) -> tuple[Floats, Floats, Floats]:
+def _maximum_around(k: int, weight: float, share: float, tau: float, points: int) -> tuple[Floats, Floats, Floats]:
     """Quadrature for E f(M) of an f with a kink at tau: nodes, probability weights, and Z^2's factor there.
 
     Just below tau f varies on the scale of Z^2's factor, so panels grow geometrically from it.
@@ -88,11 +100,12 @@ def _maximum_around(
     kink = math.sqrt(2 / math.pi)  # where the positive part begins
     edges = np.sort(np.concatenate([support, np.clip([*below, kink], least, most)]))  # equal ones are no panel
     half = np.diff(edges)[:, None] / 2
-    m = (edges[:-1, None] + half * (rule[0] + 1)).ravel()
+    nodes, weights = _gauss(points)
+    m = (edges[:-1, None] + half * (nodes + 1)).ravel()
     log_density = math.log(2 * k * _INVERSE_ROOT_TWO_PI) - m * m / 2
     if k > 1:
         log_density += (k - 1) * np.log1p(-2 * ndtr(-m))
-    mass = (half * rule[1]).ravel() * np.exp(log_density)
+    mass = (half * weights).ravel() * np.exp(log_density)
     return m, mass, weight * (1 + np.maximum((math.pi / 2) * m * m - 1, 0.0) * share)
 
 

@@ -8,16 +8,20 @@ function of (delta, I) alone can be smaller. The other forms are those it is com
 from __future__ import annotations
 
 import math
-from typing import overload
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, overload
 
 from afresh import checks
 from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import entropy, exp_gap, exp_gap_each, log_gap, log_gap_each
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 _ROGERS_BITS = 0.54  # Rogers et al. round (log2 e)/e = 0.5307 bits up
 

@@ -9,15 +9,19 @@ has a scale that depends on the rows, so its floor alone proves nothing: there t
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.theory.information import require
 from afresh.theory.special import erfcx, log_ndtr, ndtr, ndtri
 from afresh.theory.stabilized import leave_one_out_growth
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
 
 
 def gaussian_delta(eps: float, m: float) -> float:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-_Number = TypeVar("_Number", float, Floats)
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
+_Number = TypeVar("_Number", float, "Floats")
 
 _ROOT_HALF = math.sqrt(0.5)
 _CENTRE = 3.75
@@ -58,15 +63,15 @@ _NORMAL = NormalDist()
 
 def erfcx(x: _Number) -> _Number:
     """e^(x^2) erfc(x), for x >= 0."""
-    if isinstance(x, np.ndarray):
-        t = (x - _CENTRE) / (x + _CENTRE)
-        value: Floats = np.full_like(t, _SCALED[0])
-        for term in _SCALED[1:]:
-            value *= t
-            value += term
-        value /= 1 + 2 * x
-        return value
-    return _scaled(x)
+    if isinstance(x, float | int):
+        return _scaled(x)
+    t = (x - _CENTRE) / (x + _CENTRE)
+    value: Floats = np.full_like(t, _SCALED[0])
+    for term in _SCALED[1:]:
+        value *= t
+        value += term
+    value /= 1 + 2 * x
+    return value
 
 
 def _scaled(x: float) -> float:
@@ -79,7 +84,7 @@ def _scaled(x: float) -> float:
 
 def erfc(x: _Number) -> _Number:
     """2/sqrt(pi) times the integral of e^(-t^2) from x on."""
-    if not isinstance(x, np.ndarray):
+    if isinstance(x, float | int):
         return math.erfc(x)
     size = np.minimum(np.abs(x), 30.0)  # beyond, it is 0
     # e^(-x^2) to the last bit: what x^2 loses by rounding is made good (Dekker's product).
@@ -95,9 +100,9 @@ def erfc(x: _Number) -> _Number:
 
 def ndtr(x: _Number) -> _Number:
     """Phi(x), the standard normal distribution."""
-    if isinstance(x, np.ndarray):
-        return 0.5 * erfc(-_ROOT_HALF * x)
-    return 0.5 * math.erfc(-_ROOT_HALF * x)
+    if isinstance(x, float | int):
+        return 0.5 * math.erfc(-_ROOT_HALF * x)
+    return 0.5 * erfc(-_ROOT_HALF * x)
 
 
 def log_ndtr(x: float) -> float:
@@ -116,7 +121,7 @@ def ndtri(p: float) -> float:
 
 def gammaln(x: _Number) -> _Number:
     """ln Gamma(x), for x > 0."""
-    if not isinstance(x, np.ndarray):
+    if isinstance(x, float | int):
         return math.lgamma(x)
     small = x < _LARGE
     z = np.maximum(x, _LARGE)

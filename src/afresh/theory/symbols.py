@@ -20,16 +20,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.theory.binomial import fewest_wins
 from afresh.theory.exact import Values, lower_limit, upper_limit
 from afresh.theory.special import ndtri
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
 _OUTWARD = 1e-12  # covers the rounding of logarithms
 _CHOOSE = 1e-8  # covers that of log-gammas for up to a million steps
 

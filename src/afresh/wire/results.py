@@ -59,10 +59,17 @@ def to_json(result: Any) -> dict[str, Any]:
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    return {each.name: _plain(getattr(record, each.name)) for each in fields(record)}
+    return {name: _plain(getattr(record, name)) for name in _names(record.__class__)}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | float | int):  # most are
+        return value
     if type(value).__name__ in RESULTS:
         return to_json(value)
     if is_dataclass(value):

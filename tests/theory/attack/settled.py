@@ -17,7 +17,8 @@ from scipy.linalg import hadamard
 from scipy.stats import binom
 
 from afresh.theory.symmetrized.common import pairs_within
-from afresh.theory.symmetrized.settled import SHARE, settled_plan, times
+from afresh.theory.symmetrized.settled import settled_plan
+from afresh.theory.symmetrized.steps import SHARE, times
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
@@ -164,7 +164,7 @@ class EmbeddedEngine(SqlEngine):
         from afresh.engines.identity.cells import VERSION
         from afresh.engines.identity.scan import sum_rows
 
-        sums: Sums = self._hashed("", sum_rows)
+        sums: Sums = self._hashed("", partial(sum_rows, rows=self._rows))
         self._check_count(sums.rows)
         return identify(sums, VERSION)
 

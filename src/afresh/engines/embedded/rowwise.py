@@ -54,6 +54,13 @@ def read_features(engine: Engine, without: Iterable[str]) -> Any:
     return pd.DataFrame(found)
 
 
+def hashes_of(engine: Engine, names: Iterable[str]) -> NDArray[np.uint64]:
+    """A hash of each row's values in these columns, the same in every engine with columns of the same types."""
+    listed = ", ".join(column(name) for name in names)
+    found = embedded(engine).fetch(f"SELECT hash({listed}) AS v FROM {embedded(engine).source.relation} AS d")["v"]
+    return np.asarray(found, dtype=np.uint64)
+
+
 def order_of(engine: Engine) -> str:
     """A digest of the rows' order, secret: the same predictions for rows in another order are another question."""
     return embedded(engine).order(_by_row(engine))

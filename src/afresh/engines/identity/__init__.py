@@ -11,11 +11,11 @@ Hashes of 64 bits, each a few cheap steps in Postgres and a few passes of NumPy 
 NumPy too). All arithmetic of whole numbers stays within 64 bits with a sign, and that of doubles is sums, products and
 quotients, which are rounded alike everywhere.
 
-- A number is rounded to single precision, multiplied by an irrational factor and rounded to a whole number of up to 60
-  bits, with a mask over it; its lowest 31 bits are multiplied with the 31 that begin 13 places higher (`numbers`). That
-  is its hash in sums of columns. What single precision leaves of it, as a share of the number in 54 binary digits, is
+- A number is rounded to single precision, multiplied by a factor and rounded to a whole number of up to 60 bits, with a
+  mask over it; its lowest 31 bits are multiplied with the 31 that begin 13 places higher (`numbers`). That is its hash
+  in sums of columns. What single precision leaves of it, as a share of the number in 54 binary digits, is
   laid over it in hashes of rows, so that these are exact. The factor is one for numbers below 2^-10, another up to 2^24
-  and a third above.
+  and a third above; the second is whole and of 29 bits, so that whole numbers need no doubles.
 - A text, a time, and a number below 2^-44 or above 2^58 has the hash that Postgres calls `hashtextextended` or
   `hashfloat8extended`, with one seed: Bob Jenkins's lookup3, on which Postgres stores partitions, so that it stays as
   it is. A text of more than 252 bytes is hashed by its MD5 in hexadecimal, as NumPy goes over all texts of a block.
@@ -27,7 +27,8 @@ is linear. Of more than 24 columns, 24 at a time are joined so, and then the res
 2^64.
 
 The fingerprint seals the number of rows, the sum of the rows and the sum of every column by name with SHA-256. It sees
-neither the order of rows or columns, nor how they are encoded, nor the case of names. Every row counts.
+neither the order of rows or columns, nor how they are encoded, nor the case of names. Every row counts. Where a sum
+would not tell a column again, as it has few values or counts rows, files and frames have one in row order as well.
 
 What it resists: accidents. Were the hashes random, other rows would have equal sums with a chance of 2^-62; those of
 numbers are products of two numbers of 31 bits, and sums of a few of them were tried, not proved, to be as different as

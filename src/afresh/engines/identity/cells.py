@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
 
-VERSION = "rows-2"
+VERSION = "rows-3"
 # Fixed and public: nothing up the sleeve, the fractions of the square roots of 2, 3, 5, 7 and 17.
 SEED = 0x6A09E667BB67AE85 >> 1
 THIRD, FOURTH = 0x3C6EF372 >> 1 | 1, 0xA54FF53A >> 1 | 1

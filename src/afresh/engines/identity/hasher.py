@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from afresh.engines.identity.cells import (
     total,
 )
 from afresh.engines.identity.numbers import NumberHasher, hash_numbers
-from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, ColumnSums, Sums
+from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, STEPS, ColumnSums, Sums
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
@@ -32,6 +33,7 @@ BLOCK = 2**15  # rows hashed at a time: few enough for a cache, and enough that 
 _DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
 _SINGLE = 2**24  # whole numbers below it are the same in single precision
 _FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
+_SOME, _MANY = 64, 2**13  # numbers of a block that are looked at for one that is not whole, or there too often
 _DAY = 86400.0  # seconds
 # The first and the last day, and moment, of the years 1 to 9999, by the bytes of a number of days or microseconds.
 _ENDS = {4: (-719162, 2932896), 8: (-62135596800000000, 253402300799999999)}
@@ -43,16 +45,20 @@ _Changes = tuple[int, NDArray[np.int64], NDArray[np.float64], float, float]
 class Hasher:
     """Sums the rows of batches. For one thread: what it computes in is used again, as fresh memory costs much."""
 
-    def __init__(self, kinds: Mapping[str, str]) -> None:
-        """The kinds are text, number, boolean or time, by the batches' columns, in order of names in lower case."""
+    def __init__(self, kinds: Mapping[str, str], rows: int | None = None) -> None:
+        """The kinds are text, number, boolean or time, by the batches' columns, in order of names in lower case.
+
+        The rows are those of the whole table, if they were counted.
+        """
         self.sums = {name: ColumnSums("number" if kind == "boolean" else kind) for name, kind in kinds.items()}
         self.rows = self.total = 0
+        self._all, self._sorted = rows, set[str]()
         self.changes: dict[str, list[_Changes]] = {name: [] for name in kinds}
         self._kinds = tuple(kinds.items())
         self._known = {name: KnownTexts() for name, kind in kinds.items() if kind == "text"}
         self._tables: dict[str, tuple[int, int, Words]] = {}
         self._places = place_keys(BLOCK)
-        self._room = np.empty((7, BLOCK), np.uint64)
+        self._room = np.empty((6, BLOCK), np.uint64)
         self._texts, self._numbers = TextHasher(BLOCK), NumberHasher(BLOCK)
 
     def add(self, batch: RecordBatch, start: int | None) -> None:
@@ -77,10 +83,9 @@ class Hasher:
             first = stop
 
     def _hash(self, block: list[_Cells], count: int, start: int | None, *, sums: bool) -> Words:
-        exact, single, spare, group, rows = (self._room[i, :count] for i in (0, 1, 2, 5, 6))
-        rows[:] = 0
+        hashes, spare, group, rows = (self._room[i, :count] for i in (0, 1, 4, 5))
         for place, (cells, (name, kind)) in enumerate(zip(block, self._kinds, strict=True)):
-            read = self._column(name, kind, cells, exact, single)
+            read = self._column(name, kind, cells, hashes)
             if sums:
                 if read.missing is not None:
                     np.copyto(read.hashes, 0, where=read.missing)
@@ -88,27 +93,30 @@ class Hasher:
             if read.missing is not None:
                 np.copyto(read.exact, np.uint64(MISSING), where=read.missing)
             group_number, shift = divmod(place, SHIFTS)
-            if shift == 0:
-                group[:] = 0
-            group ^= _shifted(read.exact, shift)
+            _join(group, read.exact, shift, first=shift == 0)
             if shift == SHIFTS - 1 or place == len(block) - 1:
                 fold(group, spare)
-                rows ^= _shifted(group, group_number % SHIFTS)
-        if len(block) > SHIFTS:
+                _join(rows, group, group_number % SHIFTS, first=group_number == 0)
+        if not block:
+            rows[:] = 0
+        elif len(block) > SHIFTS:
             fold(rows, spare)
         return rows
 
-    def _column(self, name: str, kind: str, cells: _Cells, exact: Words, single: Words) -> _Read:
-        """The hashes of a column, written to either or both."""
+    def _column(self, name: str, kind: str, cells: _Cells, out: Words) -> _Read:
+        """The hashes of a column; the exact ones are good until the next column."""
         if cells.texts is not None:
-            self._texts.hash(cells.texts, cells.missing, exact, self._known[name])
-            return _Read(cells.missing, exact, exact, exact)
-        missing, values, low, high = _present(cells, self._room[4])
+            self._texts.hash(cells.texts, cells.missing, out, self._known[name])
+            return _Read(cells.missing, out, out, out)
+        missing, values, low, high = _present(cells, self._room[3])
+        spare, doubles = (self._room[i, : len(values)] for i in (1, 2))
         if values.dtype.kind in "iu" and (table := self._table(name, kind, values, int(low), int(high))) is not None:
-            codes = self._room[2, : len(values)].view(np.int64)
-            table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=exact, mode="clip")
-            return _Read(missing, values, exact, exact, low, high)
-        doubles, spare = (self._room[i, : len(values)] for i in (3, 2))
+            codes = spare.view(np.int64)
+            table[2].take(np.subtract(values, table[0], out=codes, dtype=np.int64), out=out, mode="clip")
+            return _Read(missing, values, out, out, low, high)
+        if values.dtype.kind in "iu" and kind != "time" and -_SINGLE < low <= high < _SINGLE:
+            self._numbers.hash_whole(values, out)
+            return _Read(missing, values, out, out, low, high)
         numbers = values if values.dtype == np.float64 else doubles.view(np.float64)
         if numbers is not values:
             numbers[:] = values
@@ -116,11 +124,11 @@ class Hasher:
             day = values.itemsize == 4
             numbers *= _DAY if day else 1.0
             numbers /= 1.0 if day else 1e6
-            hash_doubles(numbers, exact, spare)
-            return _Read(missing, numbers, exact, exact, *((end * _DAY if day else end / 1e6) for end in (low, high)))
-        few_digits = values.dtype == np.float32 or (values.dtype.kind != "f" and -_SINGLE < low <= high < _SINGLE)
-        lost = self._numbers.hash(numbers, float(low), float(high), single, exact, few_digits=few_digits)
-        return _Read(missing, numbers, single, exact if lost else single, low, high)
+            hash_doubles(numbers, out, spare)
+            return _Read(missing, numbers, out, out, *((end * _DAY if day else end / 1e6) for end in (low, high)))
+        few_digits = values.dtype == np.float32
+        exact = self._numbers.hash(numbers, float(low), float(high), out, few_digits=few_digits)
+        return _Read(missing, numbers, out, exact, low, high)
 
     def _table(self, name: str, kind: str, values: NDArray[Any], low: int, high: int) -> tuple[int, int, Words] | None:
         """The first and the last of few whole numbers or days, and the hashes of all between."""
@@ -145,15 +153,16 @@ class Hasher:
     def _sum(self, name: str, kind: str, read: _Read, start: int | None) -> None:
         """Add a column's hashes, of which a missing cell's is 0, and what else tells of the column."""
         missing, values, hashes = read.missing, read.values, read.hashes
-        sums, spare = self.sums[name], self._room[2, : len(hashes)]
+        sums, spare = self.sums[name], self._room[1, : len(hashes)]
         sums.total += total(hashes)
-        if missing is not None and missing.all():
+        if sums.telling or (missing is not None and missing.all()):
             return
+        unit = _DAY if kind == "time" and values.dtype.kind == "i" else 1.0
         if kind in ("number", "time"):
-            unit = _DAY if kind == "time" and values.dtype.kind == "i" else 1.0
             low, high = float(read.low) * unit, float(read.high) * unit
             sums.low = low if sums.low is None else min(low, sums.low)
             sums.high = high if sums.high is None else max(high, sums.high)
+            sums.uneven = sums.uneven or missing is not None or self._uneven(name, values, high - low)
         if kind != "boolean" and sums.seen.bit_count() < ENOUGH_VALUES:
             bins = np.right_shift(hashes, np.uint64(SEEN), out=spare)
             bins &= np.uint64(63)
@@ -161,18 +170,34 @@ class Hasher:
             if missing is not None:
                 np.copyto(bits, 0, where=missing)
             sums.seen |= int(np.bitwise_or.reduce(bits))
-        if start is not None:
+        if start is not None and not sums.telling:
             block, first = divmod(start, BLOCK)
             keyed = total(np.multiply(hashes, self._places[first : first + len(hashes)], out=spare))
             sums.ordered = (sums.ordered or 0) + keyed * (block * SEED | 1)
-            self._change(name, values, missing, start)
+            self._change(name, values, unit, missing, start)
 
-    def _change(self, name: str, values: NDArray[Any], missing: _Missing, start: int) -> None:
+    def _uneven(self, name: str, values: NDArray[Any], width: float) -> bool:
+        """Whether some of a column's numbers show that they do not go from one to the next, each equally often.
+
+        Few are looked at: to find nothing costs no more than time.
+        """
+        some = values[:_SOME]
+        if some.dtype.kind == "f" and (np.rint(some) != some).any():
+            return True
+        if self._all is None or name in self._sorted:
+            return False
+        self._sorted.add(name)
+        most = int(self._all // (width / max(STEPS[self.sums[name].kind]) + 1))  # how often each can be there
+        some = np.sort(values[:_MANY])
+        return bool((some[most:] == some[: max(0, len(some) - most)]).any())
+
+    def _change(self, name: str, values: NDArray[Any], unit: float, missing: _Missing, start: int) -> None:
         """Keep the first changes from one row to the next, in which row numbers have a constant jump."""
         known = self.changes[name]
         if known and sum(len(one[1]) for one in known) > MOST_CHANGES:
             return
         numbers = values.astype(np.float64)
+        numbers *= unit
         if missing is not None:
             numbers[missing] = 0
         with np.errstate(over="ignore"):
@@ -187,13 +212,15 @@ def joined(hashers: Sequence[Hasher], kinds: Mapping[str, str]) -> Sums:
     for name in kinds:
         parts = [hasher.sums[name] for hasher in hashers]
         together = ColumnSums(parts[0].kind, total=sum(part.total for part in parts) % 2**64)
-        together.low = min((part.low for part in parts if part.low is not None), default=None)
-        together.high = max((part.high for part in parts if part.high is not None), default=None)
-        if any(part.ordered is not None for part in parts):
-            together.ordered = sum(part.ordered or 0 for part in parts) % 2**64
-        together.changes = _join_changes([one for hasher in hashers for one in hasher.changes[name]])
         for part in parts:
             together.seen |= part.seen
+            together.uneven |= part.uneven
+        if not together.telling:
+            together.low = min((part.low for part in parts if part.low is not None), default=None)
+            together.high = max((part.high for part in parts if part.high is not None), default=None)
+            if any(part.ordered is not None for part in parts):
+                together.ordered = sum(part.ordered or 0 for part in parts) % 2**64
+            together.changes = _join_changes([one for hasher in hashers for one in hasher.changes[name]])
         columns[name] = together
     return Sums(columns, sum(one.rows for one in hashers), sum(one.total for one in hashers) % 2**64)
 
@@ -263,7 +290,7 @@ def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any], Any, A
     """Which cells are missing, or such as no question sees; the numbers, with one of them under these; the ends."""
     missing, values = cells.missing, cells.values
     low, high = values.min(), values.max()
-    if values.dtype.kind == "f" and not (np.isfinite(low) and np.isfinite(high)):  # NaN if any is
+    if values.dtype.kind == "f" and not (math.isfinite(low) and math.isfinite(high)):  # NaN if any is
         finite = np.isfinite(values)
         missing = ~finite if missing is None else missing | ~finite
     elif cells.time:
@@ -280,11 +307,15 @@ def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any], Any, A
     return missing, filled, filled.min(), filled.max()
 
 
-def _shifted(words: Words, bits: int) -> Words:
-    """Shift signed words to the right, in their place."""
-    signed = words.view(np.int64)
-    signed >>= bits
-    return words
+def _join(joined: Words, words: Words, bits: int, *, first: bool) -> None:
+    """Shift signed words to the right, in their place, and join them to others, unless they are the first."""
+    if bits:
+        signed = words.view(np.int64)
+        signed >>= bits
+    if first:
+        joined[:] = words
+    else:
+        joined ^= words
 
 
 def _bits(data: Any, array: Array) -> NDArray[np.uint8]:

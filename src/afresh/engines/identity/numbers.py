@@ -16,14 +16,17 @@ from afresh.engines.identity.cells import LOW, Words, hash_doubles, round_single
 Doubles = NDArray[np.float64]
 
 # Numbers of three ranges of size, each with a factor that makes of them whole numbers of up to 60 bits: digits of e,
-# the golden ratio and pi.
+# the golden ratio and pi. That of the golden ratio has 29 bits, so that its products with whole numbers are exact.
 SMALL, LARGE = 2.0**-10, 2.0**24
-FACTORS = (5.43656365691809 * 2.0**67, 6.47213595499958 * 2.0**33, 6.28318530717958 * 2.0**-1)
+USUAL = 434_337_691 * 2**7
+FACTORS = (5.43656365691809 * 2.0**67, float(USUAL), 6.28318530717958 * 2.0**-1)
 MASK = 0x06A09E667BB67AE8  # laid over them
 HIGHER = 13  # where the 31 bits begin that their lowest 31 are multiplied with
+ROUND = 1.5 * 2.0**52  # added to a number of up to 51 bits, it leaves the nearest whole one in the lowest bits
 REST = 54  # what single precision leaves of a number, in so many binary digits of the number
 ABOVE = 31  # where these are laid over the hash
 LEAST = 1e-300  # nothing beside any number of the ranges, but not 0
+_FEW = 16  # of that many numbers one that needs another factor is hashed again by itself
 _REST = 1.5 * 2.0 ** (52 - REST)
 # Of what becomes 2^-44, 2^-10, 2^24 and 2^58 or more in single precision; the last is the largest that becomes no more.
 TINY, TO_SMALL, TO_LARGE, HUGE = (
@@ -39,86 +42,111 @@ class NumberHasher:
 
     def __init__(self, most: int) -> None:
         """For up to this many numbers."""
-        self._room = np.empty((4, most), np.float64)
+        self._room = np.empty((3, most), np.float64)
         self._single = np.empty(most, np.float32)
 
-    def hash(
-        self, values: Doubles, low: float, high: float, out: Words, exact: Words, *, few_digits: bool = False
-    ) -> bool:
-        """Write the hashes of finite numbers from `low` to `high`, in single precision; whether these lose anything.
+    def hash(self, values: Doubles, low: float, high: float, out: Words, *, few_digits: bool = False) -> Words:
+        """Write the hashes of finite numbers from `low` to `high`, in single precision, and give the exact ones.
 
-        If so, the exact ones are written too. Numbers of few digits are those of single precision.
+        These are the same if nothing is lost, and good until the next call. Numbers of few digits lose nothing.
         """
-        factor, odd = self._ranges(values, low, high)
-        rounded, lost = values, False
+        factor, odd, sizes = self._ranges(values, low, high)
+        largest, lost = max(-low, high), False
+        rounded, scaled = (self._room[i, : len(values)] for i in range(2))
         with np.errstate(all="ignore"):  # of numbers that are hashed again below
-            if not few_digits:
-                single, rounded = self._single[: len(values)], self._room[0, : len(values)]
+            if few_digits:
+                rounded = values
+            else:
+                single = self._single[: len(values)]
                 single[:] = values
                 rounded[:] = single
                 lost = bool((rounded[:64] != values[:64]).any() or (rounded != values).any())
-            scaled = np.multiply(rounded, factor, out=self._room[1, : len(values)])
-            if len(odd):
-                scaled[odd] = rounded[odd] * _factors(np.abs(rounded[odd]))
-            self._product(scaled, out)
-            if lost:
-                self._rest(values, rounded, out, exact)
-        if len(odd) and len(beyond := odd[_beyond(values[odd])]):
+            few = len(odd) * _FEW < len(values)
+            np.multiply(rounded, factor if few else _factors(np.abs(rounded)), out=scaled)
+            # Only the lowest 44 bits count, so where a sum has them nothing must be cast.
+            if few and largest * factor < 2.0**50:
+                scaled += ROUND
+                _product(scaled.view(np.int64), out)
+            else:
+                _product(_whole(scaled, self._room[2, : len(values)].view(np.int64)), out)
+            if few and len(odd):
+                some = rounded[odd]
+                some *= FACTORS[0] if largest < TO_LARGE else _factors(np.abs(some))
+                hashes = np.empty(len(odd), np.uint64)
+                _product(_whole(some, np.empty(len(odd), np.int64)), hashes)
+                out[odd] = hashes
+            exact = self._rest(values, rounded, out, zeros=low <= 0 <= high) if lost else out
+        if len(odd) and (largest > HUGE or float(sizes.min()) < TINY):
+            beyond = odd[(sizes < TINY) | (sizes > HUGE)]
             hashes, whole = hash_extreme(values[beyond])
             out[beyond] = hashes
             if not lost:
+                exact = scaled.view(np.uint64)
                 exact[:] = out
             exact[beyond] = whole
-            lost = True
-        return lost
+        return exact
 
-    def _ranges(self, values: Doubles, low: float, high: float) -> tuple[float, NDArray[np.int64]]:
-        """The factor of most numbers, and the places of those that need another."""
+    def hash_whole(self, values: NDArray[Any], out: Words) -> None:
+        """Write the hashes of whole numbers of less than 2^24, which lose nothing."""
+        words = self._room[1, : len(values)].view(np.int64)
+        values = values.view(np.int64) if values.dtype == np.uint64 else values  # or NumPy would cast them first
+        np.multiply(values, USUAL, out=words, dtype=np.int64)
+        _product(words, out)
+
+    def _ranges(self, values: Doubles, low: float, high: float) -> tuple[float, NDArray[np.int64], Doubles]:
+        """The factor of most numbers, and the places and sizes of those that need another."""
         below, usual, above = FACTORS
+        none = np.empty(0, np.int64), np.empty(0)
         if low >= TO_LARGE and high <= HUGE:
-            return above, np.empty(0, np.int64)
+            return above, *none
         if low >= TO_SMALL and high < TO_LARGE:
-            return usual, np.empty(0, np.int64)
-        size = np.abs(values, out=self._room[3, : len(values)])
+            return usual, *none
+        size = values if low >= 0 else np.abs(values, out=self._room[0, : len(values)])
         if max(-low, high) < TO_SMALL and float(size.min()) >= TINY:
-            return below, np.empty(0, np.int64)
+            return below, *none
         odd = size < TO_SMALL
         if max(-low, high) >= TO_LARGE:
             odd |= size >= TO_LARGE
-        if not odd.any():
-            return usual, np.empty(0, np.int64)
-        odd &= size != 0
-        return usual, np.flatnonzero(odd)
+        elif not odd.any():
+            return usual, *none
+        places = np.flatnonzero(odd)
+        sizes = size[places]
+        odd = sizes != 0
+        return usual, places[odd], sizes[odd]
 
-    def _product(self, scaled: Doubles, out: Words) -> None:
-        """Multiply some bits of the numbers, made whole, with others."""
-        np.rint(scaled, out=scaled)
-        words, lower = self._room[2, : len(scaled)].view(np.int64), self._room[3, : len(scaled)].view(np.int64)
-        np.copyto(words, scaled, casting="unsafe")
-        words ^= MASK
-        np.bitwise_and(words, LOW, out=lower)
-        words >>= HIGHER
-        words &= LOW
-        np.multiply(lower, words, out=out.view(np.int64))
-
-    def _rest(self, values: Doubles, rounded: Doubles, hashes: Words, exact: Words) -> None:
+    def _rest(self, values: Doubles, rounded: Doubles, hashes: Words, *, zeros: bool) -> Words:
         """Lay what rounding has left of the numbers over their hashes."""
         rest = np.subtract(values, rounded, out=self._room[1, : len(values)])
-        rounded += LEAST
+        if zeros:
+            rounded += LEAST
         rest /= rounded
         rest += _REST  # rounds it to a whole number of units, which are then the low bits
-        np.left_shift(rest.view(np.uint64), np.uint64(ABOVE), out=exact)
+        exact = rest.view(np.uint64)
+        exact <<= np.uint64(ABOVE)
         exact ^= hashes
+        return exact
+
+
+def _whole(scaled: Doubles, out: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nearest whole numbers, of any size."""
+    np.rint(scaled, out=scaled)
+    np.copyto(out, scaled, casting="unsafe")
+    return out
+
+
+def _product(words: NDArray[np.int64], out: Words) -> None:
+    """Multiply some bits of numbers, which are used up, with others."""
+    product = out.view(np.int64)
+    words ^= MASK
+    np.bitwise_and(words, LOW, out=product)
+    words >>= HIGHER
+    words &= LOW
+    product *= words
 
 
 def _factors(size: Doubles) -> Doubles:
     below, usual, above = FACTORS
     return np.where(size < SMALL, below, np.where(size < LARGE, usual, above))
-
-
-def _beyond(values: Doubles) -> NDArray[np.bool_]:
-    size: Doubles = np.abs(values)
-    return (size < TINY) | (size > HUGE)
 
 
 def hash_extreme(values: Doubles) -> tuple[Words, Words]:
@@ -134,9 +162,7 @@ def hash_extreme(values: Doubles) -> tuple[Words, Words]:
 
 def hash_numbers(values: Doubles) -> tuple[Words, Words]:
     """The hashes of finite numbers, in single precision and exact."""
-    hashes, exact = np.empty(len(values), np.uint64), np.empty(len(values), np.uint64)
-    if len(values):
-        low, high = float(values.min()), float(values.max())
-        if not NumberHasher(len(values)).hash(values, low, high, hashes, exact):
-            exact[:] = hashes
-    return hashes, exact
+    hashes = np.empty(len(values), np.uint64)
+    if not len(values):
+        return hashes, hashes
+    return hashes, NumberHasher(len(values)).hash(values, float(values.min()), float(values.max()), hashes)

@@ -33,6 +33,7 @@ from afresh.engines.identity.numbers import (
     TINY,
     TO_LARGE,
     TO_SMALL,
+    USUAL,
     hash_numbers,
 )
 from afresh.engines.identity.records import ENOUGH_VALUES, ColumnSums, Sums
@@ -125,20 +126,21 @@ class _Column:
         below, usual, above = map(_double, FACTORS)
         if not self.number:
             return [f"{this if self.kind == 'time' else self._hash_other()} AS h{self.place}"]
-        large = f"WHEN abs({this}::float8) <= {_double(HUGE)} THEN {single} * {above}"
+        large = f"WHEN abs({this}::float8) <= {_double(HUGE)} THEN ({single} * {above})::bigint"
         if self.few_digits:
-            scaled = f"{this} * {usual}"
+            scaled = f"{this} * {USUAL}"
         elif self.whole:
-            scaled = f"CASE WHEN {_within(this, LARGE)} THEN {this} * {usual} {large} END"
+            scaled = f"CASE WHEN {_within(this, LARGE)} THEN {this} * {USUAL} {large} END"
         else:
+            small, usual = (f"THEN ({single} * {factor})::bigint" for factor in (below, usual))
             # most columns are of one sign, so that is looked at first
             scaled = (
-                f"CASE WHEN {this} < {_double(TO_LARGE)} AND {this} >= {_double(TO_SMALL)} THEN {single} * {usual} "
+                f"CASE WHEN {this} < {_double(TO_LARGE)} AND {this} >= {_double(TO_SMALL)} {usual} "
                 f"WHEN {this} = 0 THEN 0 WHEN abs({this}) < {_double(TINY)} THEN NULL "
-                f"WHEN abs({this}) < {_double(TO_SMALL)} THEN {single} * {below} "
-                f"WHEN abs({this}) < {_double(TO_LARGE)} THEN {single} * {usual} {large} END"
+                f"WHEN abs({this}) < {_double(TO_SMALL)} {small} "
+                f"WHEN abs({this}) < {_double(TO_LARGE)} {usual} {large} END"
             )
-        return [f"{this} AS {this}", f"({scaled})::bigint # {MASK} AS {y}"]
+        return [f"{this} AS {this}", f"({scaled}) # {MASK} AS {y}"]
 
     @property
     def hashes(self) -> list[str]:

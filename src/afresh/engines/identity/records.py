@@ -18,7 +18,7 @@ ENOUGH_CHANGES = 32
 MOST_CHANGES = 4096  # of those that are looked at for a pattern
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # what pandas writes of an index in Parquet, and finds in CSV
-_STEPS = {"number": (1,), "time": (86_400, 3_600, 60, 1)}
+STEPS = {"number": (1,), "time": (86_400, 3_600, 60, 1)}
 
 
 def counts(name: str) -> bool:
@@ -28,7 +28,7 @@ def counts(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ColumnDigest:
-    """What tells a column again: the digests of its values in any order and in row order, where these are telling."""
+    """What tells a column again: the digest of its values in any order, or if that is not telling in row order."""
 
     name: str
     unordered: str | None
@@ -53,8 +53,14 @@ class ColumnSums:
     seen: int = 0  # a bit for every hash, by six of its bits
     low: float | None = None
     high: float | None = None
+    uneven: bool = False  # whether it was seen that the numbers do not count rows
     ordered: int | None = None
     changes: list[tuple[int, float]] = field(default_factory=list)  # the first in row order: distance to the last, jump
+
+    @property
+    def telling(self) -> bool:
+        """Whether enough was seen for values in any order to tell the column again: nothing else need be known."""
+        return self.seen.bit_count() >= ENOUGH_VALUES and (self.kind == "text" or self.uneven)
 
 
 @dataclass
@@ -71,8 +77,9 @@ def identify(sums: Sums, version: str) -> Identity:
     named = sorted((name.lower(), column.total) for name, column in sums.columns.items())
     sealed = [version, sums.rows, sums.total, [[name, total] for name, total in named]]
     columns = tuple(
-        ColumnDigest(name, _unordered(column, sums.rows), _ordered(column, sums.rows))
+        ColumnDigest(name, values, None if values is not None else _ordered(column, sums.rows))
         for name, column in sorted(sums.columns.items())
+        for values in [_unordered(column, sums.rows)]
     )
     return Identity(sums.rows, f"{version}:{_digest(sealed)}", columns)
 
@@ -98,10 +105,15 @@ def _numbers_rows(column: ColumnSums, rows: int) -> bool:
 
     Unrelated tables have such columns in common: row numbers, calendars, the members of a panel.
     """
-    if column.low is None or column.high is None or not (column.low.is_integer() and column.high.is_integer()):
+    if (
+        column.uneven
+        or column.low is None
+        or column.high is None
+        or not (column.low.is_integer() and column.high.is_integer())
+    ):
         return False
     low, width = int(column.low), int(column.high) - int(column.low)
-    for step in _STEPS.get(column.kind, ()):
+    for step in STEPS.get(column.kind, ()):
         many, rest = divmod(width, step)
         if rest == 0 and rows % (many + 1) == 0:
             return _sum_of_steps(low, step, many + 1, column.kind) * (rows // (many + 1)) % 2**64 == column.total

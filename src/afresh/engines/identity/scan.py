@@ -70,10 +70,12 @@ def batch_rows(*, in_memory: bool) -> int:
     return _BATCH_OF_FRAME if in_memory else _BATCH_OF_FILE
 
 
-def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], threads: int = 1) -> Sums:
-    """The sums of the rows that `select_cells` gives, in row order."""
+def sum_rows(
+    batches: Iterable[RecordBatch], kinds: Mapping[str, str], threads: int = 1, rows: int | None = None
+) -> Sums:
+    """The sums of the rows that `select_cells` gives, in row order; of that many, if they were counted."""
     left, lock, start = iter(batches), Lock(), 0
-    hashers = [Hasher(kinds) for _ in range(max(1, min(threads, _MOST_THREADS)))]
+    hashers = [Hasher(kinds, rows) for _ in range(max(1, min(threads, _MOST_THREADS)))]
 
     def work(hasher: Hasher) -> None:
         while (taken := take()) is not None:

@@ -66,7 +66,7 @@ def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Itera
         hasher = Hasher(kinds)
         for batch in batches:
             hasher.add(batch, None)
-        columns = [[one.total, one.seen, one.low, one.high] for one in hasher.sums.values()]
+        columns = [[one.total, one.seen, one.uneven, one.low, one.high] for one in hasher.sums.values()]
         yield pyarrow.RecordBatch.from_pydict({"sums": [json.dumps([hasher.rows, hasher.total, columns])]})
 
     return work
@@ -77,7 +77,7 @@ def _received(kinds: Mapping[str, str], sums: str) -> Hasher:
     hasher = Hasher(kinds)
     hasher.rows, hasher.total, columns = json.loads(sums)
     for one, found in zip(hasher.sums.values(), columns, strict=True):
-        one.total, one.seen, one.low, one.high = found
+        one.total, one.seen, one.uneven, one.low, one.high = found
     return hasher
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from afresh.mechanisms.base import grid_step
-from afresh.mechanisms.calibrated import noisy_mean
 from afresh.mechanisms.guess_and_check import GuessAndCheck, make_guess_and_check
+from afresh.mechanisms.parts import noisy_mean
 from afresh.moments import Moments
 
 

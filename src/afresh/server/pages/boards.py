@@ -9,14 +9,18 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
-from afresh.errors import InvalidArgument, NotAllowed, NotFound
-from afresh.results import show
+from afresh.errors import AfreshError, InvalidArgument, NotAllowed, NotFound
+from afresh.results import charts, show
 from afresh.server import boards as doors
 from afresh.server.house import require
-from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender, visitor
+from afresh.server.pages import forms
+from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, redirect, render, sender, visitor
 from afresh.server.pages.models import dropped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from afresh.boards.board import Board
     from afresh.boards.table import BoardTable, Standing
     from afresh.server.app import Desk
     from afresh.server.house import Posted
@@ -66,9 +70,11 @@ class Place:
     bar: list[show.Block]
     tier: str | None
     """Said above the first line of a tier."""
+    range: str
+    """The places it may have, drawn."""
 
 
-def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int) -> list[Place]:
+def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int, count: int) -> list[Place]:
     found: list[Place] = []
     for each in entries:
         value = interval = ""
@@ -81,7 +87,8 @@ def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int
         if not found or found[-1].of.tier != each.tier:
             leads = "the best" if best == 1 else f"{best:,} that may be the best"
             tier = f"Tier {each.tier}" + (f": {leads}" if each.best else "")
-        found.append(Place(each, value, interval, bar, tier))
+        drawn = "" if each.places is None else charts.places(*each.places, count, strong=each.best)
+        found.append(Place(each, value, interval, bar, tier, drawn))
     return found
 
 
@@ -104,6 +111,21 @@ async def board(
 ) -> Response:
     """The table, a page at a time."""
     desk, posted, who = await _posted(request, name)
+    return await _show(request, desk, posted, who, page, round)
+
+
+async def _show(
+    request: Request,
+    desk: Desk,
+    posted: Posted,
+    who: Visitor | None,
+    page: int = 1,
+    round: int | None = None,
+    error: AfreshError | None = None,
+    **came: Any,
+) -> Response:
+    """Its page, perhaps with what came of an entry."""
+    name = posted.settings.name
 
     def look() -> dict[str, Any]:
         table = posted.board.table(round)
@@ -111,12 +133,12 @@ async def board(
         pages = max(-(-count // _PAGE), 1)
         here = min(page, pages)
         shown = table.page((here - 1) * _PAGE, _PAGE)
-        verdict = _verdict(table, best)
         return {
             "table": shown,
-            "verdict": verdict,
+            "verdict": _verdict(table, best),
             "count": count,
-            "places": _places(shown.entries, scale, best),
+            "best": best,
+            "places": _places(shown.entries, scale, best, count),
             "scale": scale,
             "page": here,
             "pages": pages,
@@ -125,11 +147,19 @@ async def board(
 
     values = await desk.asking.read(look)
     given = "" if round is None else f"round={round}&"
-    enters = who is not None and who.caller.may("analyst") and who.caller.sees(posted.settings.holdout)
+    sees = who is not None and who.caller.sees(posted.settings.holdout)
+    enters = sees and who is not None and who.caller.may("analyst")
+    steward = sees and who is not None and who.caller.may("steward")
+    final = steward and posted.board.holdout.guard.plan.exam is not None and not values["table"].final
     template = "table.html" if is_part(request) else "board.html"
-    address = f"/boards/{quote(name, '')}"
-    values |= {"board": posted.describe(), "address": address, "given": given, "enters": enters}
-    return render(request, template, who, **values)
+    values |= {"board": posted.describe(), "address": _address(name), "given": given, "enters": enters}
+    values |= {"reveals": steward and bool(values["table"].sealed), "finals": final, "error": error}
+    values |= {"answered": [], "said": None, **came}
+    return render(request, template, who, status=200 if error is None else error.status, **values)
+
+
+def _address(name: str) -> str:
+    return f"/boards/{quote(name, '')}"
 
 
 def _verdict(table: BoardTable, best: int) -> str:
@@ -154,27 +184,55 @@ async def export(request: Request, name: str, form: str) -> Response:
 
 
 @router.post("/boards/{name}/submit")
-async def submit(
-    request: Request,
-    name: str,
-    file: Annotated[str, Query(max_length=300)],
-    title: Annotated[str, Query(max_length=200)] = "",
-) -> Response:
+async def submit(request: Request, name: str) -> Response:
     """Enter the predictions of one model."""
-    desk, who = desk_of(request), await sender(request)
+    fields, file, body = await forms.uploaded(request)
+    desk, who = desk_of(request), await sender(request, fields.get("form_key"))
     posted = doors.find(desk.house, name, who.caller)
     served = desk.house.find(posted.settings.holdout, who.caller)
     require(who.caller, "analyst")
-    given = await dropped(request, desk, served, file)
-    if len(given.models) != 1:
-        raise InvalidArgument(f"there are predictions of {len(given.models)} models; enter one at a time.")
-    entry, rules = title.strip() or file.rpartition(".")[0], posted.board.rules
-    found = await desk.asking.ask(
-        served,
-        who.caller,
-        ["page board", name, given.digest, entry],
-        lambda: posted.board.submit(entry, given.models[0], entrant=who.caller.name),
-        lambda: 1 + 2 * rules.against,
-        lambda found: int(found.charged),
-    )
-    return render(request, "answers.html", who, answered=[found], said=None)
+    try:
+        given = await dropped(desk, served, file, body)
+        if len(given.models) != 1:
+            raise InvalidArgument(f"there are predictions of {len(given.models)} models; enter one at a time.")
+        entry, rules = fields.get("title", "").strip()[:200] or file.rpartition(".")[0], posted.board.rules
+        found = await desk.asking.ask(
+            served,
+            who.caller,
+            ["page board", name, given.digest, entry],
+            lambda: posted.board.submit(entry, given.models[0], entrant=who.caller.name),
+            lambda: 1 + 2 * rules.against,
+            lambda found: int(found.charged),
+        )
+    except AfreshError as error:
+        if is_part(request):
+            raise
+        return await _show(request, desk, posted, who, error=error)
+    if is_part(request):
+        return render(request, "answers.html", who, answered=[found], said=None)
+    return await _show(request, desk, posted, who, answered=[found])
+
+
+@router.post("/boards/{name}/reveal")
+async def reveal(request: Request, name: str) -> Response:
+    """End the round. For stewards."""
+    return await _steward(request, name, "reveal", lambda board: board.reveal)
+
+
+@router.post("/boards/{name}/final")
+async def final(request: Request, name: str) -> Response:
+    """Hold the final among all that may be the best, once. For stewards."""
+    return await _steward(request, name, "final", lambda board: board.final)
+
+
+async def _steward(request: Request, name: str, what: str, door: Callable[[Board], Callable[[], Any]]) -> Response:
+    given = await forms.fields(request)
+    desk, who = desk_of(request), await sender(request, given.get("form_key"))
+    posted = doors.find(desk.house, name, who.caller)
+    served = desk.house.find(posted.settings.holdout, who.caller)
+    require(who.caller, "steward")
+    try:
+        await desk.asking.ask(served, who.caller, [what, name], door(posted.board), lambda: 0, lambda found: 0)
+    except AfreshError as error:
+        return await _show(request, desk, posted, who, error=error)
+    return redirect(_address(name))

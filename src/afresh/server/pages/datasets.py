@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from afresh.errors import AfreshError, NotFound
-from afresh.server.api import answers, check_batch
+from afresh.server.api import answers, check_batch, claim_of, claimed, examined, filled_statistic, measured
 from afresh.server.history import Wanted
-from afresh.server.house import Served, require
+from afresh.server.house import Judged, Served, require
 from afresh.server.pages import forms, views
 from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender, visitor
 from afresh.wire import problems
@@ -75,12 +75,14 @@ async def show_dataset(
     def look() -> dict[str, Any]:
         frozen = desk.house.freezer.why(served.name)
         page = served.history.page(1, size=_LATEST)
-        found = {"data": views.overview(served, who.caller, frozen), "lines": views.lines(served, page.records)}
+        lines = views.lines(served.history, page.records, views.address(served))
+        found = {"data": views.overview(served, who.caller, frozen), "lines": lines}
         return found | {"total": page.total, "columns": served.dictionary.describe(served.guard.desk.schema)}
 
     values = await desk.asking.read(look)
     values["completions"] = json.dumps([[name, each["type"]] for name, each in values["columns"].items()])
     values |= {"given": given or {}, "answered": answered or [], "error": error, "tab": "ask"}
+    values |= {"statistics": forms.STATISTICS, "exam": served.guard.plan.exam, "claims": takes_claims(served)}
     values["place"] = None if error is None else forms.place_of(error, given or {}, served)
     template = "latest.html" if is_part(request) else "dataset.html"
     return render(request, template, who, status=200 if error is None else error.status, **values)
@@ -92,22 +94,36 @@ async def price(request: Request, name: str) -> Response:
     desk, served, who, given = await sent(request, name, "analyst")
     guard, schema = served.guard.for_analyst(who.caller.name), served.guard.desk.schema
     try:
-        question = served.dictionary.fill_question(forms.question(given), schema)
-        found = await desk.asking.read(lambda: guard.price(**question))
+        if given.get("kind") == "claim":
+            claim = claim_of(served, forms.claim(given))
+            least = await desk.asking.read(lambda: guard.detects(**claim))
+            words = f"Costs 1 answer. It passes if the truth is about {least:.3g} or more inside of these ends."
+            return JSONResponse({"words": words, "question": "Claim"}, headers=HEADERS)
+        if "kind" in given:
+            document = forms.statistic(given)
+            forms.check_statistic(document, served)
+            statistic = filled_statistic(served, document)
+            found = await desk.asking.read(lambda: guard.price(statistic))
+        else:
+            question = served.dictionary.fill_question(forms.question(given), schema)
+            found = await desk.asking.read(lambda: guard.price(**question))
     except AfreshError as error:
         return _misplaced(error, given, served)
     told = {"words": found.words, "question": found.question, "answers": found.answers, "half_width": found.half_width}
     return JSONResponse(told, headers=HEADERS)
 
 
+def takes_claims(served: Served) -> bool:
+    """Whether its method answers claims."""
+    return bool(served.guard.plan.mechanism.symbols)
+
+
 @router.post("/datasets/{name}/ask")
 async def ask(request: Request, name: str) -> Response:
-    """Ask one question, or several together, one on each line."""
+    """Ask one question, a statistic, a claim, or several questions together, one on each line."""
     desk, served, who, given = await sent(request, name, "analyst")
     try:
-        questions = forms.several(given) if "questions" in given else [forms.question(given)]
-        check_batch(desk, len(questions))
-        found = await answers(desk, served, who.caller, questions)
+        found = await _answered(desk, served, who, given)
     except AfreshError as error:
         if is_part(request):
             return _misplaced(error, given, served)
@@ -115,6 +131,21 @@ async def ask(request: Request, name: str) -> Response:
     if is_part(request):
         return render(request, "answers.html", who, answered=found)
     return await show_dataset(request, desk, served, who, given, found)
+
+
+async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str, str]) -> list[Any]:
+    """What comes of a form."""
+    if given.get("kind") == "claim":
+        return [await claimed(desk, served, who.caller, forms.claim(given))]
+    if "kind" in given:
+        document = forms.statistic(given)
+        forms.check_statistic(document, served)
+        return [await measured(desk, served, who.caller, document)]
+    questions = forms.several(given) if "questions" in given else [forms.question(given)]
+    check_batch(desk, len(questions))
+    if "exam" in given:
+        return list(await examined(desk, served, who.caller, questions))
+    return await answers(desk, served, who.caller, questions)
 
 
 def _misplaced(error: AfreshError, given: Mapping[str, str], served: Served) -> Response:
@@ -141,7 +172,7 @@ async def history(
         found = served.history.page(page, wanted)
         return {
             "data": views.overview(served, who.caller, desk.house.freezer.why(name)),
-            "lines": views.lines(served, found.records),
+            "lines": views.lines(served.history, found.records, views.address(served)),
             "forests": views.forests(served, found.records, standard=scale == "standard"),
             "page": found,
             "steps": views.steps(found, wanted, scale),
@@ -174,6 +205,11 @@ async def answer(request: Request, name: str, number: int) -> Response:
 async def receipt(request: Request, name: str, form: str) -> Response:
     """Everything that was released, to keep: as JSON for `afresh verify`, or as a page."""
     desk, served, _ = await enter(request, name)
+    return await kept_receipt(desk, served, form)
+
+
+async def kept_receipt(desk: Desk, served: Served | Judged, form: str) -> Response:
+    """A receipt to keep."""
     if form not in ("json", "html"):
         raise NotFound(f"a receipt comes as json or html, not as {form}.")
 

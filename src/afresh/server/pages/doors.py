@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afresh.server.pages import boards, datasets, door, live, models, steward, verify
+from afresh.server.pages import boards, datasets, door, evaluations, live, models, steward, verify
 
-ROUTERS = [each.router for each in (door, datasets, models, boards, steward, verify, live)]
+ROUTERS = [each.router for each in (door, datasets, models, boards, evaluations, steward, verify, live)]
 """For the application, at `/`."""

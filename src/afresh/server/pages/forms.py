@@ -7,18 +7,30 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from afresh import checks
 from afresh.errors import AfreshError, InvalidArgument
 from afresh.queries.parse import parse
 from afresh.queries.query import parse_group
-from afresh.server.bodies import Question
+from afresh.server.bodies import Claim, Question
 from afresh.server.house import Served
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST = 1000  # fields
+_UPLOAD = "multipart/form-data"
 PLACES = ("bounds", "missing", "precision", "where", "expression")
 """Where a mistake can be."""
+_OWN = {"Histogram": "edges", "GroupMeans": "categories", "Quantile": "level", "claim": "between"}
+STATISTICS = {
+    "Histogram": "A histogram: the share of rows in each bin",
+    "GroupMeans": "Groups: the share or mean within each",
+    "Quantile": "A quantile or the median",
+    "StandardDeviation": "The standard deviation",
+    "claim": "A claim: pass or fail",
+}
+"""What can be asked besides shares and means, by what `/v1` calls it."""
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -31,6 +43,22 @@ async def fields(request: Request) -> dict[str, str]:
     except ValueError:
         raise InvalidArgument(f"the form cannot be read: it must be UTF-8, with at most {_MOST} fields.") from None
     return dict(pairs)
+
+
+async def uploaded(request: Request) -> tuple[dict[str, str], str, bytes]:
+    """The fields of a form with one file, the file's name, and what is in it."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != _UPLOAD:
+        raise InvalidArgument(f"Content-Type == {checks.shown(media)}, must be {_UPLOAD}.")
+    try:
+        async with request.form(max_files=1, max_fields=20) as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile) or not file.filename:
+                raise InvalidArgument("choose a file first.")
+            texts = {name: value for name, value in form.items() if isinstance(value, str)}
+            return texts, file.filename[:300], await file.read()
+    except HTTPException:
+        raise InvalidArgument("the form cannot be read: it has fields and one file.") from None
 
 
 def question(given: Mapping[str, str]) -> dict[str, Any]:
@@ -53,6 +81,62 @@ def several(given: Mapping[str, str]) -> list[dict[str, Any]]:
     """One question on each line."""
     lines = [line.strip() for line in given.get("questions", "").splitlines()]
     return [question({"expression": line}) for line in lines if line]
+
+
+def statistic(given: Mapping[str, str]) -> dict[str, Any]:
+    """A statistic as `/v1` has it; what is left empty is the data dictionary's to say."""
+    kind, low, high = given.get("kind", ""), number(given, "low"), number(given, "high")
+    found: dict[str, Any] = {"kind": kind, "expression": given.get("expression", "").strip()}
+    if where := given.get("where", "").strip():
+        found["where"] = where
+    if kind == "Histogram":
+        return found | {"edges": _listed(given, "edges")}
+    if (low is None) != (high is None):
+        raise InvalidArgument("bounds: give both the lowest and the highest value, or neither.")
+    if low is not None and high is not None:
+        found["bounds"] = [low, high]
+    match kind:
+        case "GroupMeans":
+            found["by"] = given.get("by", "").strip()
+            if given.get("categories", "").strip():
+                found["categories"] = _categories(given["categories"])
+        case "Quantile":
+            level = number(given, "level")
+            found["level"] = 0.5 if level is None else level
+    return found
+
+
+def check_statistic(document: Mapping[str, Any], served: Served) -> None:
+    """Say of what is left out and the data dictionary does not know, what to write where."""
+    if document["kind"] == "GroupMeans":
+        parse(document["by"], served.guard.desk.schema)
+        filled = served.dictionary.fill_statistic(document, served.guard.desk.schema)
+        if "categories" not in filled:
+            raise InvalidArgument("categories: name the groups, such as CH, DE; the data dictionary does not.")
+
+
+def claim(given: Mapping[str, str]) -> Claim:
+    """A claim as `/v1` has it."""
+    asked = question({**given, "where": "", "precision": ""})
+    between = [number(given, "from"), number(given, "to")]
+    names = ("expression", "bounds", "missing")
+    return Claim(between=between, **{name: asked[name] for name in names})
+
+
+def _listed(given: Mapping[str, str], name: str) -> list[float]:
+    try:
+        return [float(each) for each in given.get(name, "").split(",") if each.strip()]
+    except ValueError:
+        raise InvalidArgument(f"{name}: {checks.shown(given[name])} is no list such as 0, 50, 100.") from None
+
+
+def _categories(text: str) -> list[Any]:
+    """Names, or numbers where all are numbers."""
+    parts = [each.strip() for each in text.split(",") if each.strip()]
+    try:
+        return [float(each) for each in parts]
+    except ValueError:
+        return parts
 
 
 def whole(given: Mapping[str, str], name: str, least: int = 0) -> int:
@@ -78,11 +162,13 @@ def number(given: Mapping[str, str], name: str) -> float | None:
 def place_of(error: AfreshError, given: Mapping[str, str], served: Served) -> str:
     """The field that a mistake is about."""
     schema = served.guard.desk.schema
-    for name, read in {"expression": parse, "where": parse_group}.items():
+    for name, read in {"expression": parse, "where": parse_group, "by": parse}.items():
         if (text := given.get(name, "").strip()) or name == "expression":
             try:
                 read(text, schema)
             except AfreshError:
                 return name
     said = str(error)
+    if (own := _OWN.get(given.get("kind", ""))) is not None:  # whichever is named first
+        return min((each for each in (own, *PLACES) if each in said), key=said.find, default="expression")
     return next((place for place in PLACES if place in said), "expression")

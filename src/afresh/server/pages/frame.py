@@ -89,7 +89,7 @@ def _moment(seconds: float | None) -> str:
 
 
 def _picture(forest: show.Forest) -> Markup:
-    return Markup(charts.svg(forest))
+    return Markup(charts.both(forest))
 
 
 def _small(line: Any) -> Markup:
@@ -128,10 +128,11 @@ def render(
 ) -> HTMLResponse:
     """A page, or a part of one."""
     caller = None if who is None else who.caller
-    boards = bool(desk_of(request).house.boards)
+    house = desk_of(request).house
     shared = {
         "me": caller,
-        "boards_are_served": boards,
+        "boards_are_served": bool(house.boards),
+        "evaluations_are_served": bool(house.judges),
         "form_key": None if who is None else who.form_key,
         "here": request.url.path,
     }

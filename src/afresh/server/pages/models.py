@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from afresh.errors import AfreshError, InvalidArgument, NotFound
 from afresh.results import show
 from afresh.server.api import check_batch, written
 from afresh.server.decode import CSV
 from afresh.server.house import Served, require
-from afresh.server.pages import views
+from afresh.server.pages import forms, views
 from afresh.server.pages.datasets import enter
 from afresh.server.pages.entries import Entries
 from afresh.server.pages.frame import HEADERS, PageRoute, desk_of, is_part, render, sender
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
     from afresh.models.verdicts import Comparison, Identical
     from afresh.server.app import Desk
+    from afresh.server.pages.sessions import Visitor
+    from afresh.server.tokens import Caller
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 KINDS = {".csv": CSV, ".npy": NPY, ".parquet": PARQUET}
@@ -38,7 +41,14 @@ def _holdout(served: Served, analyst: str) -> Holdout:
 async def models(request: Request, name: str) -> Response:
     """Where to drop predictions, and what was scored."""
     desk, served, who = await enter(request, name)
-    holdout = _holdout(served, who.caller.name)
+    return await _show(request, desk, served, who)
+
+
+async def _show(
+    request: Request, desk: Desk, served: Served, who: Visitor, error: AfreshError | None = None, **came: Any
+) -> Response:
+    """Its page, perhaps with what came of a file."""
+    name, holdout = served.name, _holdout(served, who.caller.name)
 
     def look() -> dict[str, Any]:
         return {
@@ -55,7 +65,9 @@ async def models(request: Request, name: str) -> Response:
 
     values = await desk.asking.read(look)
     values["forest"] = _forest(values["entries"], values["loss"], holdout.loss.bounds)
-    return render(request, "entries.html" if is_part(request) else "models.html", who, tab="models", **values)
+    values |= {"answered": [], "said": None, "error": error, **came}
+    template = "entries.html" if is_part(request) else "models.html"
+    return render(request, template, who, status=200 if error is None else error.status, tab="models", **values)
 
 
 def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.Forest | None:
@@ -69,12 +81,11 @@ def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.
     return show.Forest(marks, show.zoomed(ends, bounds), f"{loss}, the smaller the better, with its interval")
 
 
-async def dropped(request: Request, desk: Desk, served: Served, file: str) -> Submission:
-    """The predictions in a file that was dropped; its name says what it is."""
+async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submission:
+    """The predictions in a file that was sent; its name says what it is."""
     media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
     if media is None:
         raise InvalidArgument(f"{file!r} is not one of {', '.join(KINDS)}; send one of these.")
-    body = await request.body()
     found = await desk.asking.read(
         lambda: read_submission(body, media, {}, served.guard.rows, served.places, served.settings.id)
     )
@@ -91,26 +102,37 @@ def _names(given: Submission, title: str, file: str) -> list[str]:
 
 
 @router.post("/datasets/{name}/score")
-async def score(
-    request: Request,
-    name: str,
-    file: Annotated[str, Query(max_length=300)],
-    title: Annotated[str, Query(max_length=200)] = "",
-    against: Annotated[str, Query(max_length=50)] = "",
-) -> Response:
-    """Score what was dropped, 1 answer a model; with `against`, compare it with an earlier entry, 1 or 2 more."""
-    desk, who = desk_of(request), await sender(request)
+async def score(request: Request, name: str) -> Response:
+    """Score a file, 1 answer a model; with `against`, compare it with an earlier entry, 1 or 2 more."""
+    fields, file, body = await forms.uploaded(request)
+    desk, who = desk_of(request), await sender(request, fields.get("form_key"))
     served = desk.house.find(name, who.caller)
     require(who.caller, "analyst")
-    holdout, entries = _holdout(served, who.caller.name), Entries(desk.house.store)
-    given = await dropped(request, desk, served, file)
+    try:
+        answered, said = await _scored(desk, served, who.caller, fields, file, body)
+    except AfreshError as error:
+        if is_part(request):
+            raise
+        return await _show(request, desk, served, who, error)
+    if is_part(request):
+        return render(request, "answers.html", who, answered=answered, said=said)
+    return await _show(request, desk, served, who, answered=answered, said=said)
+
+
+async def _scored(
+    desk: Desk, served: Served, caller: Caller, fields: Mapping[str, str], file: str, body: bytes
+) -> tuple[list[Any], str | None]:
+    """The answers, and what may be concluded."""
+    name, title, against = served.name, fields.get("title", "")[:200], fields.get("against", "")[:50]
+    holdout, entries = _holdout(served, caller.name), Entries(desk.house.store)
+    given = await dropped(desk, served, file, body)
     names = _names(given, title, file)
     if against and len(given.models) != 1:
         raise InvalidArgument(f"there are predictions of {len(given.models)} models; compare one at a time.")
     other = await desk.asking.read(lambda: entries.find(name, against)) if against else None
     scores = await desk.asking.ask(
         served,
-        who.caller,
+        caller,
         ["page score", given.digest, names],
         lambda: holdout.score_many(given.models, names=names),
         lambda: len(given.models),
@@ -119,23 +141,23 @@ async def score(
 
     def keep() -> None:
         for each, model, said in zip(names, given.models, scores, strict=True):
-            entries.keep(name, each, who.caller.name, model, said)
+            entries.keep(name, each, caller.name, model, said)
 
     await desk.asking.read(keep)
     if other is None:
-        return render(request, "answers.html", who, answered=scores, said=None)
+        return list(scores), None
     try:
         compared = await desk.asking.ask(
             served,
-            who.caller,
+            caller,
             ["page compare", given.digest, names, against],
             lambda: holdout.compare(other[1], given.models[0], names=(other[0], names[0])),
             lambda: 2,
             lambda found: int(found.charged),
         )
     except AfreshError as error:  # the score is paid for, and shown whatever becomes of the comparison
-        return render(request, "answers.html", who, answered=scores, said=f"It was scored, but not compared: {error}")
-    return render(request, "answers.html", who, answered=[compared, *scores], said=concluded(compared))
+        return list(scores), f"It was scored, but not compared: {error}"
+    return [compared, *scores], concluded(compared)
 
 
 @router.get("/datasets/{name}/features.{form}")

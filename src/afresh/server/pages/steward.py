@@ -100,6 +100,7 @@ async def _dataset(
             "others": sum(count for name, count in spent.items() if name not in shares) + elsewhere,
             "outside": outside,
             "kinds": _PROTECTED,
+            "boards": [each for each, posted in desk.house.boards.items() if posted.settings.holdout == served.name],
         }
 
     values = await desk.asking.read(look)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request, Response
 
 from afresh.errors import AfreshError, InvalidArgument, TooLarge, TooMany
-from afresh.server.pages.frame import PageRoute, desk_of, fragment, render, visitor
+from afresh.server.pages import forms
+from afresh.server.pages.frame import PageRoute, desk_of, fragment, is_part, render, visitor
 
 if TYPE_CHECKING:
     from afresh.server.pages.sessions import Visitor
@@ -30,7 +31,7 @@ _checking, _waiting = asyncio.Semaphore(_AT_ONCE), 0
 @router.get("/verify")
 async def form(request: Request) -> Response:
     """Where to drop a receipt."""
-    return render(request, "verify.html", await _anybody(request))
+    return render(request, "verify.html", await _anybody(request), found=None, error=None)
 
 
 @router.post("/verify")
@@ -41,12 +42,18 @@ async def verify(request: Request) -> Response:
         raise TooMany("many receipts are being checked; try again later, or run afresh verify.")
     _waiting += 1
     try:
-        body = await request.body()
+        _, _, body = await forms.uploaded(request)
         async with _checking:
             found = await desk_of(request).asking.read(lambda: checked(body))
+    except AfreshError as error:
+        if is_part(request):
+            raise
+        return render(request, "verify.html", await _anybody(request), status=error.status, found=None, error=error)
     finally:
         _waiting -= 1
-    return fragment(found)
+    if is_part(request):
+        return fragment(found)
+    return render(request, "verify.html", await _anybody(request), found=found, error=None)
 
 
 async def _anybody(request: Request) -> Visitor | None:

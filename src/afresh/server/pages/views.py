@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from afresh.guard.desk import Desk
-    from afresh.server.history import Page, Wanted
+    from afresh.server.history import History, Page, Wanted
     from afresh.server.house import Served
     from afresh.server.tokens import Caller
 
@@ -46,9 +46,8 @@ class Purse:
     gauge: show.Gauge
 
 
-def gauges(served: Served, caller: Caller) -> list[Purse]:
+def gauges(desk: Desk, caller: Caller) -> list[Purse]:
     """The whole budget first, then that of everybody who has a share or has asked; the caller's own before others."""
-    desk = served.guard.desk
     plan = desk.plan
     with desk.ledger.reading(desk.terms) as account:
         shares, by = dict(account.shares), {name: each.answers for name, each in account.purse.by_analyst.items()}
@@ -82,7 +81,7 @@ def overview(served: Served, caller: Caller, frozen: str | None) -> dict[str, An
         "plan": plan_in_words(served.guard.desk),
         "rounds": served.guard.plan.rounds,
         "simulated": served.guard.desk.terms.simulated,
-        "gauges": gauges(served, caller),
+        "gauges": gauges(served.guard.desk, caller),
         "frozen": frozen,
         "address": address(served),
         "changes": "-".join(map(str, served.history.state())),
@@ -104,8 +103,8 @@ class Line:
     """Said above the first line of a round."""
 
 
-def lines(served: Served, records: Sequence[Record]) -> list[Line]:
-    """Records as lines; those of one round under its name."""
+def lines(history: History, records: Sequence[Record], where: str) -> list[Line]:
+    """Records as lines with links below an address; those of one round under its name."""
     found: list[Line] = []
     for record in records:
         value, low, high = record.shown()
@@ -115,20 +114,20 @@ def lines(served: Served, records: Sequence[Record]) -> list[Line]:
         found.append(
             Line(
                 record,
-                address(served, "answers", record.number),
+                f"{where}/answers/{record.number}",
                 value or "being answered",
                 f"{low} to {high}" if low else "",
                 bar_of(record),
                 answers_in_words(record.answers),
                 record.asked_at[:16].replace("T", " "),
-                _batch(served, record.round) if record.round is not None and record.round != last else None,
+                _batch(history, record.round) if record.round is not None and record.round != last else None,
             )
         )
     return found
 
 
-def _batch(served: Served, round: str) -> str:
-    rows = served.history.rows_of(round)
+def _batch(history: History, round: str) -> str:
+    rows = history.rows_of(round)
     said = {"final": "The final look", "exam": "The exam"}.get(round, f"Round {round}")
     return said if rows is None else f"{said}: {rows:,} rows of its own"
 

@@ -18,16 +18,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.theory.bernoulli import kl_each
 from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift
 from afresh.theory.symmetrized.fixed import Plan, best_noise, best_slope, plan, solve_width, width_of
 from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 TYPICAL = (0.5, 0.1, 0.01)
 _SAFE = 1e-9

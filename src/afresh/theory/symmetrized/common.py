@@ -18,9 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
@@ -29,19 +27,26 @@ from afresh.theory.symmetrized.comparisons import public_pairs
 from afresh.theory.symmetrized.constants import ALPHA_MIN, Constants, constants, drift, first_argument_upper
 from afresh.theory.symmetrized.fixed import best_noise
 from afresh.theory.symmetrized.gaussian import inverse_log_excess, inverse_slope, log_excess
+from afresh.theory.symmetrized.plain import THETAS, Point
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 _SAFE = 1e-9
 _UP = 1 + 1e-12
-_THETAS = np.geomspace(0.2, 12.0, 110)  # slopes of tangents, each valid by itself; the best is about 3
 _CELLS = 640
 _ITERATES = 24
 _LOWER = (1e-3, 0.01, 0.03, 0.07, 0.15)  # what the lower tails may take of bm
 _LEAST_BEND, _MOST_BEND = 1e-4, 0.999
 # While the noise is chosen:
-_ROUGH_THETAS = np.geomspace(0.4, 12.0, 100)
-_USUAL_LOWER = 0.01
+_USUAL_LOWER, _ROUGH_ITERATES = 0.01, 6
+_STEEPEST = 0.8
 _USELESS = 1e6
 
 
@@ -67,9 +72,14 @@ class Common:
         """h for each b = reach; `log_part` is the logarithm of the part of one answer's share that it may use."""
         return self.widths_and_alphas(reach, log_part)[0]
 
+    def width(self, reach: float, log_part: float = 0.0) -> float:
+        """The same of one."""
+        found = Point(self.constants.swap, reach).least(self.bend, self.height + log_part, self.log_lower + log_part)
+        return found * (1 + _SAFE)
+
     def widths_and_alphas(self, reach: ArrayLike, log_part: float = 0.0) -> tuple[Floats, Floats]:
         """The same with the alphas at which both conditions hold."""
-        tangents = Tangents(self.constants.swap, reach, _THETAS)
+        tangents = Tangents(self.constants.swap, reach, THETAS)
         first = tangents.upper(self.bend, self.height + log_part)
         h = np.maximum(first, tangents.lower(self.log_lower + log_part))
         best = h.argmin(axis=1)
@@ -87,8 +97,9 @@ class Tangents:
     slope, which touches at u with sig theta = Phi(u)/psi(u). alpha = 1/theta is best.
     """
 
-    def __init__(self, swap: float, reach: ArrayLike, thetas: Floats) -> None:
+    def __init__(self, swap: float, reach: ArrayLike, slopes: ArrayLike) -> None:
         """For these b and theta; `swap` is kap."""
+        thetas: Floats = np.asarray(slopes, dtype=np.float64)
         self.swap, self.thetas = swap, thetas
         self.reach = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
         self.sig = np.sqrt(1 + 4 * self.reach * self.reach)
@@ -136,7 +147,8 @@ def _log_sum(each: float, most: float, answers: int) -> float:
     # e^(each i) over i < growing: a geometric sum, in logarithms.
     total = each * (growing - 1) + math.log(-math.expm1(-each * growing)) - math.log(-math.expm1(-each))
     if answers > growing:
-        total = float(np.logaddexp(total, math.log(answers - growing) + most))
+        more = math.log(answers - growing) + most
+        total = max(total, more) + math.log1p(math.exp(-abs(total - more)))
     return total + _SAFE
 
 
@@ -168,19 +180,35 @@ def pairs_of(c: Constants, low: float, high: float, iterates: int) -> float:
     level, away = c.level3 / c.n, drift(c) + math.sqrt(c.level3 / (2 * c.n))
     rest = max(1 - 2 * spread, 0.0)
     wide = 0.5 + away * away / 2 if rest <= away * away else spread + away * math.sqrt(rest)
-    pairs = c.pairs
+    pairs, moved, most = c.pairs, drift(c), c.level1 / c.n
     for _ in range(iterates):
-        narrow = spread + drift(c) * math.sqrt(pairs) + math.sqrt(spread * level) + level / 3
-        pairs = min(pairs, first_argument_upper(min(min(narrow, wide) * _UP, 1.0), c.level1 / c.n))
+        narrow = spread + moved * math.sqrt(pairs) + math.sqrt(spread * level) + level / 3
+        before, pairs = pairs, min(pairs, first_argument_upper(min(min(narrow, wide) * _UP, 1.0), most))
+        if pairs == before:  # as all further ones
+            break
     return pairs
 
 
-@lru_cache(maxsize=64)
-def cells_of(c: Constants, cells: int) -> tuple[Floats, Floats]:
-    """The edges of so many cells of [0, 1], and D(P) on each of the lower half; D(P) = D(1 - P)."""
-    edges = np.sin(np.linspace(0, math.pi / 2, cells + 1)) ** 2
-    edges[-1] = 1.0
-    return edges, pairs_within(c, edges[: cells // 2], edges[1 : cells // 2 + 1])
+def edge_of(cell: int, cells: int) -> float:
+    """Where a cell of [0, 1] begins, of so many; they are finer towards the ends."""
+    return math.sin(math.pi / 2 * cell / cells) ** 2 if cell < cells else 1.0
+
+
+def cell_of(truth: float, cells: int) -> int:
+    """The last cell that begins at a truth or before it."""
+    cell = math.floor(math.asin(math.sqrt(min(max(truth, 0.0), 1.0))) * 2 / math.pi * cells)
+    while cell < cells - 1 and edge_of(cell + 1, cells) <= truth:
+        cell += 1
+    while cell > 0 and edge_of(min(cell, cells - 1), cells) > truth:
+        cell -= 1
+    return min(cell, cells - 1)
+
+
+@lru_cache(maxsize=8192)
+def cell_pairs(c: Constants, cell: int, cells: int) -> float:
+    """D(P) from above for all truths of a cell; D(P) = D(1 - P)."""
+    cell = min(cell, cells - 1 - cell)
+    return pairs_of(c, edge_of(cell, cells), edge_of(cell + 1, cells), _ITERATES)
 
 
 @dataclass(frozen=True)
@@ -196,26 +224,67 @@ class Intervals:
     """Those by which D(P) is bounded, if not the plan's (section 18)."""
 
     @cached_property
-    def _table(self) -> tuple[Floats, Floats]:
-        c = self.common.constants
-        edges, half = cells_of(self.events or c, self.cells)
-        away = self.s * self.common.widths(np.sqrt(c.scaled(1.0, self.s) * half), self.log_part) * (1 + _SAFE)
-        return edges, np.concatenate([away, away[::-1]])  # D(P) = D(1 - P)
+    def _known(self) -> dict[int, float]:
+        return {}
 
-    def ends(self, value: float, half_step: float) -> tuple[float, float]:
-        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward."""
+    def _away(self, cell: int) -> float:
+        """How far a truth in this cell may be from its answer; it grows towards one half, as D(P) and h do."""
+        cell = min(cell, self.cells - 1 - cell)
+        if cell not in self._known:
+            c = self.common.constants
+            pairs = cell_pairs(self.events or c, cell, self.cells)
+            width = self.common.width(math.sqrt(c.scaled(1.0, self.s) * pairs), self.log_part)
+            self._known[cell] = self.s * width * (1 + _SAFE)
+        return self._known[cell]
+
+    def ends(self, value: float, half_step: float, most: float = math.inf) -> tuple[float, float]:
+        """The hull of {P: |clip(y) - P| <= s h(P) + half a step}, cell by cell; outward. s h is at most `most`."""
         centre = min(max(value, 0.0), 1.0)
-        high = self._top(centre, half_step)
-        low = 1 - self._top(1 - centre, half_step)
+        high = self._top(centre, half_step, most)
+        low = 1 - self._top(1 - centre, half_step, most)
         return min(max(low - 1e-15, 0.0), centre), max(high, centre)
 
-    def _top(self, centre: float, half_step: float) -> float:
-        """The largest P that an answer `centre` admits: in the last cell whose lower edge is near enough."""
-        edges, away = self._table
-        reach = centre + away + half_step * (1 + _SAFE)
-        # Edges are good to 1e-16 and mirrored ones differ by as much.
-        admitted = edges[:-1] <= reach + 1e-15
-        return min(float(np.minimum(edges[1:], reach)[admitted].max()) + 1e-15, 1.0)
+    def _top(self, centre: float, half_step: float, most: float) -> float:
+        """The largest P that an answer `centre` admits: in the last cell whose lower edge is near enough.
+
+        No truth below one half is further from it than the cell of one half says, so none is beyond that reach; nor
+        beyond the reach of the cell where that one ends, and so on. Above one half cells reach less and less far.
+        """
+        cells, middle = self.cells, self.cells // 2
+
+        def reach(cell: int) -> float:
+            return centre + min(self._away(cell), most) + half_step * (1 + _SAFE)
+
+        def admitted(cell: int) -> bool:  # edges are good to 1e-16 and mirrored ones differ by as much
+            return edge_of(cell, cells) <= reach(cell) + 1e-15
+
+        if admitted(middle):
+            cell, beyond = middle, min(cell_of(reach(middle), cells) + 1, cells)
+            while beyond - cell > 1:
+                between = (cell + beyond) // 2
+                cell, beyond = (between, beyond) if admitted(between) else (cell, between)
+        else:
+            cell = middle - 1
+            while not admitted(cell):
+                cell = min(cell_of(reach(cell), cells), cell - 1)
+        return min(min(edge_of(cell + 1, cells), reach(cell)) + 1e-15, 1.0)
+
+
+@lru_cache(maxsize=512)
+def of_noise(common: Common, s: float, cells: int = _CELLS) -> Intervals:
+    """The intervals of answers with this noise, whose table is made once."""
+    return Intervals(common, s, cells)
+
+
+@lru_cache(maxsize=4096)  # reading and charging ask for the same
+def farthest(common: Common, s: float, pairs: float) -> float:
+    """How far a truth may be from an answer of noise s with d at most `pairs`."""
+    return s * common.width(math.sqrt(common.constants.scaled(pairs, s))) * (1 + _SAFE)
+
+
+def rate_of(bend: float) -> float:
+    """R = l/(1-l), from above."""
+    return bend / (1 - bend) * _UP
 
 
 @lru_cache(maxsize=64)
@@ -268,29 +337,44 @@ def best_curve(c: Constants, answers: int, typical: tuple[float, ...], *, final:
 
 def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bool = False) -> tuple[float, Common]:
     """The best curve for these constants, with the mean of the logarithms of about their half-widths."""
-    nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
-    reach = np.sqrt(c.scaled(1.0) * pairs_within(c, nodes, nodes, iterates=_ITERATES if final else 6))
-    points, tangents = np.array(typical), Tangents(c.swap, reach, _ROUGH_THETAS)
+    around = [_Around(c, mean, _ITERATES if final else _ROUGH_ITERATES) for mean in typical]
 
     def best(lower: float) -> tuple[float, Common]:
-        second = tangents.lower(Common(c, answers, 0.5, lower, 0.0).log_lower)
-
         def of(x: float) -> Common:
             bend = 1 / (1 + math.exp(-x))
             return Common(c, answers, bend, lower, highest(c, answers, bend, lower))
 
         def rough(common: Common) -> float:
-            """Neither outward nor cut to 1, so that it tells useless plans apart: the ends are p -+ s h(end)."""
-            h = np.maximum(tangents.upper(common.bend, common.height), second)
-            away = c.s * h.min(axis=1)
-            high, low = points, points
-            for _ in range(6):
-                high = points + np.interp(high, nodes, away)  # beyond 1/2 as at 1/2
-                low = np.maximum(points - np.interp(low, nodes, away), 0.0)
-            return float(np.log((high - low) / 2).mean())
+            return math.fsum(math.log(each.half_width(common)) for each in around) / len(around)
 
         low, high = (math.log(bend / (1 - bend)) for bend in (_LEAST_BEND, _MOST_BEND))
         found = of(minimize_between(lambda x: rough(of(x)), low, high, tolerance=0.03))
         return rough(found), found
 
     return min(map(best, _LOWER if final else (_USUAL_LOWER,)), key=lambda pair: pair[0])
+
+
+class _Around:
+    """About the half-widths of answers that read `mean`: neither outward nor cut to 1, so that useless plans differ."""
+
+    def __init__(self, c: Constants, mean: float, iterates: int) -> None:
+        """Three truths that are about where the interval begins, where it ends, and the mean."""
+        self._s, self._mean = c.s, min(mean, 1 - mean)
+
+        def at(truth: float) -> Point:
+            folded = min(truth, max(1 - truth, 0.0))
+            return Point(c.swap, math.sqrt(c.scaled(pairs_of(c, folded, folded, iterates))))
+
+        self._centre = at(self._mean)
+        about = c.s * (2 * self._centre.reach * math.sqrt(c.bulk) + 4)
+        self._up, self._down = min(about, 1 - self._mean), min(about, self._mean)
+        self._above = at(self._mean + self._up)
+        self._below = self._above if self._mean == 0.5 else at(self._mean - self._down)  # D(P) = D(1 - P)
+
+    def half_width(self, common: Common) -> float:
+        """The ends are p -+ s h(end), and s h is about straight between the three."""
+        curve = common.bend, common.height, common.log_lower
+        middle, above, below = (self._s * each.least(*curve) for each in (self._centre, self._above, self._below))
+        up = middle / (1 - min((above - middle) / self._up, _STEEPEST))
+        down = middle / (1 + (middle - below) / self._down) if self._down > 0 else 0.0
+        return (up + min(down, self._mean)) / 2

@@ -11,16 +11,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
 from afresh.theory.symmetrized.constants import ALPHA_MIN, BAD_SHARE, MOST_ROW, Constants, drift
 from afresh.theory.symmetrized.fixed import width_of
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 _UP = 1 + 1e-12
 

@@ -4,20 +4,26 @@ Each answer is a comparison of its own, with constants for j answers and its own
 is touched by later questions. The constants are those of `count` = j and beta times the share. Widths that follow the
 mean have a curve for each j (17.7), whose bend is a closed form; from 129 on, answers share theirs in blocks of about
 1%, by the last of the block.
+
+Where numbers follow their deviation (17.10), what G may fail with is shared out for ever instead, K/((j+K)(j+K-1)) of
+it to the events of question j. So the bounds D and D(U) of a question are those of its own place, whatever comes later.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from afresh.errors import InvalidArgument
-from afresh.theory.symmetrized.common import Common, Intervals, pairs_within
-from afresh.theory.symmetrized.constants import MOST_ROW, constants
+from afresh.theory.numbers import IN_GROUP, SQUARE
+from afresh.theory.symmetrized.common import Common, Intervals, farthest, pairs_within, rate_of
+from afresh.theory.symmetrized.constants import MOST_ROW, Constants, constants
 from afresh.theory.symmetrized.fixed import best_noise, solve_width
+from afresh.theory.symmetrized.numbers import EVENTS, FIRSTS, first_exponent, roomy_fine, together
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +32,12 @@ SLANTS = (0.7, 1.0)  # of which a plan has one: the bend that suits 1/2, or some
 _CELLS = 200
 _FINE = 7  # binary digits of an answer's number that its block keeps
 _MOST_BEND = 0.98
+NUMBER_SHARE = 31 / 32
+"""What the draws of a number count together, as a part of a plain answer: many directions reveal more than one."""
+_DIRECTIONS = 4
+_SPLIT = (IN_GROUP, IN_GROUP, SQUARE, NUMBER_SHARE - FIRSTS)  # the draws that reveal the most
+# By how much kap may grow for numbers, and plain answers may become wider.
+_ROOM_FOR_NUMBERS, _PRICE_OF_NUMBERS = (0.08, 0.05, 0.03), 1.015
 
 
 def open_share(j: int, expected: int) -> float:
@@ -64,37 +76,65 @@ def block_share(j: int, expected: int) -> float:
     return expected / ((before + expected) * (last + float(expected)))
 
 
-def last_answer(n: int, s: float) -> int:
+def last_answer(n: int, s: float, numbers: float = 0.0) -> int:
     """After so many answers, in whole blocks, one row may matter too much for the theorem: q = .9."""
-    most = min(math.floor(MOST_ROW * (1 - 1e-9) * 4 * n * n * s * s) - 3, 2**53)
+    units = MOST_ROW * (1 - 1e-9) * 4 * n * n * s * s
+    most = (units - 3 * numbers**-2) / (FIRSTS + numbers**-2) if numbers else units - 3
+    most = min(math.floor(most), 2**53)
     return 0 if most < 1 else block(most)[0]
 
 
-def curve_of(n: int, s: float, beta: float, expected: int, slant: float, j: int) -> Common:
-    """The curve of answer j and its block, with a bend as the closed form of 17.1 has it."""
-    return _curve(n, s, beta * block_share(j, expected), slant, block(j)[1])
+def curve_of(n: int, s: float, beta: float, expected: int, slant: float, j: int, numbers: float = 0.0) -> Common:
+    """The curve of answer j and its block, with a bend as the closed form of 17.1 has it.
+
+    `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
+    """
+    share, last = block_share(j, expected), block(j)[1]
+    if not numbers:
+        return _curve(n, s, beta * share, slant, last)
+    return _curve_with_numbers(n, s, beta, share, slant, last, numbers)
 
 
 @lru_cache(maxsize=4096)
 def _curve(n: int, s: float, failure: float, slant: float, last: int) -> Common:
-    c = constants(n, last, s, failure, alike=False)
+    return _bent(constants(n, last, s, failure, alike=False), slant, last)
+
+
+@lru_cache(maxsize=4096)
+def _curve_with_numbers(n: int, s: float, beta: float, share: float, slant: float, last: int, numbers: float) -> Common:
+    row = (last * (FIRSTS + numbers**-2) + 3 * numbers**-2) / (4 * n * n * s * s)
+    events = math.ceil(EVENTS / share)
+    c = constants(n, last, s, beta, least=numbers * s, row=row, events=events, answers=_DIRECTIONS * last, alike=False)
+    return _bent(replace(c, main=c.main * share), slant, last, numbers=True)
+
+
+def _bent(c: Constants, slant: float, last: int, *, numbers: bool = False) -> Common:
     theta = math.sqrt(2 * (c.swap + math.log(2 / c.main)) / (1 + 8 * c.step))
     lam, root = slant * 2 * c.reach * theta, math.sqrt(c.bulk_before(last))
     bend = min(lam / (lam + root), _MOST_BEND)
-    each = math.log1p(bend / (1 - bend) * c.step / (1 + c.step) * (1 + 1e-12)) / 2
-    height = math.log(c.main) + math.log1p(-LOWER) - each * (last - 1) * (1 + 1e-12)
+    rate, own = rate_of(bend), c.step / (1 + c.step)
+    first = 0.0
+    if numbers:
+        own, first = max(own, together(c.step, rate, _SPLIT)), first_exponent(c.step, rate)
+    each = math.log1p(rate * own) / 2
+    height = math.log(c.main) + math.log1p(-LOWER) - (each * (last - 1) + first) * (1 + 1e-12)
     return Common(c, 1, bend, LOWER, height)
 
 
 @lru_cache(maxsize=4096)
-def intervals_of(n: int, s: float, beta: float, expected: int, slant: float, j: int) -> Intervals:
-    """The intervals of answer j; ask for the last of its block, which has the same."""
-    return Intervals(curve_of(n, s, beta, expected, slant, j), s, _CELLS)
+def intervals_of(
+    n: int, s: float, beta: float, expected: int, slant: float, j: int, numbers: float = 0.0, times: float = 1.0
+) -> Intervals:
+    """The intervals of answer j; ask for the last of its block, which has the same. `times` s is its noise."""
+    return Intervals(curve_of(n, s, beta, expected, slant, j, numbers), s * times, _CELLS)
 
 
 @lru_cache(maxsize=64)
-def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...]) -> tuple[float, float]:
-    """Noise and slant with which answer number `expected` is narrowest, in the geometric mean at the typical means."""
+def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...]) -> tuple[float, float, float]:
+    """Noise and slant with which answer number `expected` is narrowest, in the geometric mean at the typical means.
+
+    And the finest noise of numbers, 0 if there is no room for them.
+    """
 
     def width(s: float, slant: float) -> float:
         try:
@@ -114,4 +154,22 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
         return float(np.exp(np.log((high - low) / 2).mean()))
 
     found = [(best_noise(n, expected, lambda s, own=slant: width(s, own)), slant) for slant in SLANTS]  # type: ignore[misc] # mypy infers no type for a default
-    return min(found, key=lambda pair: width(*pair))
+    s, slant = min(found, key=lambda pair: width(*pair))
+    return s, slant, _noise_of_numbers(n, beta, expected, s, slant)
+
+
+def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float) -> float:
+    """That for which rows have room, if plain answers become hardly wider."""
+    try:
+        plain = curve_of(n, s, beta, expected, slant, expected)
+        for growth in _ROOM_FOR_NUMBERS:
+            fine = roomy_fine(plain.constants, rate_of(plain.bend), 1.0, growth)
+            if not fine:
+                break
+            made = curve_of(n, s, beta, expected, slant, expected, fine**-0.5)
+            widths = [farthest(curve, s, curve.constants.pairs) for curve in (plain, made)]
+            if widths[1] <= _PRICE_OF_NUMBERS * widths[0]:
+                return float(fine**-0.5)
+    except InvalidArgument:  # one row may matter too much
+        pass
+    return 0.0

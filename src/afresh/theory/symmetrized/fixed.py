@@ -15,10 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Literal
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
@@ -26,7 +23,15 @@ from afresh.theory.special import distinct, log_sum_exp
 from afresh.theory.symmetrized.constants import ALPHA_MIN, MOST_ROW, Constants, constants
 from afresh.theory.symmetrized.gaussian import log_excess, slope, slope_and_hazard
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
+
 Shares = Literal["constant width", "equal"]
 
 _SAFE = 1e-9  # added to every ln F; its rounding is below 1e-11

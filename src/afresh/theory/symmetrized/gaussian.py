@@ -6,13 +6,19 @@ Everything is good to about 1e-13 relative, far out in both tails; the callers a
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from functools import cache
+from typing import TYPE_CHECKING
 
 from afresh.theory.special import erfcx, ndtr
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    from afresh.lazy import np
+
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _FAR = -30.0  # below it 1 - |u| M loses digits and its series has long converged
@@ -54,7 +60,8 @@ def slope_and_hazard(u: Floats) -> tuple[Floats, Floats]:
 def inverse_slope(value: ArrayLike) -> Floats:
     """The u with slope(u) = value > 0."""
     target: Floats = np.asarray(value, dtype=np.float64)
-    u: Floats = np.interp(np.log(target), _LOG_SLOPES, _POINTS)
+    points, log_slopes, _ = _tables()
+    u: Floats = np.interp(np.log(target), log_slopes, points)
     for _ in range(2):  # the table is good to 1e-3, or to 1e-2 relative in the tails
         r, a = slope_and_hazard(u)
         # In logarithms slope is nearly linear in both tails: (ln slope)' = phi/Phi - slope < 0.
@@ -67,8 +74,9 @@ def inverse_log_excess(value: ArrayLike) -> Floats:
     target: Floats = np.asarray(value, dtype=np.float64)
     # psi(u) >= u on the right; the tables know where most are.
     u = np.where(target > -1, np.exp(np.minimum(target, 700.0)) - 1.0, -np.sqrt(np.maximum(-2 * target, 0.0)) - 0.5)
-    known = (target > _LOG_EXCESSES[-1]) & (target < _LOG_EXCESSES[0])
-    u = np.where(known, np.interp(target, _LOG_EXCESSES[::-1], _POINTS[::-1]), u)
+    points, _, excesses = _tables()
+    known = (target > excesses[-1]) & (target < excesses[0])
+    u = np.where(known, np.interp(target, excesses[::-1], points[::-1]), u)
     # Concave and increasing: Newton's steps never cross the root from the left, and from the right with the first.
     for _ in range(60):
         step = (target - log_excess(u)) / slope(u)
@@ -92,5 +100,10 @@ def _remainder(u: Floats) -> Floats:
     return np.where(u < _FAR, series, 1 + u * _mills(u))
 
 
-_POINTS = np.concatenate([np.geomspace(1e6, 20, 150), np.linspace(20, -20, 801)[1:], -np.geomspace(20, 1e4, 100)[1:]])
-_LOG_SLOPES, _LOG_EXCESSES = np.log(slope(_POINTS)), log_excess(_POINTS)
+@cache
+def _tables() -> tuple[Floats, Floats, Floats]:
+    """Points, ln slope and ln psi there."""
+    points = np.concatenate(
+        [np.geomspace(1e6, 20, 150), np.linspace(20, -20, 801)[1:], -np.geomspace(20, 1e4, 100)[1:]]
+    )
+    return points, np.log(slope(points)), log_excess(points)

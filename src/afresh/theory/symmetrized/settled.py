@@ -9,67 +9,81 @@ answer's unit, when it is known, and at least `FLOOR`: the next answers have wha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from afresh.errors import InvalidArgument
+from afresh.theory.numbers import FIRST, IN_GROUP, SQUARE, largest_square
 from afresh.theory.search import minimize_between
-from afresh.theory.symmetrized.common import Common, Intervals, Tangents, cells_of, pairs_within
+from afresh.theory.symmetrized.common import (
+    Common,
+    Intervals,
+    cell_of,
+    cell_pairs,
+    farthest,
+    of_noise,
+    pairs_of,
+    rate_of,
+)
 from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import best_noise
+from afresh.theory.symmetrized.numbers import (
+    EVENTS,
+    FIRSTS,
+    Shown,
+    counted,
+    fine_usual,
+    first_exponent,
+    parts_of,
+    shown,
+)
+from afresh.theory.symmetrized.plain import Point, interpolate
+from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, PLAIN, SHARE, step_of, step_of_square, times
 
-Floats = NDArray[np.float64]
-
-# The first four are part of what every plan means, and never change.
-SHARE = 0.1  # of a unit for the first draw: 1/c^2; by measurement, see 17.10
+# The first three are part of what every plan means, and never change.
 GRAIN = 2.0**-10  # of a unit, to which charges are rounded up
 FLOOR = 973 * GRAIN  # about .95 of a unit: the least that an answer is charged, so that the last ones are not too many
-_OCTAVE = 16  # steps of noise
 CAUTION = 0.5  # by how many deviations of its noise a first draw is taken to be nearer to one half than it reads
 _ROOM = 1.0  # and by how many of its own noise an answer to a hint may be
-_PLAIN = 1 / math.sqrt(1 - SHARE)  # f of an answer whose d may be as large as D: it counts one unit
 COARSEST = -1  # the step of the coarsest noise, which counts less than FLOOR
-MOST_STEPS = 80
 _CELLS = 320
 _SAFE = 1e-9
+_ROOM_FOR_NUMBERS = 0.02  # by how much kap may grow for them: about a thousandth of the width
 # While the noise is chosen:
-_ROUGH_THETAS = np.geomspace(0.6, 9.0, 48)
 _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
 
 
-def times(step: int) -> float:
-    """f of a step: 16 to the octave, and 0 for an answer that counts one unit whatever its mean."""
-    return float(_PLAIN * 2.0 ** (-step / _OCTAVE))
+def world(
+    n: int, count: int, s: float, beta: float, steps: int, numbers: float = 0.0, pairs: float | None = None
+) -> Constants:
+    """The constants of `count` answers; q has room for all of them at the finest noise, the own row counted 4 times.
 
-
-def step_of(noise: float) -> int:
-    """The step of an f."""
-    return round(_OCTAVE * math.log2(_PLAIN / noise))
-
-
-def world(n: int, count: int, s: float, beta: float, steps: int, pairs: float | None = None) -> Constants:
-    """The constants of `count` answers; q has room for all of them at the finest noise, the own row counted 4 times."""
-    finest = times(steps)
-    row = (count * (SHARE + finest**-2) + 3 * finest**-2) / (4 * n * n * s * s) * (1 + 1e-12)
+    `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
+    """
+    finest, first, events = times(steps), SHARE, count
+    if numbers:
+        finest, first, events = min(finest, numbers), FIRSTS, EVENTS * count
+    row = (count * (first + finest**-2) + 3 * finest**-2) / (4 * n * n * s * s) * (1 + 1e-12)
+    least = min(finest, 1.0) * s
     return constants(
-        n, count, s, beta, least=min(finest, 1.0) * s, row=row, largest=finest**-2, alike=False, pairs=pairs
+        n, count, s, beta, least=least, row=row, largest=finest**-2, events=events, alike=False, pairs=pairs
     )
 
 
-def highest(c: Constants, bend: float, lower: float) -> float:
+def highest(c: Constants, bend: float, lower: float, *, numbers: bool = False) -> float:
     """The largest ln a: a e^(f(t/c^2)/2) sum_i exp(phi (k - i FLOOR)/2), phi = f(t FLOOR)/FLOOR, is what is left of bm.
 
     With i answers to come at most k - i FLOOR units are spent, and f(t u) <= phi u for u >= FLOOR, as f is concave.
     """
-    rate = bend / (1 - bend) * (1 + 1e-12)
+    rate = rate_of(bend)
 
     def exponent(step: float) -> float:
         return math.log1p(rate * step / (1 + step)) / 2
 
     each, first = exponent(c.step * FLOOR), exponent(c.step * SHARE)
+    if numbers:  # an answer meets its own first draws
+        first = max(first, first_exponent(c.step, rate))
     total = each / FLOOR * c.count * (1 - FLOOR) + each * (c.count - 1)
     total += math.log(-math.expm1(-each * c.count)) - math.log(-math.expm1(-each))
     return math.log(c.main) + math.log1p(-lower) - first - total - _SAFE
@@ -82,6 +96,8 @@ class Settling:
     common: Common
     steps: int
     """The step of the finest noise."""
+    numbers: float = 0.0
+    """The finest noise of the last draw of a number, in units of s; 0 if it does not follow the deviation."""
     cells: int = _CELLS
 
     @property
@@ -94,9 +110,12 @@ class Settling:
         """The noise of the first draw."""
         return self.s / math.sqrt(SHARE)
 
+    def _table(self, step: int) -> Intervals:
+        return of_noise(self.common, self.s * times(step), self.cells)
+
     def ends(self, value: float, step: int, half_step: float = 0.0) -> tuple[float, float]:
         """The interval of an answer with this noise."""
-        return _intervals(self.common, step, self.cells).ends(value, half_step)
+        return self._table(step).ends(value, half_step)
 
     def units(self, value: float, step: int, *, hinted: bool, half_step: float = 0.0, inward: float = 0.0) -> float:
         """What the answer is charged, before it is rounded up; `inward` makes its interval so much smaller.
@@ -109,9 +128,8 @@ class Settling:
 
     def _pairs(self, truth: float) -> float:
         """D(P)/D from above, for truths up to this one, which is at most one half."""
-        edges, pairs = cells_of(self.common.constants, self.cells)
-        place = min(int(np.searchsorted(edges, truth + 1e-15)), len(pairs))
-        return float(pairs[max(place - 1, 0)]) / self.common.constants.pairs
+        c = self.common.constants
+        return cell_pairs(c, cell_of(min(truth + 1e-15, 0.5), self.cells), self.cells) / c.pairs
 
     @staticmethod
     def reserve(step: int, *, hinted: bool) -> float:
@@ -148,9 +166,74 @@ class Settling:
         return low
 
     @cached_property
+    def number_steps(self) -> int:
+        """The step of the finest noise of a number."""
+        return step_of(self.numbers)
+
+    @cached_property
+    def _rate(self) -> float:
+        return rate_of(self.common.bend)
+
+    def seen(self, centre: float, square: float, half_step: float) -> Shown:
+        """What the first draws of a number have shown."""
+        return shown(self.common.constants, centre, square, self.s / math.sqrt(SQUARE), half_step)
+
+    def number_ends(self, value: float, step: int, seen: Shown, half_step: float) -> tuple[float, float]:
+        """The interval of a number whose last draw has this noise."""
+        return self._table(step).ends(value, half_step, farthest(self.common, self.s * times(step), seen.pairs))
+
+    def number_units(
+        self, value: float, step: int, seen: Shown, *, grouped: bool, half_step: float, inward: float = 0.0
+    ) -> float:
+        """What a number is charged, before it is rounded up; `inward` makes its interval so much smaller."""
+        low, high = self.number_ends(value, step, seen, half_step)
+        nearest = min(max(0.5, low + inward), high - inward)
+        return max(self._number_units(step, seen, self._pairs(min(nearest, 1 - nearest)), grouped), FLOOR)
+
+    def _number_units(self, step: int, seen: Shown, by_mean: float, grouped: bool) -> float:
+        most = self.common.constants.pairs
+        parts = parts_of(times(step) ** -2, min(seen.pairs / most, by_mean), seen.square / most, grouped=grouped)
+        return counted(self.common.constants.step, self._rate, parts)
+
+    def number_admitted(self, spent: float, after: int, seen: Shown, *, grouped: bool) -> int:
+        """The finest step of a number that leaves FLOOR to each of the answers after this one, whatever its mean."""
+        left = max(self.common.constants.count - spent - after * FLOOR - GRAIN, FLOOR)
+        return self._finest(lambda step: self._number_units(step, seen, 1.0, grouped) <= left)
+
+    def number_step(self, centre: float, seen: Shown, *, grouped: bool) -> int:
+        """The finest noise at which a number will probably count one unit, by its deviation or by its mean."""
+        away = CAUTION * self.s / math.sqrt(IN_GROUP if grouped else FIRST)
+        nearest = min(centre, 1 - centre) + away
+
+        def suits(step: int) -> bool:
+            by_mean = self._pairs(min(nearest + times(step) * self.s * self._width, 0.5))
+            return self._number_units(step, seen, by_mean, grouped) <= 1
+
+        return self._finest(suits)
+
+    def _finest(self, suits: Callable[[int], bool]) -> int:
+        low, high = COARSEST_NUMBER, self.number_steps
+        while low < high:  # an answer of finer noise counts more
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if suits(middle) else (low, middle - 1)
+        return low
+
+    def leaves_room(self) -> bool:
+        """Whether a number of the coarsest noise counts less than FLOOR, whatever it is."""
+        most = Shown(self.common.constants.pairs, self.common.constants.pairs)
+        return all(self._number_units(COARSEST_NUMBER, most, 1.0, each) <= FLOOR for each in (False, True))
+
+    def deviation_width(self, mean: float, deviation: float, step: int | None = None) -> float:
+        """Half the length for a number if no draw has noise; at the noise of a step, or at what first draws choose."""
+        seen = self.seen(mean, min(deviation * deviation / largest_square(mean), 1.0), 0.0)
+        step = self.number_step(mean, seen, grouped=False) if step is None else step
+        low, high = self.number_ends(mean, step, seen, 0.0)
+        return (high - low) / 2
+
+    @cached_property
     def _width(self) -> float:
         """h at the end of an interval that counts one unit, where b^2 is t, about."""
-        return float(self.common.widths(self.common.constants.reach)[0])
+        return self.common.width(self.common.constants.reach)
 
     def half_width(self, mean: float, step: int | None = None) -> float:
         """Half the length if no draw has noise; at the noise of a step, or at what the first draw chooses."""
@@ -158,19 +241,14 @@ class Settling:
         return (high - low) / 2
 
 
-def step_of_square(units: float) -> float:
-    """The step, not rounded, whose noise alone counts so many units."""
-    return _OCTAVE * math.log2(_PLAIN * math.sqrt(units))
-
-
-@lru_cache(maxsize=256)
-def _intervals(common: Common, step: int, cells: int) -> Intervals:
-    return Intervals(common, common.constants.s * times(step), cells)
-
-
 @lru_cache(maxsize=64)
-def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) -> Settling:
-    """The plan with the narrowest answers, in the geometric mean at the typical means."""
+def settled_plan(
+    n: int, count: int, beta: float, typical: tuple[float, ...], deviation: float | None = None
+) -> Settling:
+    """The plan with the narrowest answers, in the geometric mean at the typical means.
+
+    It has room for numbers of the usual standard deviation as far as that costs little, or of a `deviation`.
+    """
 
     # The finest noise is what the rarest of the means needs; noise and cap depend on one another, any cap is valid.
     steps = _USUAL_STEPS
@@ -193,35 +271,56 @@ def settled_plan(n: int, count: int, beta: float, typical: tuple[float, ...]) ->
     for _ in range(2):
         width(s)
     c = world(n, count, s, beta, steps)
+    bend = _best_curve(c, _USUAL_LOWER, typical)[1].bend
+    numbers = _noise_of_numbers(c, bend / (1 - bend), steps, deviation)
+    c = world(n, count, s, beta, steps, numbers)
+    found = (_best_curve(c, lower, typical, numbers=True)[:2] for lower in _LOWERS)
+    made = Settling(min(found, key=lambda each: each[0])[1], steps, numbers)
+    if made.leaves_room():
+        return made
+    c = world(n, count, s, beta, steps)  # very few questions
     curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
     return Settling(curve, steps)
 
 
-def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple[float, Common, int]:
+def _noise_of_numbers(c: Constants, rate: float, steps: int, deviation: float | None) -> float:
+    """The finest noise that a plan has room for: what such a deviation needs, if kap does not grow too much by it."""
+    fine = fine_usual(c, rate, deviation)
+    wanted = min(max(math.ceil(step_of_square(max(fine, 1.0))), steps, 0), MOST_STEPS)
+    most = math.inf if deviation is not None else c.swap + _ROOM_FOR_NUMBERS
+    while wanted > max(steps, 0) and c.swap * (times(steps) / times(wanted)) ** 2 > most:
+        wanted -= 1
+    return times(wanted)
+
+
+def _best_curve(
+    c: Constants, lower: float, typical: tuple[float, ...], *, numbers: bool = False
+) -> tuple[float, Common, int]:
     """The best bend for these constants, with the mean logarithm of about its half-widths and the finest step it needs.
 
     An answer that counts one unit has b^2 D'/D(P) = t (1 - SHARE D'/D) at its end, so h of b^2 from 0 to t is enough.
     """
-    nodes = np.sin(np.linspace(0, math.pi / 4, 16)) ** 2
-    pairs = pairs_within(c, nodes, nodes, iterates=6) / c.pairs
-    parts = np.linspace(0.0, 1.0, 10) ** 2
-    tangents = Tangents(c.swap, np.sqrt(c.step * np.maximum(parts, 1e-4)), _ROUGH_THETAS)
-    second = tangents.lower(Common(c, c.count, 0.5, lower, 0.0).log_lower)
+    nodes = [math.sin(math.pi / 4 * i / 15) ** 2 for i in range(16)]
+    pairs = [pairs_of(c, node, node, 6) / c.pairs for node in nodes]
+    parts = [(i / 9) ** 2 for i in range(10)]
+    points = [Point(c.swap, math.sqrt(c.step * max(part, 1e-4))) for part in parts]
+    log_lower = Common(c, c.count, 0.5, lower, 0.0).log_lower
 
     def widths(bend: float) -> tuple[float, float]:
         """The mean logarithm, and the finest noise."""
-        h = np.maximum(tangents.upper(bend, highest(c, bend, lower)), second).min(axis=1)
-        logs, finest = [], _PLAIN
+        height = highest(c, bend, lower, numbers=numbers)
+        h = [point.least(bend, height, log_lower) for point in points]
+        logs, finest = [], PLAIN
         for mean in typical:
-            centre, noise = min(mean, 1 - mean), _PLAIN
+            centre, noise = min(mean, 1 - mean), PLAIN
             cautious = centre + CAUTION * c.s / math.sqrt(SHARE)
             for _ in range(8):
-                share = np.interp(cautious + noise * c.s * h[-1], nodes, pairs)
-                noise = min((1 / share - SHARE) ** -0.5, _PLAIN)
+                share = interpolate(cautious + noise * c.s * h[-1], nodes, pairs)
+                noise = min((1 / share - SHARE) ** -0.5, PLAIN)
             high, low = centre, centre
             for _ in range(5):
-                reach = np.interp(np.interp([high, low], nodes, pairs) / noise**2, parts, h)
-                high, low = centre + noise * c.s * reach[0], max(centre - noise * c.s * reach[1], 0.0)
+                up, down = (interpolate(interpolate(x, nodes, pairs) / noise**2, parts, h) for x in (high, low))
+                high, low = centre + noise * c.s * up, max(centre - noise * c.s * down, 0.0)
             logs.append(math.log((high - low) / 2))
             finest = min(finest, noise)
         return math.fsum(logs) / len(logs), finest
@@ -232,4 +331,4 @@ def _best_curve(c: Constants, lower: float, typical: tuple[float, ...]) -> tuple
     bend = bend_of(minimize_between(lambda x: widths(bend_of(x))[0], -6.0, 4.0, tolerance=0.05))
     found, finest = widths(bend)
     steps = min(max(math.ceil(step_of_square(finest**-2)), 0), MOST_STEPS)
-    return found, Common(c, c.count, bend, lower, highest(c, bend, lower)), steps
+    return found, Common(c, c.count, bend, lower, highest(c, bend, lower, numbers=numbers)), steps

@@ -88,7 +88,7 @@ class Followed:
                 if left > last + most * (1 + 2e-9) + 2e-15 or right < last - most * (1 + 2e-9) - 2e-15:
                     continue
                 pairs = min(pairs_of(c, left, right, _ITERATES), f * f * c.pairs * _UP)
-                width = float(self.common.widths(math.sqrt(c.scaled(pairs, s)))[0])
+                width = self.common.width(math.sqrt(c.scaled(pairs, s)))
                 away = (s * width + half_step) * (1 + 1e-9) + 1e-15
                 if left <= last + away and right >= last - away:
                     found[side] = max(left, last - away) if side == 0 else min(right, last + away)
@@ -100,7 +100,7 @@ class Followed:
     @cached_property
     def _width(self) -> float:
         """h of the largest b."""
-        return float(self.common.widths(self.common.constants.reach)[0])
+        return self.common.width(self.common.constants.reach)
 
     def half_width(self, mean: float, deviation: float) -> float:
         """Half the length if no draw has noise."""

@@ -14,7 +14,7 @@ async function send(address, body, media) {
 }
 
 const FORM = "application/x-www-form-urlencoded";
-const typed = (form) => new URLSearchParams(new FormData(form)).toString();
+const typed = (form, pressed) => new URLSearchParams(new FormData(form, pressed)).toString();
 const unreachable = { detail: "The service could not be reached. Asking again is safe: what was answered is free.", place: "" };
 
 function replace(element, text) {
@@ -40,7 +40,7 @@ function tell(form, problem, otherwise) {
 
 // The price of a question, and what is wrong with it, while it is typed.
 function pricing(form) {
-  const price = document.getElementById("price");
+  const price = form.querySelector(".price");
   let timer, turn = 0;
   const look = async () => {
     const mine = ++turn;
@@ -55,14 +55,35 @@ function pricing(form) {
   if (form.elements.expression.value) look();
 }
 
+// While the service works, buttons rest and a bar moves; after two seconds it says for how long it has been working.
+function busy(form) {
+  const buttons = form.querySelectorAll("button"), line = document.createElement("p"), bar = document.createElement("progress");
+  const words = document.createElement("span"), began = Date.now();
+  line.className = "working";
+  line.setAttribute("role", "status");
+  bar.setAttribute("aria-label", "Working");
+  line.append(bar, words);
+  for (const each of buttons) each.disabled = true;
+  const late = setTimeout(() => form.append(line), 400);
+  const timer = setInterval(() => { const seconds = Math.round((Date.now() - began) / 1000); if (seconds >= 2) words.textContent = `Working for ${seconds} seconds …`; }, 1000);
+  return () => { clearTimeout(late); clearInterval(timer); line.remove(); for (const each of buttons) each.disabled = false; };
+}
+
+// Only the fields that a kind of question has.
+function choosing(form) {
+  const show = () => { for (const field of form.querySelectorAll("[data-kinds]")) field.hidden = !field.dataset.kinds.split(" ").includes(form.elements.kind.value); };
+  form.elements.kind.addEventListener("change", () => { show(); tell(form, null); form.dispatchEvent(new Event("input")); });
+  show();
+}
+
 function asking(form, otherwise) {
-  const answers = document.getElementById("answers"), button = form.querySelector("button");
+  const answers = document.getElementById("answers");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    button.disabled = true;
+    const body = typed(form, event.submitter), done = busy(form);
     let found;
-    try { found = await send(form.action, typed(form), FORM); } catch { found = { ok: false, told: unreachable }; }
-    button.disabled = false;
+    try { found = await send(form.action, body, FORM); } catch { found = { ok: false, told: unreachable }; }
+    done();
     tell(form, found.ok ? null : found.told, otherwise);
     if (!found.ok) return;
     const made = document.createElement("template");
@@ -178,30 +199,31 @@ function dropping(form, work) {
 
 function verifying(form) {
   const place = document.getElementById("verified");
-  dropping(form, (input) => input.addEventListener("change", async () => {
+  const check = async (input) => {
     if (!input.files.length) return;
-    place.textContent = "Checking …";
+    place.textContent = "";
+    const body = new FormData(form), done = busy(form);
     let found;
-    try { found = await send(form.action, input.files[0], "application/json"); } catch { found = { ok: false, told: unreachable }; }
+    try { found = await send(form.action, body); } catch { found = { ok: false, told: unreachable }; }
+    done();
     tell(form, found.ok ? null : { ...found.told, place: "file" });
     if (found.ok) replace(place, found.text); else place.textContent = "";
-  }));
+  };
+  dropping(form, (input) => { input.addEventListener("change", () => check(input)); form.addEventListener("submit", () => check(input)); });
 }
 
-const MEDIA = { csv: "text/csv", npy: "application/x-npy", parquet: "application/vnd.apache.parquet" };
 function scoring(form) {
-  const answers = document.getElementById("answers"), button = form.querySelector("button"), chosen = document.getElementById("chosen");
+  const answers = document.getElementById("answers"), chosen = document.getElementById("chosen");
   const fail = (detail) => tell(form, { detail, place: "file" });
   dropping(form, (input) => {
     input.addEventListener("change", () => { chosen.textContent = input.files.length ? `${input.files[0].name}, ${input.files[0].size.toLocaleString("en")} bytes` : ""; tell(form, null); });
     form.addEventListener("submit", async () => {
       const file = input.files[0];
       if (!file) { fail("Choose a file first."); return; }
-      const query = new URLSearchParams({ file: file.name, title: form.querySelector("#title").value, against: form.querySelector("#against")?.value || "" });
-      button.disabled = true;
+      const body = new FormData(form), done = busy(form);
       let found;
-      try { found = await send(`${form.getAttribute("action")}?${query}`, file, MEDIA[file.name.split(".").pop().toLowerCase()] || "application/octet-stream"); } catch { found = { ok: false, told: unreachable }; }
-      button.disabled = false;
+      try { found = await send(form.action, body); } catch { found = { ok: false, told: unreachable }; }
+      done();
       if (!found.ok) { fail(found.told ? found.told.detail : "The service failed; send it again, which is safe."); return; }
       tell(form, null);
       replace(answers, found.text);
@@ -245,12 +267,16 @@ if (score) scoring(score);
 if (shares) sharing(shares);
 const verify = document.getElementById("verify");
 if (verify) verifying(verify);
-const ask = document.getElementById("ask"), many = document.getElementById("ask-many");
+const ask = document.getElementById("ask"), many = document.getElementById("ask-many"), measure = document.getElementById("measure");
 if (ask) {
   const columns = JSON.parse(ask.dataset.columns);
   pricing(ask);
   asking(ask, "expression");
   for (const name of ["expression", "where"]) completing(ask.elements[name], columns);
+  choosing(measure);
+  pricing(measure);
+  asking(measure, "expression");
+  for (const name of ["expression", "by", "where"]) completing(measure.elements[name], columns);
 }
 if (many) asking(many, "questions");
 const followed = document.querySelector("[data-events]");

@@ -1,0 +1,57 @@
+"""Options and arguments that are plainly what they should be, read without pydantic.
+
+Typer reads every value by pydantic, which takes as long to import as typer itself. A number in plain digits, a text and
+an option that was left out need none of it. Everything else is read by typer, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+_PLAIN: dict[Any, tuple[re.Pattern[str], Callable[[str], Any]]] = {
+    str: (re.compile(r"[\s\S]*"), str),
+    int: (re.compile(r"[+-]?[0-9]{1,18}"), int),
+    float: (re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE), float),
+}
+
+
+class _Quick:
+    """What commands and groups of them have in common."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        """Those of the command and --help, each of which looks at its value before typer does."""
+        found: list[Any] = super().get_params(context)  # type: ignore[misc] # of the class it is mixed into
+        for parameter in found:
+            if not isinstance(parameter.process_value, partial):
+                parameter.process_value = partial(_read, parameter, parameter.process_value)
+        return found
+
+
+class Command(_Quick, TyperCommand):
+    """A command whose plain values are read at once."""
+
+
+class Group(_Quick, TyperGroup):
+    """Commands with options of their own."""
+
+
+def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """The value, if it is a plain one, or what typer makes of it."""
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    single = not parameter.multiple and parameter.nargs == 1
+    if kind is None or (parameter.required and value is None):
+        return by_typer(context, value)
+    if value is None:
+        found = () if parameter.multiple or parameter.nargs == -1 else None
+    elif single and type(value) is kind is not str:  # a flag, or a default
+        found = value
+    elif single and kind in _PLAIN and isinstance(value, str) and _PLAIN[kind][0].fullmatch(value):
+        found = _PLAIN[kind][1](value)
+    else:
+        return by_typer(context, value)
+    return found if parameter.callback is None else parameter.callback(context, parameter, found)

@@ -1,0 +1,100 @@
+"""What answers about numbers have in common whose noise follows the standard deviation under Theorem S (17.10)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from afresh.mechanisms.base import round_to_grid
+from afresh.mechanisms.ghost import ROUNDING
+from afresh.moments import Aim, Grouped, Moments
+from afresh.theory.numbers import FIRST, IN_GROUP, LARGE, SQUARE, aim_in_group, mean_square
+from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, step_of, times
+
+FIRST_DRAWS = frozenset(("first", "square"))
+OF_GROUPS = frozenset(("share", "group"))
+"""A coarse share of a group, of which an answer is the first or the second."""
+
+NUMBER = FIRST_DRAWS | {"value", "times"}
+
+
+def on_grid(value: Any, grid: float) -> bool:
+    """Whether it may be a draw: a number in [0, 1] on the grid."""
+    return isinstance(value, float | int) and 0 <= value <= 1 and float(value / grid).is_integer()
+
+
+def drawn(noisy: float, grid: float) -> float:
+    """A draw on the public grid, within [0, 1]."""
+    return min(max(round_to_grid(noisy, grid), 0.0), 1.0)
+
+
+def of_number(released: Any) -> bool:
+    """Whether these are the draws of a number, whatever else is released with them."""
+    return isinstance(released, Mapping) and released.keys() >= FIRST_DRAWS and not released.keys() >= OF_GROUPS
+
+
+def grouped(released: Mapping[str, float]) -> bool:
+    """Whether they are about a mean within a group."""
+    return bool(OF_GROUPS & released.keys())
+
+
+def allowed_step(noise: Any) -> int | None:
+    """The step of the noise that an answer about a number says it had; None if there is none such."""
+    if not (isinstance(noise, float | int) and times(MOST_STEPS) * 0.99 < noise < times(COARSEST_NUMBER) * 1.01):
+        return None
+    step = step_of(noise)
+    return step if math.isclose(noise, times(step), rel_tol=ROUNDING) else None
+
+
+class FollowingDeviation(ABC):
+    """First draws of a centre and of the mean square about it; the noise of the last one follows what they show."""
+
+    draws: ClassVar[int] = 4
+    grid: float
+
+    @property
+    @abstractmethod
+    def noise_scale(self) -> float:
+        """The noise of a plain answer in its place."""
+
+    @property
+    @abstractmethod
+    def reach_scale(self) -> float:
+        """About how far the truth of a plain answer may be from it."""
+
+    @abstractmethod
+    def deviation_width(self, mean: float, deviation: float) -> float:
+        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+
+    def half_width(self, mean: float) -> float:
+        """Of the number with the largest deviation that this mean allows."""
+        return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
+
+    def aim(self, released: Mapping[str, float]) -> Aim:
+        """What was averaged, and about where it lies."""
+        if not (of := OF_GROUPS & released.keys()):
+            return Aim(1.0, 0.0, 0.0, released["first"])
+        (name,) = of
+        share = released[name]
+        return Aim(*aim_in_group(released["first"], share, second=name == "group", large=self.large(share)))
+
+    def large(self, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well."""
+        return 2 * math.sqrt(share * (1 - share)) * self.reach_scale <= LARGE * share
+
+    def first_draws(self, moments: Moments, noise: Sequence[float]) -> tuple[dict[str, float], Moments]:
+        """The draws before the last, and the moments of what that one averages."""
+        found: dict[str, float] = {}
+
+        def draw(name: str, mean: float, xi: float, part: float) -> None:
+            found[name] = drawn(mean + self.noise_scale / math.sqrt(part) * xi, self.grid)
+
+        if isinstance(moments, Grouped):
+            draw("group" if moments.second else "share", moments.inside / moments.n, noise[3], IN_GROUP)
+        draw("first", moments.mean, noise[0], IN_GROUP if found else FIRST)
+        aim = self.aim(found)
+        own = moments.of(aim) if isinstance(moments, Grouped) else moments
+        draw("square", mean_square(own.mean, own.squares / own.n, aim.centre), noise[1], SQUARE)
+        return found, own

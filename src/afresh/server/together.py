@@ -1,0 +1,67 @@
+"""Looking things up for many requests at once: a turn in a thread costs more than what is looked up there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Executor
+from typing import Generic, TypeVar
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Found = TypeVar("_Found")
+
+
+class Together(Generic[_Key, _Found]):
+    """Those who come while one look runs share the next one, which begins after they came: nothing is kept.
+
+    For one event loop. Whoever asks for the same gets the same.
+    """
+
+    def __init__(self, look: Callable[[_Key], _Found], threads: Executor) -> None:
+        """How to find one thing, and where."""
+        self._look, self._threads = look, threads
+        self._next: dict[_Key, asyncio.Future[_Found]] = {}
+        self._looking = False
+
+    async def find(self, key: _Key) -> _Found:
+        """What is found, or the error that looking raised."""
+        if (found := self._next.get(key)) is None:
+            found = self._next[key] = asyncio.get_running_loop().create_future()
+            found.add_done_callback(_seen)
+        if not self._looking:
+            self._begin()
+        return await asyncio.shield(found)  # others may wait for it too
+
+    def _begin(self) -> None:
+        batch, self._next, self._looking = self._next, {}, True
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._look_all, list(batch))
+        running.add_done_callback(lambda done: self._end(batch, done))
+
+    def _look_all(self, keys: Sequence[_Key]) -> list[_Found | Exception]:
+        return [self._look_at(key) for key in keys]
+
+    def _look_at(self, key: _Key) -> _Found | Exception:
+        try:
+            return self._look(key)
+        except Exception as error:
+            return error
+
+    def _end(self, batch: dict[_Key, asyncio.Future[_Found]], done: asyncio.Future[list[_Found | Exception]]) -> None:
+        self._looking = False
+        if done.cancelled():  # the service stops
+            for waiting in (*batch.values(), *self._next.values()):
+                waiting.cancel()
+            return
+        for waiting, found in zip(batch.values(), done.result(), strict=True):
+            if isinstance(found, Exception):
+                waiting.set_exception(found)
+            else:
+                waiting.set_result(found)
+        if self._next:
+            self._begin()
+
+
+def _seen(found: asyncio.Future[_Found]) -> None:
+    """Whoever asked may have gone, and asyncio must not complain of an error that nobody takes."""
+    if not found.cancelled():
+        found.exception()

@@ -1,0 +1,146 @@
+"""Numbers whose noise follows their standard deviation under Theorem S, whatever is asked beside them (17.10).
+
+A number psi in [0, 1] is answered by draws that together count as little as one plain answer: y1, its mean with much
+noise, which is a centre c; y2, the mean of phi = (psi - c)^2/M^2, M = max(c, 1 - c), with much noise; and y3, its mean.
+Within a group the centre takes two draws. The noise of y2 is known, so it bounds S[phi]; the ghost bounds P[phi]; and
+both together bound d of psi, which the noise of y3 follows. None of the first draws needs an interval of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from afresh.theory.bernoulli import kl_upper
+from afresh.theory.numbers import FIRST, IN_GROUP, SQUARE, largest_square
+from afresh.theory.special import ndtri
+from afresh.theory.symmetrized.common import pairs_of
+from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
+
+FIRSTS = 2 * IN_GROUP + SQUARE
+"""What the first draws count at most, in plain answers."""
+EVENTS = 4
+"""A number uses at most three and a half times what a plain answer may of the probability that G fails."""
+_ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers, so that all processors stop at the same one; each is valid
+_UP = 1 + 1e-12
+_USUAL_DEVIATION = 0.05  # of numbers that a plan has room for, unless somebody says which
+_LEAST_GAIN = 1.5  # (s/s_3)^2 below which it is not worth the room
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the first draws have shown, as bounds that hold unless G fails."""
+
+    pairs: float
+    """D(U): of d of the number."""
+    square: float
+    """Of d of phi."""
+
+
+@lru_cache(maxsize=4096)  # releasing, reading and checking ask for the same
+def shown(c: Constants, centre: float, square: float, noise: float, half_step: float) -> Shown:
+    """From y2 = `square`, the mean of phi with this noise and rounded; rows need not be alike.
+
+    S[phi] <= y2 + z noise, z the quantile of e^-L3. S'[phi] <= S[phi] + drift sqrt(d_phi), and n kl(S'[phi] || P[phi])
+    <= L3. E[d | S, y] <= M^2 (S[phi] + P[phi]) + A^2/2 with A = drift + sqrt(L3/(2n)), and d_phi <= 4 d/M^2.
+    """
+    level, r, scale = c.level3 / c.n, drift(c), largest_square(centre)
+    away = r + math.sqrt(level / 2)
+    sample = min((square + rare(c) * noise + half_step) * _UP, 1.0)
+    own = pairs = c.pairs
+    for _ in range(_ITERATES):
+        ghost = min((sample + r * math.sqrt(min(own, 4 * pairs / scale))) * _UP, 1.0)
+        most = kl_upper(ghost, level)
+        own = min(own, pairs_of(c, 0.0, most, _OWN_ITERATES))
+        mean = scale * (sample + most) + away * away / 2
+        pairs = min(pairs, first_argument_upper(min(mean * _UP, 1.0), c.level1 / c.n))
+    return Shown(pairs, min(own, 4 * pairs / scale))
+
+
+def rare(c: Constants) -> float:
+    """z: a normal number is below -z with probability e^-L3."""
+    return -ndtri(math.exp(-c.level3)) * _UP
+
+
+def together(step: float, rate: float, parts: Sequence[float]) -> float:
+    """g with 1 + R g = prod (1 + R g_i), g_i = u/(1+u) of each part of a plain answer's t; R is l/(1-l).
+
+    For Lemma M, so many draws in different directions are one answer with that u/(1+u); for tau it is at least theirs.
+    """
+    found = 0.0
+    for part in parts:
+        own = step * part
+        own /= 1 + own
+        found += own + rate * found * own
+    return found * _UP
+
+
+def first_exponent(step: float, rate: float) -> float:
+    """What the own first draws add to the exponent of Lemma M, at most."""
+    return math.log1p(rate * together(step, rate, [IN_GROUP, IN_GROUP, SQUARE])) / 2
+
+
+def counted(step: float, rate: float, parts: Sequence[float]) -> float:
+    """As how many plain answers these draws count: at least their sum, as many small ones reveal more than one."""
+    found = together(step, rate, parts)
+    return math.inf if found >= 1 else found / (1 - found) / step
+
+
+def room(step: float, rate: float, parts: Sequence[float], most: float = 1.0) -> float:
+    """What is left for one draw more, so that all together count at most as this."""
+    whole, taken = step * most / (1 + step * most), together(step, rate, parts)
+    left = (whole - taken) / (1 + rate * taken) / _UP
+    return left / (1 - left) / step if left > 0 else 0.0
+
+
+def parts_of(fine: float, pairs: float, square: float, *, grouped: bool) -> list[float]:
+    """The draws of a number in plain answers, `fine` being (s/s_3)^2, pairs and square bounds of d as parts of D.
+
+    The first has the direction of the last, but within a group.
+    """
+    return [*_firsts(square, grouped=grouped), (fine + (0.0 if grouped else FIRST)) * pairs]
+
+
+def fine_for(step: float, rate: float, pairs: float, square: float, *, grouped: bool, most: float = 1.0) -> float:
+    """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room."""
+    return _fine(room(step, rate, _firsts(square, grouped=grouped), most), pairs, grouped=grouped)
+
+
+def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> float:
+    """The same if the sum of the parts counts."""
+    return _fine(most - math.fsum(_firsts(square, grouped=grouped)), pairs, grouped=grouped)
+
+
+def _firsts(square: float, *, grouped: bool) -> list[float]:
+    """The first draws that have a direction of their own."""
+    return [*([IN_GROUP, IN_GROUP] if grouped else []), SQUARE * square]
+
+
+def _fine(left: float, pairs: float, *, grouped: bool) -> float:
+    return max(left / (pairs * _UP) - (0.0 if grouped else FIRST), 0.0)
+
+
+def fine_usual(c: Constants, rate: float, deviation: float | None = None) -> float:
+    """(s/s_3)^2 of a number with such a deviation, or the usual one, in the middle of its range."""
+    spread = _USUAL_DEVIATION if deviation is None else deviation
+    seen = shown(c, 0.5, min(4 * spread**2, 1.0), c.s / math.sqrt(SQUARE), 0.0)
+    return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False)
+
+
+def roomy_fine(c: Constants, rate: float, finest: float, growth: float) -> float:
+    """The (s/s_3)^2 for which each row has room in all answers if kap may grow by this; 0 if it is not worth it.
+
+    q grows with kap. Every number has its first draws too, and the own row counts four times.
+    """
+    units = c.row * (1 + growth / c.swap) * 4 * c.n**2 * c.s**2
+    wide = (units - c.count * FIRSTS) / (c.count + 3)
+    narrow = (units - c.count * FIRSTS - 3 * finest**-2) / c.count
+    found = min(wide, narrow, fine_usual(c, rate))
+    return found if found >= _LEAST_GAIN and leaves_room(c, rate) else 0.0
+
+
+def leaves_room(c: Constants, rate: float) -> bool:
+    """Whether first draws leave at least a quarter of an answer to the last one, whatever the number is."""
+    return fine_for(c.step, rate, 1.0, 1.0, grouped=True) >= 0.25
