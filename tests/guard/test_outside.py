@@ -64,7 +64,7 @@ class TestCalibrated:
             assert guard.charge("half of everything", kl=9.5 * price / N).left == 10
             for i in range(10):
                 guard.ask(f"x < {i}")
-            with pytest.raises(BudgetExhausted, match="only repeats"):
+            with pytest.raises(BudgetExhausted, match="repeats of earlier questions are free"):
                 guard.ask("x < 10")
             assert guard.ask("x < 3").charged == 0
 

@@ -105,7 +105,7 @@ def test_a_fit_is_one_round_and_a_further_one_must_be_planned(tmp_path: Path) ->
     assert search([1, 2], "two", rounds=2).best_answer_.charged == 1
     assert search([2, 4, 8], "two", rounds=2).best_answer_.left == 0  # four answers in two rounds, fixed by the first
     assert search([1, 8], "two").best_answer_.charged == 0  # goes on with the plan in force
-    with pytest.raises(BudgetExhausted, match=r"0 left.*and questions= for as many candidates as they"):
+    with pytest.raises(BudgetExhausted, match=r"0 are left.*and questions= for as many candidates as they"):
         search([3], "two", rounds=2)
     with pytest.raises(InvalidArgument, match="rounds == 0"):
         search([1], "three", rounds=0)

@@ -186,7 +186,8 @@ class Desk:
     ) -> Request:
         """What is asked, as this desk asks it; whatever is wrong with it is found here."""
         scope = self.scope  # a holdout may declare another one meanwhile
-        asked = [self.arranged(one, scope, exam=exam) for one in asked]
+        if vector is None:  # the coordinates of a vector are released as they are
+            asked = [self.arranged(one, scope, exam=exam) for one in asked]
         if exam:
             asked = [in_exam(one) for one in asked]
         scope.check(query for one in asked for query in one.queries)

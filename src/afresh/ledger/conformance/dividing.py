@@ -23,7 +23,7 @@ class DividingTests(StorageTests):
         ledger.divide(terms, {"ada": 2, "bob": 1}, "steward")
         assert ledger.shares(terms) == connect().shares(terms) == {"ada": 2, "bob": 1}
         ledger.reserve(terms, [question("a"), question("b")], "ada")
-        with pytest.raises(BudgetExhausted, match=r"2 of 2 are spent and 0 left in the share of ada"):
+        with pytest.raises(BudgetExhausted, match=r"2 of the 2 in the share of ada are spent and 0 are left"):
             ledger.reserve(terms, [question("c")], "ada")
         assert ledger.reserve(terms, [question("a")], "ada")[0].new is False  # repeats are free for everyone
         ledger.reserve(terms, [question("c")], "eve")

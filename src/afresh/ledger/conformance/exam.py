@@ -48,7 +48,7 @@ class ExamTests(StorageTests):
         assert (again.number, again.new, again.outcome is None) == (3, False, False)
         chain = ledger.chain(terms)
         for others in (("z",), ("x", "z")):
-            with pytest.raises(BudgetExhausted, match="the exam was taken, with 2 questions"):
+            with pytest.raises(BudgetExhausted, match="the exam has been taken, with 2 questions"):
                 connect().reserve(terms, final(*others), "ada", exam=True)
         assert connect().chain(terms) == chain
         ledger.reserve(terms, [question("b"), question("c")], "ada")  # all of the budget is still there
@@ -60,7 +60,7 @@ class ExamTests(StorageTests):
         ledger = connect()
         terms = with_exam(ledger)
         ledger.reserve(terms, final("x", "y"), "ada", exam=True)
-        with pytest.raises(BudgetExhausted, match="the exam was taken"):
+        with pytest.raises(BudgetExhausted, match="the exam has been taken"):
             connect().reserve(terms, final("z"), "bob", exam=True)
         entries = connect().reserve(terms, final("x", "y"), "ada", exam=True)
         connect().record_many(terms, [(entry, result(0.25)) for entry in entries])
@@ -79,7 +79,7 @@ class ExamTests(StorageTests):
         ledger = connect()
         terms = with_exam(ledger)
         ledger.divide(terms, {"ada": 2})
-        with pytest.raises(InvalidArgument, match="not for ada, who has a share"):
+        with pytest.raises(InvalidArgument, match="ada has only a share"):
             ledger.reserve(terms, final("x"), "ada", exam=True)
         assert connect().reserve(terms, final("x"), "steward", exam=True)[0].span == KEPT
         without = opened(ledger, "other data")

@@ -134,7 +134,7 @@ class PayingTests(StorageTests):
         assert "0.5 of 1 nats spent, 0.6 asked" in refusal.value.__notes__[0]
         assert ledger.spent(terms).affordable(0.2) == 2
         ledger.reserve(terms, [question(name, 0.2) for name in "bc"])
-        with pytest.raises(BudgetExhausted, match="only repeats"):
+        with pytest.raises(BudgetExhausted, match="repeats of earlier questions are free"):
             ledger.reserve(terms, [question("d", 0.2)])
         ledger.reserve(terms, [question("d", 0.0)])
 
