@@ -18,6 +18,7 @@ from afresh.engines.embedded.shuffling import shuffle_rows
 from afresh.engines.embedded.sources import Source, interruptible, open_source
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
+from afresh.engines.identity.cells import VERSION as ALGORITHM
 from afresh.engines.simpler import common_group
 from afresh.engines.sql.duckdb import DuckDBDialect
 from afresh.engines.sql.engine import SqlEngine, failed
@@ -69,7 +70,7 @@ class EmbeddedEngine(SqlEngine):
         """Where and how a file is stored, and what reads it, if it has settled; nothing for rows in memory."""
         if self._source.stamp is None or (lasting := self._source.stamp.lasting()) is None:
             return None
-        return json.dumps([__version__, duckdb.__version__, self._source.table, self._columns, lasting])
+        return json.dumps([__version__, ALGORITHM, duckdb.__version__, self._source.table, self._columns, lasting])
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the file is not the one that was opened."""

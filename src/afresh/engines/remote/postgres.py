@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from afresh.engines.identity import Sums
+from afresh.engines.identity.cells import VERSION as ALGORITHM
 from afresh.engines.identity.postgres import sum_table
 from afresh.engines.remote.engine import RemoteEngine
 from afresh.engines.sql.engine import failed
@@ -225,7 +226,7 @@ class PostgresEngine(RemoteEngine):
         if _one(cursor, "SELECT pg_is_in_recovery()")[0]:  # a standby has no log of its own to look at
             return None
         found = cursor.execute(_STATE.format(relation=quoted(self._relation))).fetchone()
-        return None if found is None else json.dumps([__version__, self._place, self._columns, *found])
+        return None if found is None else json.dumps([__version__, ALGORITHM, self._place, self._columns, *found])
 
     def _snapshot(self, cursor: psycopg.Cursor[Any]) -> str:
         return str(_one(cursor, "SELECT pg_current_snapshot()::text")[0])
