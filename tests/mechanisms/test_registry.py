@@ -203,8 +203,8 @@ def known(path: Path) -> list[str]:
     modules = {kind.__module__ for kind in registry.MECHANISMS.values()}
     found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
     # `split` and `checked` are words too, so they count only where they stand alone or after method=; `rounds` is an
-    # argument as well.
-    alone = "|".join(rf"^{name}$" for name in registry.MECHANISMS if name != "rounds")
+    # argument as well, and `split` the part of a benchmark that items are from.
+    alone = "|".join(rf"^{name}$" for name in registry.MECHANISMS if name not in ("rounds", "split"))
     named = "|".join([alone, *(rf"method ?=+ ?['\"]?{name}\b" for name in registry.MECHANISMS)])
     rare = "|".join(rf"\b{name}\b" for name in registry.MECHANISMS if name not in ("rounds", "split", "checked"))
     found += [line for line, text in strings(tree) if re.search(f"{named}|{rare}", text)]

@@ -124,14 +124,20 @@ def pairs_of(w: World, P: float) -> mp.mpf:
         return d
 
 
-def unlike_world(n: int, k: int, answers: int, s: float, beta: float, row: float | None = None) -> World:
-    """The same for rows that are independent and not alike, and for up to so many answers that count for k."""
+def unlike_world(
+    n: int, k: int, answers: int, s: float, beta: float, row: float | None = None, numbers: float = 0.0
+) -> World:
+    """The same for rows that are independent and not alike, and for up to so many answers that count for k.
+
+    With `numbers`, the finest noise of the last draw of one in units of s, every answer may have four times the events.
+    """
     with mp.workdps(DIGITS):
         noise, bd, count = mp.mpf(s), mp.mpf(beta) / 50, mp.mpf(k)
         q = (count + 3) / (4 * mp.mpf(n) ** 2 * noise**2) if row is None else mp.mpf(row)
         gam = 1 / (1 - q)
-        eG = bd * AMIN * noise
-        L1, L3 = mp.log(3 * answers / eG), mp.log(6 * answers / eG)
+        eG = bd * AMIN * noise * (mp.mpf(numbers) or 1)
+        events = answers * (4 if numbers else 1)
+        L1, L3 = mp.log(3 * events / eG), mp.log(6 * events / eG)
 
         def derived(D: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf, mp.mpf]:
             t = gam * D / (4 * n * noise**2)
