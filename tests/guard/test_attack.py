@@ -1,4 +1,4 @@
-"""An analyst who selects features on the holdout and lets them vote (n = 2000, k = 200, 100 repeats)."""
+"""An analyst who selects features on the holdout and lets them vote (n = 2000, k = 200, 400 repeats)."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import afresh
 
-ROWS, QUESTIONS, REPEATS, PARTS = 2000, 200, 100, 4
+ROWS, QUESTIONS, REPEATS, PARTS = 2000, 200, 400, 8
 
 
 def vote(features: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -38,8 +38,8 @@ def attack_guard(features: NDArray[np.bool_], label: NDArray[np.bool_], seed: in
 def test_naive_answer_is_wrong_and_every_interval_holds(part: int) -> None:
     """Seeds are fixed, so this is decided once and for all.
 
-    With fresh ones, one of the 20,000 intervals would miss with probability 3e-5 (6.1 deviations of noise
-    and sample together); the certificate promises 5 % of 100 repeats. The naive mean is 12 deviations away
+    With fresh ones, one of the 80,000 intervals would miss with probability 9e-5 (6.1 deviations of noise
+    and sample together); the certificate promises 5 % of 400 repeats. The naive mean is 25 deviations away
     from 10 points.
     """
     naive = []
