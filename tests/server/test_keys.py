@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -154,3 +156,9 @@ audience = "afresh"
         assert service.get("/v1/me", token(pairs, "one")).json()["name"] == "ida"
         assert service.get("/v1/me", token(pairs, "two")).status_code == 401
         assert service.get("/v1/me").json()["name"] == "ann"  # the service's own tokens are good as ever
+        with httpx.Client(base_url=service.url) as visitor:  # who signs in to the pages
+            (form,) = re.findall(r'name="form_key" value="([0-9a-f]+)"', visitor.get("/sign-in").text)
+            for which, status in (("two", 401), ("one", 303)):
+                given = {"form_key": form, "token": token(pairs, which)}
+                assert visitor.post("/sign-in", data=given).status_code == status
+            assert "ida" in visitor.get("/").text
