@@ -157,6 +157,7 @@ def test_a_question_is_one_job(people: Any) -> None:
             work(*arguments, **options)
         finally:
             context.setLocalProperty("spark.jobGroup.id", None)
+        context._jsc.sc().listenerBus().waitUntilEmpty()  # what the tracker counts arrives later than results do
         return len(context.statusTracker().getJobIdsForGroup(name))
 
     try:
