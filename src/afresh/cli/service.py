@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,10 @@ from afresh.cli.options import HELP, Json
 from afresh.escaping import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from afresh.server.config import Config
     from afresh.server.tokens import Tokens
 
 tokens = typer.Typer(no_args_is_help=True, context_settings=HELP, help="Make, list and revoke the tokens of analysts.")
@@ -58,23 +63,30 @@ def serve(
         print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
         return
     if not what.endswith(".toml"):
-        from afresh.server.store import store_of
-        from afresh.server.tokens import Tokens
-
         (name,) = config.datasets
-        made = Tokens(store_of(config.state, config.ledger)).new("analyst", days=1)
+        with _tokens_of(config) as of_service:
+            made = of_service.new("analyst", days=1)
         print(f"http://{config.host}:{config.port}/{name}\nAFRESH_TOKEN={made}", flush=True)
         print("This token is shown once and is valid for a day.", file=sys.stderr)
     run(config, what if what.endswith(".toml") else None)
 
 
-def _tokens(config: str) -> Tokens:
+def _tokens(config: str) -> AbstractContextManager[Tokens]:
     from afresh.server.config import read_config
+
+    return _tokens_of(read_config(config))
+
+
+@contextmanager
+def _tokens_of(config: Config) -> Iterator[Tokens]:
     from afresh.server.store import store_of
     from afresh.server.tokens import Tokens
 
-    found = read_config(config)
-    return Tokens(store_of(found.state, found.ledger))
+    store = store_of(config.state, config.ledger)
+    try:
+        yield Tokens(store)
+    finally:
+        store.close()
 
 
 @tokens.command("new")
@@ -97,7 +109,8 @@ def new(
 
     found = read_config(config)
     check_datasets(dataset or (), [*found.datasets, *found.evaluations])
-    print(_tokens(config).new(name, role, tuple(dataset or ("*",)), days, cap))
+    with _tokens(config) as of_service:
+        print(of_service.new(name, role, tuple(dataset or ("*",)), days, cap))
 
 
 @tokens.command("list")
@@ -107,7 +120,8 @@ def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> No
 
     from afresh.results import show
 
-    found = _tokens(config).all()
+    with _tokens(config) as of_service:
+        found = of_service.all()
     if as_json:
         print(json.dumps(found))
         return
@@ -132,7 +146,9 @@ def revoke(
     config: ConfigPath = "afresh.toml",
 ) -> None:
     """Revoke a token; it acts at once, on all workers."""
-    for id in _tokens(config).revoke(which):
+    with _tokens(config) as of_service:
+        revoked = of_service.revoke(which)
+    for id in revoked:
         print("Revoked, at once and on all workers:", file=sys.stderr, end=" ", flush=True)
         print(id)
 
