@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -554,7 +555,8 @@ def test_sessions_end_with_their_tokens_and_roles_hold(service: Service) -> None
     (cookie,) = short.cookies.jar
     assert 8000 < (cookie.expires or 0) - time.time() <= 8640  # no longer than the token
     config = read_config(service.folder / "afresh.toml")
-    store_of(config.state, config.ledger).run("UPDATE afresh_sessions SET expires = 1")
+    with closing(store_of(config.state, config.ledger)) as store:
+        store.run("UPDATE afresh_sessions SET expires = 1")
     assert short.get("/").status_code == 303
     narrow = session(service, service.token("nina", datasets=("churn",)))
     assert "customers" not in narrow.get("/").text
