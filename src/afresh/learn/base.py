@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 LABEL = "label"
 
 
-class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no types
+class Guarded(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn publishes no types
     """An estimator that is fitted by noisy gradients."""
 
     bounds: Any
@@ -74,13 +75,13 @@ class Guarded(BaseEstimator):  # type: ignore[misc]  # scikit-learn publishes no
         self._unscaled(*scale.unscaled(self.weights_))
 
     @property
+    @abstractmethod
     def _kind(self) -> str:
         """Of its task."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _unscaled(self, coefficients: Floats, intercept: float) -> None:
         """Keep `coef_` and `intercept_`, in their own units."""
-        raise NotImplementedError
 
     def _scaled(self, columns: int) -> Scale:
         return scale_of(self.bounds, columns, self.norm)
