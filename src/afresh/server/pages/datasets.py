@@ -191,11 +191,7 @@ async def answer(request: Request, name: str, number: int) -> Response:
     desk, served, who = await enter(request, name)
 
     def look() -> dict[str, Any]:
-        found = served.history.of(number) if 0 < number < 2**53 else []
-        if not found:
-            raise NotFound(f"there is no answer {number} in {name}.")
-        confidence = served.guard.plan.confidence
-        shown = [views.answer_blocks(record, confidence) for record in found]
+        shown = views.answer_shown(served.history, number, name, served.guard.plan.confidence)
         return {"data": views.overview(served, who.caller, desk.house.freezer.why(name)), "records": shown}
 
     return render(request, "answer.html", who, number=number, tab="history", **await desk.asking.read(look))

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
-from afresh.errors import NotFound
 from afresh.server.history import Wanted
 from afresh.server.pages import views
 from afresh.server.pages.datasets import kept_receipt
@@ -73,11 +72,7 @@ async def answer(request: Request, name: str, number: int) -> Response:
     judged = desk.house.judge(name, who.caller)
 
     def look() -> dict[str, Any]:
-        found = judged.history.of(number) if 0 < number < 2**53 else []
-        if not found:
-            raise NotFound(f"there is no answer {number} in {name}.")
-        confidence = judged.guard.plan.confidence
-        shown = [views.answer_blocks(record, confidence) for record in found]
+        shown = views.answer_shown(judged.history, number, name, judged.guard.plan.confidence)
         return {"data": _overview(desk, judged, who.caller), "records": shown}
 
     return render(request, "verdict.html", who, number=number, **await desk.asking.read(look))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from afresh.errors import NotFound
 from afresh.results import show
 from afresh.results.answer import answers_in_words
 from afresh.results.transcript import AT_ONCE, Record, pictures
@@ -163,7 +164,15 @@ def steps(page: Page, wanted: Wanted, scale: str) -> dict[str, str]:
     return found
 
 
-def answer_blocks(record: Record, confidence: float) -> list[show.Block]:
+def answer_shown(history: History, number: int, name: str, confidence: float) -> list[list[show.Block]]:
+    """All lines of the history that an answer is a part of, as a notebook would show them."""
+    found = history.of(number) if 0 < number < 2**53 else []
+    if not found:
+        raise NotFound(f"there is no answer {number} in {name}.")
+    return [_answer_blocks(record, confidence) for record in found]
+
+
+def _answer_blocks(record: Record, confidence: float) -> list[show.Block]:
     """One line of the history as a notebook would show it."""
     value, low, high = record.shown()
     title = [show.Title(record.question)]
