@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help install develop demo browser test test-lowest quick lint types docs dist try-dist benchmarks pins clean
+.PHONY: help install develop demo browser test test-lowest quick lint types docs dist try-dist try-iceberg benchmarks pins clean
 
 help:
 	@echo "make demo        the whole story in a minute, on real flights"
@@ -14,6 +14,7 @@ help:
 	@echo "make docs        the documentation as a site in site/, built offline"
 	@echo "make dist        a wheel and a source distribution in dist/"
 	@echo "make try-dist    install both in clean environments, bare and with every extra"
+	@echo "make try-iceberg the tests of Iceberg tables in Spark, with an Iceberg of their own"
 	@echo "make benchmarks  speed, as ratios measured side by side"
 	@echo "make pins        renew the hashed requirements (needs uv)"
 
@@ -89,6 +90,10 @@ dist: develop
 PYTHONS ?= $(PYTHON)
 try-dist: dist
 	@$(BIN)/python tools/try_dist.py $(foreach python,$(PYTHONS),--python $(python))
+
+# Tables of Iceberg in Spark, with a real Iceberg in an environment of its own (800 MB).
+try-iceberg: develop
+	@$(BIN)/python tools/try_iceberg.py
 
 benchmarks: develop
 	$(BIN)/python -m benchmarks

@@ -16,6 +16,7 @@ from afresh.engines.base import Engine
 from afresh.engines.open import open_engine
 from afresh.engines.remote import spark as spark_engine
 from afresh.engines.remote.spark import SparkEngine
+from afresh.engines.remote.versions import version
 from afresh.errors import DataChanged, DataError, EngineError, InvalidArgument
 from afresh.queries.query import make_query
 from engines import oracle, patterns
@@ -190,6 +191,14 @@ def test_time_is_limited(people: Any) -> None:
     with pytest.raises(DataError, match="the DataFrame fails"):
         SparkEngine(people.range(10**14).filter("id % 3 = 1"), timeout=2)  # counting takes a day
     assert people.range(3).count() == 3
+
+
+def test_files_have_no_version(people: Any) -> None:
+    """So their rows are hashed at each opening; tests/engines/iceberg.py is about tables that have one."""
+    assert SparkEngine(people, "people").state() is None
+    assert version(people.table("people")) is None
+    assert version(people.range(3)) is None
+    assert version(object()) is None  # over Spark Connect there is no plan to look at
 
 
 def test_types_and_their_limits(people: Any) -> None:

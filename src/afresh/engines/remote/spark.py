@@ -8,6 +8,7 @@ before the eyes of an analyst.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import sys
 import threading
@@ -16,13 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from afresh.engines.identity import Sums
+from afresh.engines.identity.cells import VERSION as ALGORITHM
 from afresh.engines.identity.spark import matches, select_cells, sum_frame, try_workers
 from afresh.engines.identity.spelling import counted, kinds
 from afresh.engines.remote.engine import RemoteEngine
+from afresh.engines.remote.versions import version
 from afresh.engines.sql.engine import failed
 from afresh.engines.sql.spark import SparkDialect, quote_name
 from afresh.errors import AfreshError, DataChanged, DataError, EngineError, InvalidArgument
 from afresh.moments import Span
+from afresh.version import __version__
 
 T = TypeVar("T")
 
@@ -73,21 +77,30 @@ class SparkEngine(RemoteEngine):
         if found is None:
             what = f"the session has no table {table!r} that can be read" if session else "the DataFrame fails"
             raise DataError(f"{what}; counting its rows in Spark shows why")
-        columns, count, self._files = found
+        columns, count, self._stored = found
         self._opened(columns, count)
 
+    def state(self) -> str | None:
+        """The version of an Iceberg table, and what reads it; None for rows without versions."""
+        found = None
+        with contextlib.suppress(EngineError):
+            found = self._guarded(lambda: version(self._source()))
+        if found is None:
+            return None
+        return json.dumps([__version__, ALGORITHM, self._session.version, self._columns, found])
+
     def check_unchanged(self) -> None:
-        """Raise `DataChanged` if the schema or the files are not those found at opening.
+        """Raise `DataChanged` if the schema, the files or the version are not those found at opening.
 
         That takes no job. The rows are counted by the job that answers a question.
         """
         found = None
         with contextlib.suppress(EngineError):
-            found = self._guarded(lambda: (self._described(), self._listed()))
+            found = self._guarded(lambda: (self._described(), self._storage()))
         if found is None:
             raise DataChanged("the table was removed or can no longer be read; nothing was answered")
         self._check_columns(found[0])
-        if found[1] != self._files:
+        if found[1] != self._stored:
             raise DataChanged(
                 "the table is stored in different files than when it was opened; nothing was answered. Open it again: "
                 "the same rows keep their budget"
@@ -96,15 +109,16 @@ class SparkEngine(RemoteEngine):
     def close(self) -> None:
         """Nothing is held: the session is the user's."""
 
-    def _look(self) -> tuple[dict[str, str], int, frozenset[str]] | None:
-        """Columns, number of rows and files, as they are now; None if they cannot be read."""
+    def _look(self) -> tuple[dict[str, str], int, tuple[frozenset[str], str | None]] | None:
+        """Columns, number of rows and where they are stored, as it is now; None if they cannot be read."""
         with contextlib.suppress(EngineError):
-            return self._guarded(lambda: (self._described(), int(self._source().count()), self._listed()))
+            return self._guarded(lambda: (self._described(), int(self._source().count()), self._storage()))
         return None
 
-    def _listed(self) -> frozenset[str]:
-        """The files the rows are in; none where they come from elsewhere. Spark never writes a file again."""
-        return frozenset(self._source().inputFiles())
+    def _storage(self) -> tuple[frozenset[str], str | None]:
+        """The files the rows are in, which Spark never writes again, and their version; none if they have none."""
+        source = self._source()
+        return frozenset(source.inputFiles()), version(source)
 
     def _source(self) -> Any:
         """The DataFrame; that of a table is looked up anew, as a table can be replaced."""
