@@ -46,20 +46,20 @@ def test_it_can_be_searched(site: Path) -> None:
         assert any(words in each["text"] + each["title"] for each in found if each["location"].startswith(page)), words
 
 
-def test_it_can_be_searched_without_a_server(site: Path) -> None:
+@pytest.mark.parametrize("name", ["index.html", "explanation/faq.html"])
+def test_it_can_be_searched_without_a_server(site: Path, name: str) -> None:
     """In the folder, where browsers start no workers (docs/javascripts/iframe-worker.js)."""
+    wrong: list[str] = []
     with browser() as chromium:
-        for name in ("index.html", "explanation/faq.html"):
-            page = chromium.new_page()
-            wrong: list[str] = []
-            page.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
-            page.goto((site / name).as_uri())
-            page.locator(".md-search__input").click()
-            page.locator(".md-search__input").press_sequentially("GroupMeans")
-            found = page.locator(".md-search-result__item a").first
-            found.wait_for()
-            assert (site / "reference" / "python.html").as_uri() in (found.get_attribute("href") or "")
-            assert wrong == []
+        page = chromium.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((site / name).as_uri())
+        page.locator(".md-search__input").click()
+        page.locator(".md-search__input").press_sequentially("GroupMeans")
+        found = page.locator(".md-search-result__item a").first
+        found.wait_for()
+        assert (site / "reference" / "python.html").as_uri() in (found.get_attribute("href") or "")
+    assert wrong == []
 
 
 def test_the_reference_has_every_command_and_name(site: Path) -> None:
