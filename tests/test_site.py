@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from server.browser import browser
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,6 +44,22 @@ def test_it_can_be_searched(site: Path) -> None:
         "ask_many": "reference/python.html",
     }.items():
         assert any(words in each["text"] + each["title"] for each in found if each["location"].startswith(page)), words
+
+
+@pytest.mark.parametrize("name", ["index.html", "explanation/faq.html"])
+def test_it_can_be_searched_without_a_server(site: Path, name: str) -> None:
+    """In the folder, where browsers start no workers (docs/javascripts/iframe-worker.js)."""
+    wrong: list[str] = []
+    with browser() as chromium:
+        page = chromium.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((site / name).as_uri())
+        page.locator(".md-search__input").click()
+        page.locator(".md-search__input").press_sequentially("GroupMeans")
+        found = page.locator(".md-search-result__item a").first
+        found.wait_for()
+        assert (site / "reference" / "python.html").as_uri() in (found.get_attribute("href") or "")
+    assert wrong == []
 
 
 def test_the_reference_has_every_command_and_name(site: Path) -> None:

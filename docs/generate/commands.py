@@ -9,7 +9,7 @@ from typing import Any
 INTRODUCTION = """# Command line
 
 Results go to stdout, messages to stderr. Every command that prints a result has `--json`; with it, errors are JSON too.
-`afresh COMMAND -h` prints what stands here; `afresh --install-completion` lets your shell complete commands and names.
+`afresh COMMAND -h` prints the same text; `afresh --install-completion` lets your shell complete commands and names.
 """
 
 

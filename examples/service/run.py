@@ -1,6 +1,6 @@
 """A service and an analyst in one command: python examples/service/run.py
 
-It makes data, starts `afresh serve` on this machine, asks a few questions as an analyst who holds a token only,
+It makes data, starts `afresh serve` on this machine, asks a few questions as an analyst who holds only a token,
 compares two models on hidden labels, and stops the service. Everything is kept in a temporary folder.
 """
 
