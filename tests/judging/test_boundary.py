@@ -280,7 +280,7 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
         ('items = "items.jsonl"', "", 1, "items must be given"),
         ('items = "items.jsonl"', 'items = "none.jsonl"', 2, "there is no"),
         ("questions = 60", "questions = 0", 4, "questions == 0"),
-        ("questions = 60", "qestions = 60", 4, "there is no such key"),
+        ("questions = 60", "qestions = 60", 4, "unknown key"),
         ('files = ["run.py"]', 'files = ["../x"]', 8, "in the folder of this file"),
         ("seconds = 20", "seconds = -1", 9, "seconds"),
         ("memory = 400_000_000", 'memory = "much"', 10, "memory"),
@@ -288,7 +288,7 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
         ("tick = 0.05", 'tick = 0.05\nuser = "root"', 12, "must not run as root"),
         ("tick = 0.05", 'tick = 0.05\nresults = "/etc/passwd"', 12, "inside the folder"),
         ("tick = 0.05", "tick = 0.05\nenvironment = {A = 1}", 12, "names and texts"),
-        ("[evaluator]", "[evaluators]", 6, "there is no such key"),
+        ("[evaluator]", "[evaluators]", 6, "unknown key"),
         ("items = ", "items = =", 2, "Invalid value"),
     ],
 )

@@ -484,7 +484,7 @@ class Guard(show.Shown, Closing):
         budget, mark = self.budget, ", simulated" if self.desk.terms.simulated else ""
         left = f"{budget.left:,} of {budget.questions:,} answers left"
         if budget.ahead is not None:
-            left = f"{budget.spent:,} answers so far, without an end"
+            left = f"{budget.spent:,} answers so far, and no limit"
         return f"Guard({self.rows:,} rows, {left}, {self.plan.method}{mark})"
 
     def __reduce__(self) -> NoReturn:

@@ -242,5 +242,5 @@ def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = ""
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
     if desk.plan.expected is not None and not short:
-        return f"Costs {most}{answers_in_words(answers)}{nats}; there is no end."
+        return f"Costs {most}{answers_in_words(answers)}{nats}; the budget never runs out."
     return f"Costs {most}{answers_in_words(answers)}{nats}; {left:,} left{enough}."

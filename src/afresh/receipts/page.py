@@ -57,7 +57,7 @@ _VERIFY = (
     "recomputes every charge and interval from the public constants. It cannot show that the rows are independent "
     "draws, that they were seen in no other way, or that nothing was asked later or under another ledger."
 )
-_SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is promised."
+_SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is guaranteed."
 
 
 def _title(receipt: dict[str, Any]) -> str:

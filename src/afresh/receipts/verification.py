@@ -169,7 +169,7 @@ def _chain(document: dict[str, Any]) -> Facts:
 
 def _real(facts: Facts) -> str:
     if facts.account.opened is not None and facts.account.opened.simulated:
-        raise InvalidArgument("a SIMULATION: the noise came from a seed, so nothing is promised")
+        raise InvalidArgument("a SIMULATION: the noise came from a seed, so nothing is guaranteed")
     return "the noise is real, not simulated"
 
 
