@@ -173,7 +173,7 @@ def test_what_has_no_meaning_without_an_end_is_refused(arguments: dict[str, Any]
 def test_rows_that_are_too_few() -> None:
     with pytest.raises(InvalidArgument, match="too few for a budget that never runs out"):
         afresh.plan(20, None)
-    with pytest.raises(InvalidArgument, match=r"answer number 1,000 would be good to ±0\.5 only"):
+    with pytest.raises(InvalidArgument, match=r"answer number 1,000 would be accurate only to ±0\.5"):
         afresh.open(FRAME.head(1000), questions=None, ledger=":memory:")
     with pytest.raises(InvalidArgument, match="needs rows"):
         afresh.plan(questions=None)

@@ -133,8 +133,8 @@ class Tokens:
                 asked=answers,
                 spent=spent,
                 questions=caller.cap,
-                message=f"this may need {answers} answers, but {spent} of this token's {caller.cap} are spent. Nothing was "
-                "charged. The steward can issue another token.",
+                message=f"this may need {answers} answers, but {spent} of this token's {caller.cap} are spent. Nothing "
+                "was charged. The steward can issue another token.",
             )
 
     def give_back(self, caller: Caller, answers: int) -> None:
