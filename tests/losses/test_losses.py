@@ -309,7 +309,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
         ("probabilities", [[0.2, 0.3, 0.5]] * 3 + [[0.5, np.nan, 0.5]], "row 3 is"),
         ("numbers", ["a", "b", "c", "d"], "not numbers"),
         ("numbers", np.ones((4, 2)), "one number per row"),
-        ("probabilities", np.ones((4, 2)) / 2, "a probability a class"),
+        ("probabilities", np.ones((4, 2)) / 2, "one probability per class"),
         ("probabilities", np.ones((4, 3)), "add up to 3"),
         ("probabilities", np.array([[1.5, -0.5, 0]] * 4), "not a probability"),
         ("numbers", [[1], [2, 3], 4, 5], "array"),

@@ -357,8 +357,8 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
         return
     if made.expected is not None:
         raise InvalidArgument(
-            f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
-            "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
+            f"questions == None: with {made.rows:,} rows, answer number {made.expected:,} would be accurate only to "
+            f"±{width:.2g}, too wide to learn anything from; give a number of questions. allow_wide=True accepts it."
         )
     narrower = [way for way in made.ways if way.how != THIS and way.half_width <= WIDEST]
     instead = [f"{way.how} gives ±{show.width(way.half_width)}" for way in narrower]
@@ -369,6 +369,6 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
         more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
-        f"{made.questions:,} questions about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to learn "
+        f"{made.questions:,} questions about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to "
         f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
     )
