@@ -174,7 +174,7 @@ def test_no_entity_is_ever_expanded(tmp_path: Path) -> None:
         ("r.jsonl", '{"id": "a", "score": 1}\nnonsense', "no JSON object on line 2"),
         ("r.jsonl", '{"id": "a", "x": 1, "y": 1}', r"several scores: \['x', 'y'\]"),
         ("r.jsonl", '{"name": "a", "score": 1}', "has no id"),
-        ("r.csv", "id,score\na\n", "rows of several lengths"),
+        ("r.csv", "id,score\na\n", "rows of different lengths"),
         ("r.csv", "id,score\n", "has no rows"),
         ("r.json", "{", "is not JSON"),
         ("r.xml", "<t>", "is not XML"),

@@ -111,7 +111,7 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
         first = guard.ask("yes")
         assert first.ahead is not None
         assert first.ahead[0] < first.ahead[1]
-        assert "no end. The next hundred answers will be accurate to ±" in " ".join(str(first).split())
+        assert "never runs out. The next hundred answers will be accurate to ±" in " ".join(str(first).split())
         assert "however many, hold at once" in first.covers
         guard.ask_many([f"x < {k}" for k in range(1, 12)])
         last = guard.ask("x < 50")
