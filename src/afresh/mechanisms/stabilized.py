@@ -83,7 +83,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """
 
     method: ClassVar[str] = "stabilized"
-    about: ClassVar[str] = "fixed noise on a variance-stabilised mean"
+    about: ClassVar[str] = "fixed noise on a variance-stabilized mean"
     unavailable: ClassVar[str] = "too few rows for its variance floor"
     promised: ClassVar[bool] = True
     checks_guesses: ClassVar[bool] = False
