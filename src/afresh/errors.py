@@ -141,7 +141,7 @@ class BudgetExhausted(AfreshError):
             + (
                 "The steward can change a share, within the whole budget."
                 if analyst
-                else "The limit was fixed before the data were seen: raising it now would void the intervals "
+                else "The limit was fixed before the data was seen: raising it now would void the intervals "
                 "already released."
             )
         )

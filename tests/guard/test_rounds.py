@@ -268,7 +268,7 @@ def test_rounds_are_a_part_of_the_plan(tmp_path: Path) -> None:
     with afresh.open(FRAME, questions=100, rounds=6, ledger=ledger) as guard:
         guard.ask("hit")
         assert (guard.plan.rounds, guard.plan.in_words) == (6, "100 questions in 6 rounds at 95%, by rounds")
-    with pytest.raises(PlanMismatch, match="rounds=6, but now it is opened with rounds=7"):
+    with pytest.raises(PlanMismatch, match="rounds=6, but you opened it with rounds=7"):
         afresh.open(FRAME, rounds=7, ledger=ledger)
     with afresh.open(FRAME, rounds=6, ledger=ledger) as guard:
         assert guard.budget.rows_left == 5000

@@ -309,8 +309,8 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     assert stored is not None
     if differing := wanted.differing(stored):
         raise PlanMismatch(
-            f"{differing} The first answer fixes a plan, as open rows, a division or a charge do, because changing it "
-            "later would void intervals already released. Leave these arguments out to go on with the plan in force."
+            f"{differing} The first answer fixes the plan (so do open rows, a division or a charge), because changing "
+            "it later would void intervals already released. Leave these arguments out to continue with the plan in force."
         )
     return terms, stored
 

@@ -86,7 +86,7 @@ class Wishes:
             kept += ", with development rows of your own"
         if plan.exam is not None:
             kept += f", {plan.exam:,} rows kept for the exam"
-        return f"The plan of this dataset is {kept}, but now it is opened with {', '.join(said)}."
+        return f"The plan of this dataset is {kept}, but you opened it with {', '.join(said)}."
 
 
 def check_wishes(

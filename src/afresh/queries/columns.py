@@ -42,7 +42,7 @@ class Columns:
         if name.lower() in ("rowid", "file_row_number", "filename", "ctid", "oid", "tableoid"):
             hint = " rows have no number that a question could read."
         elif not close:
-            hint = f" if it is a text, put it in single quotes: {short(name)}."
+            hint = f" if it is text, put it in single quotes: {short(name)}."
         shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
         return QueryError(f"there is no column {short(name)};{hint} The columns are: {shown}")
 

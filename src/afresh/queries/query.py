@@ -174,7 +174,7 @@ def _infer_bounds(tree: Node) -> tuple[float, float]:
     """The bounds of a number for which none were given."""
     found = range_of(tree)
     words = describe(tree)
-    instead = "write bounds=(low, high), on the command line --bounds LOW HIGH, chosen without looking at the data"
+    instead = "write bounds=(low, high), or --bounds LOW HIGH on the command line, chosen without looking at the data"
     if found.low > found.high:
         raise QueryError(f"{words} is NULL on every row; ask for something else")
     if found.low == found.high:
@@ -185,8 +185,8 @@ def _infer_bounds(tree: Node) -> tuple[float, float]:
     if math.isfinite(found.high - found.low):
         return found.low, found.high
     raise QueryError(
-        f"{words} has no bounds: say between which values it is to be clipped; {instead}. "
-        "Bounds may be left out where they follow from the expression, as in least(greatest(x, 0), 100) or "
+        f"{words} has no bounds, and numbers are clipped to a range: {instead}. "
+        "Bounds may be left out if they follow from the expression, as in least(greatest(x, 0), 100) or "
         "CASE WHEN x > 3 THEN 1 ELSE 0 END"
     )
 

@@ -92,7 +92,7 @@ _SPECIAL = {
     "Xor": "XOR is not allowed; write a <> b",
     "Bracket": NESTED,
     "Array": NESTED,
-    "ArrayOverlaps": "&& (array_overlaps) is not allowed; for conditions write a AND b",
+    "ArrayOverlaps": "&& (array_overlaps) is not allowed; to combine conditions write a AND b",
     "Struct": NESTED,
     "Map": NESTED,
     "Lambda": NESTED,

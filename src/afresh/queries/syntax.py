@@ -46,8 +46,8 @@ _REFUSED = {
     "HINT": "comments are not allowed in a question; leave them out",
 }
 _CLAUSES = {
-    "WHERE": 'the condition that picks rows is an argument of its own; write ask("amount", where="tenure < 3"), on the '
-    "command line --where",
+    "WHERE": 'WHERE is not part of a question; pass the condition separately: ask("amount", where="tenure < 3"), or '
+    "--where on the command line",
     "GROUP_BY": "GROUP BY is not part of a question; for the mean of every group write guard.measure("
     'afresh.statistics.GroupMeans("amount", by="country", categories=["CH", "AT"], bounds=(low, high)))',
     "HAVING": "a question has no groups to pick; leave out HAVING",

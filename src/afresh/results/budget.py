@@ -109,7 +109,7 @@ class Budget(show.Shown):
             facts["exam"] = taken if self.examined else f"{self.exam_rows:,} rows, once: {width} for one question"
         if self.ahead is not None:
             facts["ahead"] = worth_ahead(self.ahead)
-        facts["repeats"] = "free, whatever is left"
+        facts["repeats"] = "free, even when nothing is left"
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
         share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
