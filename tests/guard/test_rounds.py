@@ -133,7 +133,7 @@ def test_a_round_that_fails_asks_nothing(guard: afresh.Guard) -> None:
 def test_rows_run_out_before_questions_do(guard: afresh.Guard) -> None:
     for i in range(6):
         guard.ask(f"x < {i / 10}")
-    with pytest.raises(BudgetExhausted, match="takes 1,000 rows that no question has seen, and 0 are left"):
+    with pytest.raises(BudgetExhausted, match="takes 1,000 fresh rows, but 0 are left"):
         guard.ask("hit")
     assert guard.ask("x < 0.1").charged == 0
     assert guard.budget.left == 0  # nothing more can be asked without fresh rows

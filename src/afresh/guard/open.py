@@ -310,7 +310,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     if differing := wanted.differing(stored):
         raise PlanMismatch(
             f"{differing} The first answer fixes the plan (so do open rows, a division or a charge), because changing "
-            "it later would void intervals already released. Leave these arguments out to continue with the plan in force."
+            "it later would void intervals already released. Leave these arguments out to continue with that plan."
         )
     return terms, stored
 

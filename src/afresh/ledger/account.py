@@ -59,7 +59,7 @@ class Account:
     latest: datetime | None = None
     entries: Paid = field(default_factory=Paid)
     trusted: int = 0
-    """How many of the first records were read on the word of a checkpoint."""
+    """How many of the first records were taken from a checkpoint."""
     finest: dict[str, int] = field(default_factory=dict)
     """By digest, the number of the entry with the least noise: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Account:
     started: Reserved | None = None
     """The last coordinate of a vector of which more must follow."""
     closed: bool = False
-    """Whether nothing more may be asked, but for final looks."""
+    """Whether nothing more may be asked, except final looks."""
     exam: tuple[int, int] | None = None
     """The rows that the plan keeps for an exam."""
     examined: int = 0
@@ -229,7 +229,7 @@ class Account:
         if record.span != self.exam or (self.examined and self.batch != self.exam):
             raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
         if record.analyst in self.shares or record.charge or record.row_charge:
-            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of somebody with a share")
+            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of someone with a share")
         self.batch, self.examined = self.exam, self.examined + 1
 
     def check_exam(self, analyst: str) -> None:
@@ -238,7 +238,7 @@ class Account:
             raise InvalidArgument("the plan of this dataset keeps no rows for an exam")
         if analyst in self.shares:
             raise InvalidArgument(
-                f"the exam is taken once for everybody, and {analyst} has only a share of the budget; the person who "
+                f"the exam is taken once for everyone, and {analyst} has only a share of the budget; the person who "
                 "divided the budget can take it."
             )
         if self.examined:
@@ -318,7 +318,7 @@ class Account:
         """Raise `InvalidArgument` unless every part of a derived number was answered."""
         answers = [self.entries.answered[part - 1] for part in statement.parts if 1 <= part <= len(self.entries)]
         if not answers or len(answers) < len(statement.parts) or None in answers:
-            raise InvalidArgument(f"{statement.text!r} follows from answers that are not there")
+            raise InvalidArgument(f"{statement.text!r} follows from answers that do not exist")
 
     def stored(self, digest: str, coarseness: float) -> Entry | None:
         """The entry that serves this question, if it was paid for at this noise or less."""

@@ -30,7 +30,7 @@ class Question:
     digest: str
     """A hash of the canonical query; one digest is one question."""
     text: str
-    """What the question means, readable."""
+    """What the question means, in readable words."""
     charge: float
     """Nats."""
     row_charge: float = 0.0
@@ -40,7 +40,7 @@ class Question:
     bounds: tuple[float, float] = (0.0, 1.0)
     levels: int | None = None
     own: bool = True
-    """Whether it is asked for itself, and not as a part of a statement."""
+    """Whether it is asked for itself, not as part of a statement."""
     guess: tuple[float, float] | None = None
     vector: tuple[str, int, int, int] | None = None
     """If it is a coordinate of a vector: kind, size, as how many answers the whole counts, and its place."""
@@ -140,7 +140,7 @@ class Outside:
     charge: float
     row_charge: float = 0.0
     answers: int = 0
-    """How many noisy answers it counts for."""
+    """The number of noisy answers it counts as."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -161,9 +161,9 @@ class Limits:
     plan: Mapping[str, Any] = field(hash=False)
     """The method and its constants."""
     questions: int
-    """How many answers at full price the caps are made for."""
+    """The number of answers at full price the caps are made for."""
     answers: int
-    """The cap on the number of answers, of whatever price."""
+    """The cap on the number of answers at any price."""
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None = None

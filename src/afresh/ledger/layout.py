@@ -50,7 +50,9 @@ def check(connection: sqlite3.Connection, where: str) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise LedgerError(f"{where} is an SQLite database but not a ledger, and was left as it is; choose another path")
+        raise LedgerError(
+            f"{where} is an SQLite database but not a ledger, and was left unchanged; choose another path"
+        )
     if found != VERSION:
         raise LedgerError(
             f"the ledger {where} has layout {found}, but this afresh knows layout {VERSION}; use the afresh that "

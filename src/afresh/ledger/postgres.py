@@ -246,7 +246,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             )
         except psycopg.OperationalError as error:
             # What libpq says about connecting, for example that there is no such database, names no password.
-            said = ([line for line in str(error).splitlines() if line[:1].strip()] or ["no reason is known"])[-1]
+            said = ([line for line in str(error).splitlines() if line[:1].strip()] or ["the reason is unknown"])[-1]
         raise LedgerError(
             f"the ledger {self.name} cannot be reached: {said}; check the address and the server. Nothing was released."
         )

@@ -175,7 +175,7 @@ class Purse:
             used, caps = self.pot(name, shares)
             if not _fits(used, caps, Sum()):
                 who, has = (name, shares[name]) if name else ("those without a share", whole - wanted)
-                raise InvalidArgument(f"{who} would have {has} answers, but more than that were spent already")
+                raise InvalidArgument(f"{who} would have {has} answers, but has already spent more")
 
     def spent(self, analyst: str | None = None) -> Spent:
         """What was paid for, and the caps: of all, or of what one analyst may use."""
@@ -261,7 +261,7 @@ def _too_few_rows(left: int, asked: int, answers: int, whose: str | None) -> Bud
         asked=0,
         spent=answers,
         questions=answers,
-        message=f"this round takes {asked:,} rows that no question has seen, and {max(left, 0):,} are left{beside}. "
+        message=f"this round takes {asked:,} fresh rows, but {max(left, 0):,} are left{beside}. "
         "Nothing was charged; repeats are free.",
         analyst=whose,
     )
