@@ -92,7 +92,7 @@ class Folder:
         self._place = place
 
     def claim(self, entry: Kept, *, sealed: bool) -> bool:
-        """Keep an entry unless its name is taken: a link to a file is made once, whoever tries."""
+        """Keep an entry unless its name is taken: a link to a file can be made only once."""
         path = self._path(entry.name, sealed)
         part = self._written(entry, path)
         try:
@@ -111,7 +111,7 @@ class Folder:
         self._drop(self._path(entry.name, not sealed))
 
     def _written(self, entry: Kept, path: str) -> str:
-        """The path of a file with an entry, beside where it will be."""
+        """The path of a file with an entry, next to its final place."""
         os.makedirs(self._place, mode=0o700, exist_ok=True)
         part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -164,7 +164,7 @@ def in_order(entries: Iterable[Kept]) -> list[Kept]:
 
 
 def write(file: Any, entry: Kept) -> None:
-    """An entry as a file of arrays, of which none is a Python object."""
+    """An entry as a file of arrays, none of them Python objects."""
     words = np.array([entry.name, entry.entrant, entry.at, entry.digest])
     np.savez(file, words=words, values=entry.values)
 

@@ -62,7 +62,7 @@ class Connection:
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told))
 
     def upload(self, path: str, content: bytes, media: str, named: dict[str, str]) -> Any:
-        """What a door answers to a file, of which the address says the names."""
+        """What a door answers to a file, whose names are in the address."""
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named))
 
     def download(self, path: str) -> bytes:

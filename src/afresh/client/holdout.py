@@ -61,7 +61,7 @@ class RemoteRows:
         return self.desk.frame("features", "holdouts")
 
     def opened(self) -> tuple[Any, Any]:
-        """Features and labels of the open rows, of which the service hands out both."""
+        """Features and labels of the open rows; the service hands out both."""
         return self._opened
 
     @cached_property

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Where rows live. What it tells besides moments is public: the number of rows and the schema."""
+    """Where rows live. What it reveals besides moments is public: the number of rows and the schema."""
 
     @property
     def rows(self) -> int:
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     def hand_out(self, span: Span) -> Any:
-        """Some of the shuffled rows as an Arrow table, in their order, for whoever holds them in full."""
+        """Some of the shuffled rows as an Arrow table, in their order, for the analyst who may hold them in full."""
         ...
 
     def close(self) -> None:

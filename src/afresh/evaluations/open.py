@@ -112,7 +112,7 @@ def evaluation(
 
 
 def _folder(ledger: Any, data: str) -> str | None:
-    """Where a gate keeps its incumbent's scores: beside the ledger's file, if it is one."""
+    """Where a gate keeps its incumbent's scores: next to the ledger's file, if it is one."""
     from afresh.ledger import default_place, is_server
 
     if not isinstance(ledger, str | os.PathLike | None):

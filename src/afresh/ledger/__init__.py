@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 def default_place() -> str:
-    """Where the ledger is unless told otherwise: $AFRESH_LEDGER, else a file in this user's state directory."""
+    """Where the ledger is by default: $AFRESH_LEDGER, or a file in this user's state directory."""
     chosen = os.environ.get("AFRESH_LEDGER")
     if chosen:
         return chosen

@@ -294,7 +294,7 @@ class Account:
         place, answered = number - 1, self.entries.answered
         if not 0 <= place < len(answered) or answered[place] is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
-        self.batch = None  # whoever knows an answer asks other rows
+        self.batch = None  # anyone who knows an answer asks other rows
         answered[place] = answer
         self.entries.order.append(place)
 

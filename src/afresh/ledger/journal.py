@@ -30,7 +30,7 @@ class Chain(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """How far a chain was verified, as somebody noted beside it. It has a hash of its own, and nobody's signature."""
+    """How far a chain was verified, as noted next to it. It has a hash of its own, but no signature."""
 
     length: int
     head: str
@@ -158,7 +158,7 @@ class MemoryJournal:
         return next(iter(self._records[chain.id - 1]), None)
 
     def alone(self) -> None:
-        """Whoever has the lock is."""
+        """True for the holder of the lock."""
 
     def check(self) -> None:
         """See `Transaction`."""

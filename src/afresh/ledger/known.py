@@ -66,7 +66,7 @@ def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
 
 
 def plain(fingerprint: str, rows: int) -> Identity:
-    """Rows of which nothing but a name is known."""
+    """Rows known only by name."""
     return Identity(rows, fingerprint, ())
 
 

@@ -1,4 +1,4 @@
-"""Identities of data that were opened before, kept beside the ledger, so that opening need not hash all rows again.
+"""Identities of previously opened data, kept next to the ledger, so that opening need not hash all rows again.
 
 An entry is found by the whole state of the data: of files their paths, sizes, inodes and times to the nanosecond; see
 `Engine.state`. A file that is damaged, belongs to somebody else or can be written by others is as good as none: rows

@@ -145,13 +145,13 @@ class Purse:
         return asked
 
     def check_outside(self, outside: Outside) -> Sum:
-        """What was revealed outside costs; `BudgetExhausted` unless it fits what is left beside the shares."""
+        """What was revealed outside costs; `BudgetExhausted` unless it fits what is left besides the shares."""
         asked = Sum.of(outside.answers, outside.charge, outside.row_charge)
         used, caps = self.pot("", self.shares)
         if _fits(used, caps, asked):
             return asked
         count = f" and {outside.answers} answers" if outside.answers else ""
-        beside = " beside the shares" if self.shares else ""
+        beside = " besides the shares" if self.shares else ""
         raise BudgetExhausted(
             asked=outside.answers,
             spent=used.answers,
@@ -163,7 +163,7 @@ class Purse:
         )
 
     def check_shares(self, shares: Mapping[str, int]) -> None:
-        """Raise `InvalidArgument` unless the shares fit the whole and what everybody has spent already."""
+        """Raise `InvalidArgument` unless the shares fit the whole and what everyone has already spent."""
         for name, share in shares.items():
             named = isinstance(name, str) and name.strip()
             if not named or isinstance(share, bool) or not isinstance(share, int) or share < 0:

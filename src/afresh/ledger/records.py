@@ -160,7 +160,7 @@ class Charged(NamedTuple):
 
 
 class Divided(NamedTuple):
-    """How many full-price answers each named analyst may have in all; whoever is not named shares the rest."""
+    """How many full-price answers each named analyst may have in total; all others share the rest."""
 
     at: datetime
     analyst: str
@@ -269,7 +269,7 @@ _ANSWERS = re.compile(
 
 
 def answers(text: str) -> int | None:
-    """The number of the question that a record answers, from a glance at it; None where that does not tell."""
+    """The number of the question that a record answers, from a glance at it; None if that is not enough."""
     found = _ANSWERS(text)
     return None if found is None else int(found[1])
 

@@ -222,7 +222,7 @@ def _create(path: Path) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
-        with suppress(FileExistsError):  # somebody was faster
+        with suppress(FileExistsError):  # another process was faster
             os.link(draft, path)
     finally:
         with suppress(FileNotFoundError):
@@ -260,7 +260,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-        # SQLite keeps what was written last beside the name it was opened by: two names would be two budgets.
+        # SQLite keeps the last writes next to the name the file was opened by: two names would be two budgets.
         raise LedgerError(
             f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
             "than once; remove the others"

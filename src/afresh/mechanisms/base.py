@@ -432,12 +432,12 @@ def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
     if half_width < best:
         raise InvalidArgument(
             f"precision == {half_width:.6g} of the range between the bounds is finer than this plan's answers, which "
-            f"are accurate to ±{best:.4g} of that range; leave precision out for the best there is, or ask for "
+            f"are accurate to ±{best:.4g} of that range; leave precision out for the most accurate answer, or ask for "
             f"{best:.4g} times the range or more."
         )
     if half_width >= 0.5:
         raise InvalidArgument(
-            f"precision == {half_width:.6g} of the range between the bounds asks for nothing: every mean is within "
+            f"precision == {half_width:.6g} of the range between the bounds says nothing: every mean is within "
             f"±0.5 of the middle. Give a half-width from {best:.4g} to below 0.5."
         )
     fits, fails = 0, _MOST_STEPS

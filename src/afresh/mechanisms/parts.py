@@ -163,7 +163,7 @@ class NoInformation:
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """Refused."""
         raise InvalidArgument(
-            f"the certificate of method={self.method!r} cannot account for this, because it needs rows of which "
+            f"the certificate of method={self.method!r} cannot account for this, because it needs rows about which "
             "nothing is known; open data with method='calibrated'."
         )
 

@@ -72,7 +72,7 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 _ROUNDING = 1e-9
 _OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
 _LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
-_MOST_CELLS = 64  # a plan with more would only exhaust the memory of whoever verifies it
+_MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
 
 
 @dataclass(frozen=True)

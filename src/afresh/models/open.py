@@ -262,7 +262,7 @@ def _check_apart(development: Engine, guarded: Engine, label: str) -> None:
     if shared > (3 * twins * len(brought) + 10 if twins else 0):
         raise InvalidArgument(
             f"{shared:,} of the {len(brought):,} development rows have the features of guarded rows, which may not be "
-            "known to whoever is checked by them; leave these rows out of the development data, or give "
+            "known to the person they check; leave these rows out of the development data, or give "
             "open=0.5 to open a part of the guarded ones."
         )
 

@@ -30,7 +30,7 @@ _PAGE = 1000  # entries of one response, unless fewer are asked for
 
 
 def find(house: House, name: str, caller: Caller | None) -> Posted:
-    """A board, if it exists for whoever asks; without a token, if its table is public."""
+    """A board, if it exists for the caller; without a token, if its table is public."""
     found = house.boards.get(name)
     if found is None or not (found.settings.public or (caller is not None and caller.sees(found.settings.holdout))):
         raise NotFound(f"there is no board {name!r} for this token.")

@@ -78,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Jwt:
-    """An identity provider whose signed tokens are taken beside the service's own."""
+    """An identity provider whose signed tokens are accepted besides the service's own."""
 
     keys: str
     """Its key set (JWKS): a file, or an https address, or an http one on this machine."""

@@ -76,7 +76,7 @@ class ByName(dict[str, Any]):
 
 
 class AnyObject(dict[str, Any]):
-    """An example of an object whose keys are somebody else's."""
+    """An example of an object whose keys are defined elsewhere."""
 
 
 def _like(example: Any) -> dict[str, Any]:

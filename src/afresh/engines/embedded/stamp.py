@@ -1,4 +1,4 @@
-"""What tells that a file is still the one that was read, in this process or in a later one."""
+"""How to tell that a file is still the one that was read, in this process or a later one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Stamp:
 
 
 def _status(path: Path) -> _Status | None:
-    """Whoever writes to a file can set its time of modification, but not that of its change."""
+    """A program that writes to a file can set its modification time, but not its change time."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -125,7 +125,7 @@ class RemoteEngine(SqlEngine):
 
 
 def as_table(columns: Mapping[str, list[Any]]) -> Any:
-    """Columns of Python values as an Arrow table; what Arrow has no type for is told as text."""
+    """Columns of Python values as an Arrow table; values without an Arrow type become text."""
     import pyarrow as pa
 
     def array(values: list[Any]) -> Any:

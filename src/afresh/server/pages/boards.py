@@ -31,7 +31,7 @@ _PAGE = 100  # entries
 
 
 async def _anybody(request: Request) -> Visitor | None:
-    """Who looks, if somebody has signed in."""
+    """The visitor, if one has signed in."""
     try:
         return await visitor(request)
     except NotAllowed:
@@ -48,7 +48,7 @@ async def _posted(request: Request, name: str) -> tuple[Desk, Posted, Visitor | 
 
 @router.get("/boards")
 async def boards(request: Request) -> Response:
-    """All boards for whoever looks."""
+    """The boards the visitor may see."""
     desk, who = desk_of(request), await _anybody(request)
     seen = [
         posted.describe()

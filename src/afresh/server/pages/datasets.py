@@ -44,7 +44,7 @@ async def sent(request: Request, name: str, role: str) -> tuple[Desk, Served, Vi
 
 @router.get("/")
 async def all_datasets(request: Request) -> Response:
-    """What there is for whoever looks."""
+    """The datasets the visitor may see."""
     desk, who = desk_of(request), await visitor(request)
     seen = [served for name, served in desk.house.served.items() if who.caller.sees(name)]
 
