@@ -245,7 +245,9 @@ class PostgresEngine(RemoteEngine):
                 f"{self._relation} TO this role (and USAGE on its schema). Nothing was answered"
             )
         if state is not None or cursor.description is None or cursor.pgresult is None:
-            raise DataChanged("the table was removed, renamed or locked away after it was opened; nothing was answered")
+            raise DataChanged(
+                "the table was removed or renamed, or you lost access to it, after it was opened; nothing was answered"
+            )
         found = [
             (column.name, column.type_code, cursor.pgresult.fmod(place))
             for place, column in enumerate(cursor.description)
