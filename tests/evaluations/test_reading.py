@@ -84,7 +84,7 @@ def test_trials_are_told_apart(tmp_path: Path) -> None:
 def test_lm_evaluation_harness() -> None:
     """A file that lm-eval 0.4.13 wrote with its dummy model."""
     path = SAMPLES / "lm_eval.jsonl"
-    with pytest.raises(DataError, match=r"several scores: \['acc', 'acc_norm'\]; say which"):
+    with pytest.raises(DataError, match=r"several scores: \['acc', 'acc_norm'\]; name one"):
         read(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     found = read(path, score="acc")

@@ -287,7 +287,7 @@ def test_a_repeat_is_free_and_runs_nothing(judge: Judge, tmp_path: Path) -> None
         ("tick = 0.05", 'tick = 0.05\nuser = "no such user"', 12, "there is no user"),
         ("tick = 0.05", 'tick = 0.05\nuser = "root"', 12, "must not run as root"),
         ("tick = 0.05", 'tick = 0.05\nresults = "/etc/passwd"', 12, "inside the folder"),
-        ("tick = 0.05", "tick = 0.05\nenvironment = {A = 1}", 12, "names and texts"),
+        ("tick = 0.05", "tick = 0.05\nenvironment = {A = 1}", 12, "names and strings"),
         ("[evaluator]", "[evaluators]", 6, "unknown key"),
         ("items = ", "items = =", 2, "Invalid value"),
     ],

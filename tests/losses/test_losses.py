@@ -339,7 +339,7 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),
         (lambda: Pinball(clip=1e100, quantile=1e-300), "too close to 0"),
         (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too close to 0"),
-        (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes and 2 rows of costs"),
+        (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes but 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "text"),
         (lambda: Custom(lambda p, y: p, "x"), r"takes \(p, y\), but a loss is called with labels first"),

@@ -133,7 +133,7 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("planned", {"ends": 0.1}, "ends == 0.1, must be a power of two"),
         ("planned", {"grid": 0.1}, "grid == 0.1, must be a power of two"),
         ("stated", {"value": 0.0, "low": 0.0, "high": 0.0}, "but its parts give"),
-        ("stated", {"rule": "wishful"}, "no rule 'wishful'"),
+        ("stated", {"rule": "wishful"}, "unknown rule 'wishful'"),
         ("stated", {"parts": [1, 1]}, ""),
         ("stated", {"parts": [1, 99]}, "not there"),
     ],

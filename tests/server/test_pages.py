@@ -408,7 +408,7 @@ def test_statistics_and_claims(arrive: Arrive) -> None:
     expect(page.locator("#m-level")).to_be_hidden()
     page.fill("#m-expression", "amount")
     page.fill("#m-edges", "0, 50, much")
-    expect(page.locator("#measure [data-mistake=edges]")).to_contain_text("no list such as")
+    expect(page.locator("#measure [data-mistake=edges]")).to_contain_text("not a list such as")
     page.fill("#m-edges", "0, 50, 100, 500")
     expect(page.locator("#measure .price")).to_contain_text("Costs")
     page.click("#measure button")
