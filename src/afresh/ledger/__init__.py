@@ -53,7 +53,7 @@ def is_server(place: str) -> bool:
 
 
 def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
-    """The ledger in a file or a PostgreSQL database, the default one for None; a ledger is returned as it is.
+    """Open the ledger in a file or a PostgreSQL database, or the default one for None; a ledger is returned unchanged.
 
     `":memory:"` gives a ledger that ends with the process, for simulations and tests.
 

@@ -160,7 +160,7 @@ class Account:
         return self.purse.shares
 
     def spent(self, analyst: str | None = None) -> Spent:
-        """What was paid for, and the caps: of all, or of what one analyst may use."""
+        """What was paid for, and the caps: in total, or for what one analyst may use."""
         return self.purse.spent(analyst)
 
     @property
@@ -277,7 +277,7 @@ class Account:
             )
 
     def next_span(self, rows: int) -> tuple[int, int]:
-        """So many rows that no question has seen; whether they are there, the purse says."""
+        """The next rows that no question has seen; the purse decides whether there are enough."""
         return self.opened_rows, self.opened_rows + rows
 
     def rows_left(self, analyst: str) -> int:

@@ -1,4 +1,4 @@
-"""The ledger: open, reserve, record, replay, over whatever stores the chains.
+"""The ledger: open, reserve, record, replay, over any storage of chains.
 
 A guard's path is: reserve the charge -> evaluate -> record what is released, with its interval -> release it. Each step
 is durable before the next begins, so that no crash can reveal a number nobody paid for.
@@ -327,7 +327,7 @@ class Ledger:
         return True
 
     def divide(self, terms: Terms, shares: Mapping[str, int], analyst: str = "") -> None:
-        """Say how many full-price answers each named analyst may have in all. Later divisions replace earlier ones."""
+        """Set how many full-price answers each named analyst may have. Later divisions replace earlier ones."""
         for name in (*shares, analyst):
             check_text("analyst", name)
         with self._writing(terms, analyst) as (account, write):

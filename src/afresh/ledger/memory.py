@@ -25,7 +25,7 @@ _LARGEST = 2**24  # bytes; columns come by the thousand
 
 
 class Memory:
-    """What was opened before with one ledger. Nothing here fails: what cannot be read or written is not remembered."""
+    """What was opened before with one ledger. Nothing here fails: what cannot be stored is not remembered."""
 
     def __init__(self, ledger: Path) -> None:
         """Beside this ledger."""

@@ -127,7 +127,7 @@ class Answered(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """A number that an analyst was told, derived from answers: a mean within a group, a difference, a quantile."""
+    """A number released to an analyst, derived from answers: a mean within a group, a difference, a quantile."""
 
     at: datetime
     analyst: str
@@ -145,7 +145,7 @@ class Stated(NamedTuple):
 
 
 class Charged(NamedTuple):
-    """What was revealed outside of the guard, as far as its certificate admits it."""
+    """What was revealed outside the guard, as far as its certificate admits it."""
 
     at: datetime
     analyst: str
@@ -188,7 +188,7 @@ def kind_of(record: Record) -> str:
 
 
 def encode(record: Record) -> str:
-    """The record's canonical text. Floats keep every bit; a number that is none cannot be written.
+    """The record's canonical text. Floats keep every bit; NaN and infinities cannot be written.
 
     ASCII, so that it is the same in a database of any encoding, and survives whatever a receipt goes through.
     """
