@@ -42,5 +42,5 @@ def test_a_plan_waits_for_neither_numpy_nor_pydantic() -> None:
     code = f"import sys; sys.argv = ['afresh', *{arguments}]\nfrom afresh.cli import main\n"
     code += "try: main()\nfinally: print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "1,000 questions to 100,000 rows" in ran
+    assert "1,000 questions about 100,000 rows" in ran
     assert [name for name in ("numpy", "pydantic", "scipy", "rich", "duckdb") if name in ran.split()] == []

@@ -1,8 +1,9 @@
 """Ask one dataset as many questions as you like, each chosen after seeing the last answer.
 
-The error bars still hold: `plan` says what can be promised before any data are seen, `open` puts a `Guard`
-before a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, to score and compare models by;
-`evaluation` guards items, for loops that edit, evaluate and keep what is better; `board` is a leaderboard with ties.
+The error bars still hold: `plan` shows what can be promised before any data is seen, `open` puts a `Guard` in front
+of a dataset, and `Guard.ask` gives an `Answer`. `holdout` guards labels, for scoring and comparing models;
+`evaluation` guards items, for loops that edit, evaluate and keep improvements; `board` is a leaderboard with honest
+ties.
 """
 
 from importlib import import_module
@@ -86,7 +87,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is used, so that `import afresh`, and with it every command, begins at once."""
+    """Import names on first use, so that `import afresh`, and with it every command, starts fast."""
     if name in _ROOMS:
         return import_module(f"afresh.{name}")
     if name not in _HOMES:
@@ -96,5 +97,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """With the names that are imported when they are used, for those who look around or complete them."""
+    """All names, including those imported on first use, for exploration and completion."""
     return sorted({*globals(), *__all__})

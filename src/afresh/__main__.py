@@ -1,4 +1,4 @@
-"""`python -m afresh` is the program, also where its script is not on the path."""
+"""`python -m afresh` runs the program even where its script is not on the path."""
 
 from afresh.cli import main
 

@@ -1,7 +1,7 @@
-"""The one place where arguments are checked: whatever is passed, out comes what was meant or `InvalidArgument`.
+"""The one place where arguments are checked: a check returns a valid value or raises `InvalidArgument`.
 
-Every refusal reads "name == value, must be ...", and the value is shown safely: a number of thousands of digits, an
-object that cannot print itself or a list of a million items is no reason for another error, or for a page of text.
+Every refusal reads "name == value, must be ...", and the value is shown safely: a number with thousands of digits, an
+object that cannot print itself or a list of a million items causes neither another error nor a page of text.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ else:
     from afresh.lazy import np
 
 
-MOST = 10**10  # rows or questions that a plan considers
-_LEAST_FAILURE = 1e-9  # of a probability near 0 or 1, floats and quadratures still know enough
-_LONGEST = 80  # characters of a value that a message quotes
-_DIGITS = 30  # of a whole number that a message quotes
+MOST = 10**10  # the most rows or questions a plan considers
+_LEAST_FAILURE = 1e-9  # this close to 0 or 1, floats and quadratures are still accurate enough
+_LONGEST = 80  # the most characters a message quotes of a value
+_DIGITS = 30  # the most digits a message quotes of a whole number
 _ITEMS = 5
-_MOST = 10**6  # items of a list; it may have no end
+_MOST = 10**6  # the most items taken from a list, which may be endless
 
 
 def shown(value: object) -> str:
     """A value as a message quotes it: its repr, if it has a short one."""
     try:
         if isinstance(value, int) and abs(value) >= 10**_DIGITS:
-            return f"a whole number of {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+            return f"a whole number with {int(value.bit_length() * math.log10(2)) + 1:,} digits"
         if type(value) in (list, tuple) and isinstance(value, Sequence):
             listed = [shown(item) for item in value[:_ITEMS]]
             listed += ["..."] if len(value) > _ITEMS else []
@@ -51,7 +51,7 @@ def shown(value: object) -> str:
 
 
 def wrong(name: str, value: object, must_be: str) -> InvalidArgument:
-    """The error for a value, to be raised."""
+    """The error to raise for a value."""
     return InvalidArgument(f"{name} == {shown(value)}, must be {must_be}.")
 
 
@@ -65,7 +65,7 @@ def number(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> float:
-    """A finite number from `least` to `most`, `above` and `below` excluded, as a float without a signed zero."""
+    """A finite number from `least` to `most`, excluding `above` and `below`, as a float without a signed zero."""
     found = _float(value)
     if math.isfinite(found) and least <= found <= most and above < found < below:
         return found
@@ -76,7 +76,7 @@ def whole(name: str, value: object, least: int, most: int = MOST, where: str = "
     """A whole number from `least` to `most`."""
     try:
         found = None if isinstance(value, bool) else int(operator.index(value))  # type: ignore[arg-type]
-    except Exception:  # no whole number, or an object whose own code fails
+    except Exception:  # not a whole number, or an object whose own code fails
         found = None
     if found is not None and least <= found <= most:
         return found
@@ -135,7 +135,7 @@ def bounds(name: str, value: object) -> tuple[float, float]:
 def rising(
     name: str, value: object, fewest: int, must_be: str, low: float = -math.inf, high: float = math.inf
 ) -> tuple[float, ...]:
-    """Numbers in strict order between `low` and `high`, which are excluded."""
+    """Strictly increasing numbers between `low` and `high`, both excluded."""
     found = numbers(value)
     if len(found) >= fewest and all(a < b for a, b in itertools.pairwise((low, *found, high))):
         return tuple(found)
@@ -143,7 +143,7 @@ def rising(
 
 
 def numbers(value: object) -> list[float]:
-    """Numbers in their order; none if there is anything else, or no order."""
+    """Numbers in the given order; none if there is anything else, or no order."""
     try:
         if isinstance(value, Iterable) and not isinstance(value, str | bytes | set | frozenset | Mapping):
             found = [_float(item) for item in itertools.islice(value, _MOST + 1)]
@@ -154,15 +154,15 @@ def numbers(value: object) -> list[float]:
 
 
 def iterated(value: object) -> Iterator[Any] | None:
-    """The items of a value that has any: an array without a dimension only looks as if it had."""
+    """The items of an iterable; a zero-dimensional array only looks like one."""
     try:
         return iter(value)  # type: ignore[call-overload, no-any-return]
-    except Exception:  # no list, or an object whose own code fails
+    except Exception:  # not a list, or an object whose own code fails
         return None
 
 
 def listed(name: str, value: object, must_be: str) -> tuple[object, ...]:
-    """A list of anything, in its order and not empty."""
+    """A non-empty list of anything, in the given order."""
     try:
         if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
             found = tuple(itertools.islice(value, _MOST + 1))
@@ -174,7 +174,7 @@ def listed(name: str, value: object, must_be: str) -> tuple[object, ...]:
 
 
 def array(name: str, value: object, must_be: str, least: float, most: float = math.inf) -> NDArray[np.float64]:
-    """A number, or an array of numbers of whatever shape, from `least` to `most`."""
+    """A number or an array of numbers of any shape, from `least` to `most`."""
     try:
         given = np.asarray(value)
         with np.errstate(over="ignore"):
@@ -182,13 +182,13 @@ def array(name: str, value: object, must_be: str, least: float, most: float = ma
             found = np.asarray(plain, dtype=np.float64)
         if bool(np.all((found >= least) & (found <= most))):
             return found
-    except Exception:  # rows of several lengths, or an object whose own code fails
+    except Exception:  # rows of different lengths, or an object whose own code fails
         pass
     raise wrong(name, value, must_be)
 
 
 def text(name: str, value: object, must_be: str) -> str:
-    """Words that can be stored: neither blank nor with a lone surrogate."""
+    """Text that can be stored: neither blank nor with a lone surrogate."""
     if isinstance(value, str) and value.strip() and not any("\ud800" <= c <= "\udfff" for c in value):
         return value
     raise wrong(name, value, must_be)
@@ -204,7 +204,7 @@ def shares(value: object) -> dict[str, int]:
 
 
 def place(name: str, value: object, choices: Sequence[object]) -> int:
-    """Which of some values it is."""
+    """The position of a value among the choices."""
     try:
         return choices.index(value)
     except Exception:  # none of them, or an object whose own code fails
@@ -212,7 +212,7 @@ def place(name: str, value: object, choices: Sequence[object]) -> int:
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> str:
-    """One of some names."""
+    """One of the given names."""
     if isinstance(value, str) and value in choices:
         return value
     near = difflib.get_close_matches(value.lower(), choices, 1) if isinstance(value, str) and len(value) < 64 else []
@@ -220,7 +220,7 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def _float(value: object) -> float:
-    """NaN for whatever is no number of its own: text, truth values and arrays are none."""
+    """The value as a float; NaN for anything that is not a number, such as text, truth values and arrays."""
     try:
         if isinstance(value, Real | Decimal) and not isinstance(value, bool):
             return float(value) + 0.0

@@ -6,7 +6,7 @@
     ├── QueryError         a question that is not a row expression; found before anything runs, free
     ├── DataError          data that cannot be opened
     │   ├── DataChanged    the data changed after it was opened
-    │   └── SameRows       the ledger knows these rows, or some of their columns, in another table
+    │   └── SameRows       the ledger knows these rows, or some of their columns, from another table
     ├── GuardClosed        the guard was closed
     ├── PlanMismatch       a dataset opened with a plan other than the one its first answer fixed
     ├── BudgetExhausted    the question would cost more than is left; nothing was charged
@@ -42,18 +42,18 @@ class AfreshError(Exception):
     """Base of every error afresh raises on purpose."""
 
     code: ClassVar[str] = "error"
-    """Its name for programs."""
+    """The error's name for programs."""
     status: ClassVar[int] = 500
-    """Over HTTP."""
+    """The HTTP status."""
     exit_code: ClassVar[int] = 1
-    """In a shell."""
+    """The exit code in a shell."""
 
     def __str__(self) -> str:
-        """What was wrong, in words that are safe to print: they may quote a question or a name."""
+        """What was wrong, made safe to print: a message may quote a question or a name."""
         return visible(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its words and what it carries, whatever it was made from: errors come back from other processes."""
+        """Pickle the message and attributes, whatever the constructor took: errors come back from other processes."""
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -99,14 +99,14 @@ class DataChanged(DataError):
 
 
 class SameRows(DataError):
-    """The ledger knows another dataset that shares columns with this one: rows have one budget, even if edited."""
+    """The ledger knows another dataset that shares columns with this one. Rows have one budget, even after edits."""
 
     code = "same-rows"
     status = 409
 
 
 class GuardClosed(AfreshError):
-    """The guard was closed; its answers are kept."""
+    """The guard was closed; its answers are safe in the ledger."""
 
     code = "guard-closed"
     status = 503
@@ -130,7 +130,7 @@ class BudgetExhausted(AfreshError):
     def __init__(
         self, *, asked: int, spent: int, questions: int, analyst: str | None = None, message: str | None = None
     ) -> None:
-        """`asked` answers were wanted, `spent` of `questions` are gone: of the share of `analyst`, if one is named."""
+        """`asked` answers were wanted; `spent` of `questions` are gone, from the share of `analyst` if one is named."""
         self.asked, self.spent, self.questions, self.analyst = asked, spent, questions, analyst
         self.left = questions - spent
         super().__init__(
@@ -141,7 +141,7 @@ class BudgetExhausted(AfreshError):
             + (
                 "The steward can change a share, within the whole budget."
                 if analyst
-                else "The limit was fixed before the data were seen: raising it now would void the intervals "
+                else "The limit was fixed before the data was seen: raising it now would void the intervals "
                 "already released."
             )
         )
@@ -162,7 +162,7 @@ class LedgerError(AfreshError):
 
 
 class BrokenChain(LedgerError):
-    """Something other than afresh changed, dropped or reordered records; nothing in the guard can be trusted."""
+    """Something other than afresh changed, dropped or reordered records; the guard can no longer be trusted."""
 
     code = "broken-chain"
     status = 503
@@ -175,24 +175,24 @@ class EvaluatorFailed(AfreshError):
     status = 422
 
     def __init__(self, message: str, output: str = "") -> None:
-        """`output` is the end of what the evaluator wrote: of open items only."""
+        """`output` is the end of what the evaluator wrote, about open items only."""
         self.output = output
         super().__init__(message)
 
 
 class MissingExtra(AfreshError, ImportError):
-    """An optional part is not installed."""
+    """An optional dependency is not installed."""
 
     code = "missing-extra"
     status = 501
 
     def __init__(self, package: str, extra: str) -> None:
-        """`package` is missing; `extra` brings it."""
+        """`package` is missing; the extra `extra` installs it."""
         super().__init__(f"this needs {package}; install it with: pip install 'afresh[{extra}]'")
 
 
 class ServiceError(AfreshError):
-    """A service refused, or could not be reached. Nothing was charged that was not answered."""
+    """A service refused, or could not be reached. Nothing was charged without being answered."""
 
     code = "service-error"
     status = 500
@@ -234,7 +234,7 @@ class TooLarge(ServiceError):
 
 
 class TooMany(ServiceError):
-    """More requests than a token may make. Nothing was charged."""
+    """More requests than the token may make. Nothing was charged."""
 
     code = "too-many-requests"
     status = 429

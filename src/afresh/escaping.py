@@ -1,7 +1,7 @@
-"""Text of users made safe to show: the one place that every terminal, Markdown and HTML output goes through.
+"""Makes users' text safe to show: the one place that all terminal, Markdown and HTML output goes through.
 
-Questions, names and paths are whatever their authors wrote. Raw, a line break could fake a row of a table, an escape
-sequence repaint the terminal, a right-to-left mark reorder what is read, and markup become part of a page.
+Questions, names and paths may contain anything. Shown raw, a line break could fake a row of a table, an escape sequence
+could repaint the terminal, a right-to-left mark could reorder the text, and markup could become part of a page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 
-# What takes no space but counts as a letter or mark, so that `str.isprintable` lets it pass.
+# Characters that take no space but count as letters or marks, so `str.isprintable` lets them pass.
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     + "".join(map(chr, range(0xFE00, 0xFE10)))
@@ -18,7 +18,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~&$#!])")
 
 
 def visible(text: object) -> str:
-    r"""With control characters, line breaks, direction marks and invisible characters written out: \n, \x1b, \u202e."""
+    r"""Write out control characters, line breaks, direction marks and invisible characters: \n, \x1b, \u202e."""
     words = str(text)
     if words.isascii() and words.isprintable():
         return words
@@ -36,7 +36,7 @@ def as_markdown(text: object) -> str:
 
 
 def as_markdown_code(text: object) -> str:
-    """The same in a fixed-width font: a code span, or its HTML where a code span could be left or a cell be split."""
+    """The same in a fixed-width font: a code span, or HTML where the text could end a code span or split a cell."""
     words = visible(text)
     if words.strip() and not re.search(r"[`|\\]", words):
         return f"`{words}`"

@@ -1,4 +1,4 @@
-"""NumPy, imported when something of it is first used: a plan needs plain numbers alone, and NumPy is slow to import.
+"""NumPy, imported on first use: a plan needs only plain numbers, and NumPy is slow to import.
 
 Modules that may not need it write
 

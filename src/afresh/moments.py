@@ -1,4 +1,4 @@
-"""What an engine tells of a question: count, sum and sum of squares. All that a mechanism ever sees of the rows."""
+"""What an engine reports for a question: count, sum and sum of squares. A mechanism sees nothing else of the rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """Some rows, by their places after they were shuffled: from `start` up to, not including, `stop`."""
+    """Some rows, by their positions after shuffling: from `start` up to, but not including, `stop`."""
 
     start: int
     stop: int
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.stop - self.start
 
 
 class Vector(NamedTuple):
-    """Which coordinate of a vector that is released at once a question is (section 18)."""
+    """Which coordinate a question is of a vector that is released at once (section 18)."""
 
     kind: str
     """"shares": at least 0 with a sum of at most 1, on every row; "ball": within 1/2 of (1/2, ..., 1/2)."""
     size: int
     answers: int
-    """As how many answers the whole vector counts."""
+    """The number of answers the whole vector counts as."""
     place: int = 0
 
 
@@ -51,7 +51,7 @@ class Moments:
 
 
 class Aim(NamedTuple):
-    """What is averaged of a number A and a group B: inside A 1_B + share 1_B + constant; and about where it lies."""
+    """What is averaged for a number A and a group B, inside A 1_B + share 1_B + constant, and roughly where it lies."""
 
     inside: float
     share: float
@@ -61,13 +61,13 @@ class Aim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grouped(Moments):
-    """The same of A 1_B, and how many rows are in the group B; `second` of the two answers that its mean takes."""
+    """The moments of A 1_B and the number of rows in the group B; `second` of the two answers that its mean takes."""
 
     inside: int
     second: bool
 
     def of(self, aim: Aim) -> Moments:
-        """Of what is averaged."""
+        """The moments of what is averaged."""
         a, g, d, _ = aim
         squares = a * a * self.squares + 2 * a * (g + d) * self.total + (g + d) ** 2 * self.inside
         outside = d * d * (self.n - self.inside)
@@ -75,13 +75,13 @@ class Grouped(Moments):
 
 
 def even_spans(rows: int, count: int) -> list[Span]:
-    """As many spans of one size; what is left over is in none."""
+    """So many spans of equal size; the remainder is in none of them."""
     size = rows // count
     return [Span(i * size, (i + 1) * size) for i in range(count)]
 
 
 def united(spans: Sequence[Span]) -> list[Span]:
-    """The same rows as spans that neither overlap nor touch."""
+    """The same rows, as spans that neither overlap nor touch."""
     found: list[Span] = []
     for span in sorted(set(spans)):
         if found and span.start <= found[-1].stop:
@@ -92,7 +92,7 @@ def united(spans: Sequence[Span]) -> list[Span]:
 
 
 def sum_moments(parts: Sequence[Moments]) -> Moments:
-    """The moments of several disjoint sets of rows together."""
+    """The combined moments of several disjoint sets of rows."""
     return Moments(
         sum(part.n for part in parts),
         math.fsum(part.total for part in parts),

@@ -1,3 +1,3 @@
-"""The version, for whoever must state it without importing everything."""
+"""The version, for code that must state it without importing everything."""
 
 __version__ = "0.1.0"

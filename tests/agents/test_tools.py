@@ -105,7 +105,7 @@ async def all_tools(client: Client) -> None:
     items = await call(client, "open_items", name="qa", limit=3)
     assert (len(items["result"]["items"]), items["result"]["total"]) == (3, 200)
     tried = await call(client, "try_open", name="qa", files={"c.py": PERFECT})
-    assert "worth a proposal" in tried["conclusion"]
+    assert "worth proposing" in tried["conclusion"]
     rejected = await call(client, "propose", name="qa", label="poor", files={"c.py": POOR})
     assert rejected["result"]["accepted"] is False
     assert "do not report this as an improvement" in rejected["conclusion"]
@@ -123,7 +123,7 @@ def test_every_tool_over_http(service: Service) -> None:
         async with over_http(service, service.token()) as client:
             await all_tools(client)
             told = await call(client, "propose", name="qa", path="/etc/passwd")
-            assert "reads no files" in told["conclusion"]
+            assert "cannot read your files" in told["conclusion"]
 
     anyio.run(run)
 

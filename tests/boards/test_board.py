@@ -256,7 +256,7 @@ def test_a_final_on_rows_never_used_before(place: str) -> None:
         assert "final" in str(final)
         assert board.final() == final
         assert table_from(holdout.guard.receipt()).entries == final.entries
-        with pytest.raises(InvalidArgument, match="final of board was held"):
+        with pytest.raises(InvalidArgument, match="final of board has been held"):
             board.submit("late", flipped(0.1))
     with opened(place + "2", method="symmetrized") as holdout:
         board = afresh.board(holdout)

@@ -164,7 +164,7 @@ def test_what_does_not_fit_is_refused_and_names_open_ids_only() -> None:
         assert "1 of the guarded part have no score" in said
         assert not any(repr(id) in said for id in theirs)
         said = told(evaluation, {**FAIR, "another": 1.0})
-        assert "1 scores are of no item" in said
+        assert "1 scores belong to no item" in said
         assert "another" not in said
         rows = [{"id": id, "score": score} for id, score in FAIR.items()]
         said = told(evaluation, [*rows, {"id": mine[3], "score": 1}, {"id": theirs[3], "score": 1}])

@@ -84,7 +84,7 @@ def test_trials_are_told_apart(tmp_path: Path) -> None:
 def test_lm_evaluation_harness() -> None:
     """A file that lm-eval 0.4.13 wrote with its dummy model."""
     path = SAMPLES / "lm_eval.jsonl"
-    with pytest.raises(DataError, match=r"several scores: \['acc', 'acc_norm'\]; say which"):
+    with pytest.raises(DataError, match=r"several scores: \['acc', 'acc_norm'\]; name one"):
         read(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     found = read(path, score="acc")
@@ -174,7 +174,7 @@ def test_no_entity_is_ever_expanded(tmp_path: Path) -> None:
         ("r.jsonl", '{"id": "a", "score": 1}\nnonsense', "no JSON object on line 2"),
         ("r.jsonl", '{"id": "a", "x": 1, "y": 1}', r"several scores: \['x', 'y'\]"),
         ("r.jsonl", '{"name": "a", "score": 1}', "has no id"),
-        ("r.csv", "id,score\na\n", "rows of several lengths"),
+        ("r.csv", "id,score\na\n", "rows of different lengths"),
         ("r.csv", "id,score\n", "has no rows"),
         ("r.json", "{", "is not JSON"),
         ("r.xml", "<t>", "is not XML"),

@@ -82,7 +82,7 @@ def test_bad_claims_are_free(guard: afresh.Guard) -> None:
     for between in ((0.5, 0.4), (0.5, 0.5), (-1, 0.5), (0.5,), 0.5, (None, None), ("a", "b"), (float("nan"), 0.5)):
         with pytest.raises(InvalidArgument, match="between"):
             guard.claim("x < 30", between=between)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="is made of two"):
+    with pytest.raises(InvalidArgument, match="takes two answers"):
         guard.claim("z", between=(0.2, 0.3), bounds=(0, 1))
     with pytest.raises(QueryError):
         guard.claim("nothing > 3", between=(0.2, 0.3))

@@ -320,7 +320,7 @@ def test_noise_is_fresh_unless_simulated(frame: pd.DataFrame, tmp_path: Path) ->
 def test_a_simulation_is_kept_apart_and_marked_everywhere(frame: pd.DataFrame, private_ledger: Path) -> None:
     with afresh.open(frame, questions=5, simulation_seed=1, made_up=True) as guard:
         answer = guard.ask("churned")
-        assert "Promises nothing" in answer.covers
+        assert "Guarantees nothing" in answer.covers
         for shown in (answer, guard.budget, guard.transcript):
             assert shown.to_dict()["simulated"] is True
             assert str(shown).startswith("SIMULATION")

@@ -219,7 +219,7 @@ class TestAnswers:
             assert guard.plan.answers == 60
             guard.ask("x < 3")
         for answers in (20, 61):
-            with pytest.raises(PlanMismatch, match=f"answers=60, but now it is opened with answers={answers}"):
+            with pytest.raises(PlanMismatch, match=f"answers=60, but you opened it with answers={answers}"):
                 afresh.open(frame, answers=answers)
         with afresh.open(frame) as guard:
             assert guard.budget.answers == 60

@@ -133,7 +133,7 @@ def test_a_round_that_fails_asks_nothing(guard: afresh.Guard) -> None:
 def test_rows_run_out_before_questions_do(guard: afresh.Guard) -> None:
     for i in range(6):
         guard.ask(f"x < {i / 10}")
-    with pytest.raises(BudgetExhausted, match="takes 1,000 rows that no question has seen, and 0 are left"):
+    with pytest.raises(BudgetExhausted, match="takes 1,000 fresh rows, but 0 are left"):
         guard.ask("hit")
     assert guard.ask("x < 0.1").charged == 0
     assert guard.budget.left == 0  # nothing more can be asked without fresh rows
@@ -268,7 +268,7 @@ def test_rounds_are_a_part_of_the_plan(tmp_path: Path) -> None:
     with afresh.open(FRAME, questions=100, rounds=6, ledger=ledger) as guard:
         guard.ask("hit")
         assert (guard.plan.rounds, guard.plan.in_words) == (6, "100 questions in 6 rounds at 95%, by rounds")
-    with pytest.raises(PlanMismatch, match="rounds=6, but now it is opened with rounds=7"):
+    with pytest.raises(PlanMismatch, match="rounds=6, but you opened it with rounds=7"):
         afresh.open(FRAME, rounds=7, ledger=ledger)
     with afresh.open(FRAME, rounds=6, ledger=ledger) as guard:
         assert guard.budget.rows_left == 5000

@@ -309,7 +309,7 @@ def test_missing_labels_have_the_largest_loss() -> None:
         ("probabilities", [[0.2, 0.3, 0.5]] * 3 + [[0.5, np.nan, 0.5]], "row 3 is"),
         ("numbers", ["a", "b", "c", "d"], "not numbers"),
         ("numbers", np.ones((4, 2)), "one number per row"),
-        ("probabilities", np.ones((4, 2)) / 2, "a probability a class"),
+        ("probabilities", np.ones((4, 2)) / 2, "one probability per class"),
         ("probabilities", np.ones((4, 3)), "add up to 3"),
         ("probabilities", np.array([[1.5, -0.5, 0]] * 4), "not a probability"),
         ("numbers", [[1], [2, 3], 4, 5], "array"),
@@ -337,13 +337,13 @@ def test_bad_predictions_are_errors_of_the_predictions(kind: Any, predictions: A
         (lambda: Cost("ab"), "square"),  # type: ignore[arg-type]
         (lambda: Cost([[0, 1], [1]]), "square"),  # type: ignore[arg-type]
         (lambda: Cost(((-1e308, 1e308), (0, 1))), "other units"),
-        (lambda: Pinball(clip=1e100, quantile=1e-300), "too near 0"),
-        (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too near 0"),
-        (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes and 2 rows of costs"),
+        (lambda: Pinball(clip=1e100, quantile=1e-300), "too close to 0"),
+        (lambda: Pinball(clip=1e308, quantile=1 - 1e-16), "too close to 0"),
+        (lambda: settle(Cost(((0, 1), (1, 0))), Labels(TRUTH)), "3 classes but 2 rows of costs"),
         (lambda: Custom(3, "x"), "callable"),  # type: ignore[arg-type]
         (lambda: Custom(max, " "), "text"),
         (lambda: Custom(lambda p, y: p, "x"), r"takes \(p, y\), but a loss is called with labels first"),
-        (lambda: Custom(lambda y_pred, y_true: y_pred, "x"), r"\(y_true, y_pred\), as metrics of scikit-learn"),
+        (lambda: Custom(lambda y_pred, y_true: y_pred, "x"), r"\(y_true, y_pred\), like scikit-learn"),
         (lambda: Custom(lambda predictions, labels: labels, "x"), "labels first"),
         (lambda: make_loss("mse"), r"loss == 'mse', must be .*write afresh\.losses\.Squared\(clip=100\)"),
         (lambda: make_loss("neg_mean_absolute_error"), r"Absolute\(clip=100\)"),

@@ -107,11 +107,11 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
     with afresh.open(FRAME, questions=None, ledger=place) as guard:
         assert guard.plan.expected == 1000
         assert guard.plan.method == "endless"
-        assert "without end" in str(guard.plan)
+        assert "any number of questions" in str(guard.plan)
         first = guard.ask("yes")
         assert first.ahead is not None
         assert first.ahead[0] < first.ahead[1]
-        assert "no end. The next hundred answers will be accurate to ±" in " ".join(str(first).split())
+        assert "never runs out. The next hundred answers will be accurate to ±" in " ".join(str(first).split())
         assert "however many, hold at once" in first.covers
         guard.ask_many([f"x < {k}" for k in range(1, 12)])
         last = guard.ask("x < 50")
@@ -120,7 +120,7 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
         assert guard.budget.ahead == last.ahead
         assert guard.budget.half_width[0.5] == pytest.approx(last.ahead[0] if last.ahead else 0)
         assert "no end" in guard.price("x < 51").words
-        assert "without an end" in repr(guard)
+        assert "and no limit" in repr(guard)
         with pytest.raises(InvalidArgument, match="counts the answers before it"):
             guard.charge("a mean in a report", noise_sd=0.1)
         with pytest.raises(InvalidArgument, match="precision cannot be chosen"):
@@ -171,9 +171,9 @@ def test_what_has_no_meaning_without_an_end_is_refused(arguments: dict[str, Any]
 
 
 def test_rows_that_are_too_few() -> None:
-    with pytest.raises(InvalidArgument, match="too few for a budget that never ends"):
+    with pytest.raises(InvalidArgument, match="too few for a budget that never runs out"):
         afresh.plan(20, None)
-    with pytest.raises(InvalidArgument, match=r"answer number 1,000 would be good to ±0\.5 only"):
+    with pytest.raises(InvalidArgument, match=r"answer number 1,000 would be accurate only to ±0\.5"):
         afresh.open(FRAME.head(1000), questions=None, ledger=":memory:")
     with pytest.raises(InvalidArgument, match="needs rows"):
         afresh.plan(questions=None)

@@ -107,7 +107,7 @@ def test_a_public_holdout_keeps_one_label() -> None:
         with afresh.open(frame, questions=10, simulation_seed=2, made_up=True) as guard:
             afresh.holdout(guard, label=first[0], features=first[1])
             afresh.holdout(guard, label=first[0], features=first[1])
-            with pytest.raises(InvalidArgument, match="give away"):
+            with pytest.raises(InvalidArgument, match="reveal"):
                 afresh.holdout(guard, label=second[0], features=second[1])
 
 

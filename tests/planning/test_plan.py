@@ -312,7 +312,7 @@ def test_a_plan_is_frozen_and_shows_itself() -> None:
     with pytest.raises(AttributeError):
         plan.mechanism = None  # type: ignore[assignment,misc]
     text, page = str(plan.details), plan._repr_html_()
-    for part in ("1,000 questions to 100,000 rows", "settled *", "calibrated", "jung", "nats"):
+    for part in ("1,000 questions about 100,000 rows", "settled *", "calibrated", "jung", "nats"):
         assert part in text
         assert part in page
 

@@ -57,7 +57,7 @@ def test_a_plan_is_read_in_80_columns(rows: int, wishes: dict[str, Any]) -> None
 def test_twice_as_narrow_is_twice_as_narrow(wishes: dict[str, Any]) -> None:
     plan = afresh.plan(10_000, 100, **wishes)
     said = re.sub(r"\s+", " ", str(plan))
-    changes = said.partition("Twice as narrow, any of: ")[2].partition(". ")[0]
+    changes = said.partition("For answers twice as narrow, any one of: ")[2].partition(". ")[0]
     rows = int(re.findall(r"about ([\d,]+) rows", changes)[0].replace(",", ""))
     # Rows follow a law, from which exact plans differ by a little.
     assert afresh.plan(rows, 100, **wishes).half_width() <= plan.half_width() / 2 * 1.05

@@ -101,7 +101,7 @@ def test_what_counts_nowhere_does_not_make_another_question(one: dict[str, Any],
 
 
 def test_a_guess_needs_all_rows() -> None:
-    with pytest.raises(InvalidArgument, match="say missing=0 to count all rows"):
+    with pytest.raises(InvalidArgument, match="set missing=0 to count all rows"):
         asked(**NUMBER, guess=(3, 1))
     with pytest.raises(InvalidArgument, match="leave out where"):
         asked(**NUMBER, missing=0, where="cured", guess=(3, 1))

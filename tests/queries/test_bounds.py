@@ -74,9 +74,7 @@ def test_inferred(text: str, bounds: tuple[float, float]) -> None:
     ],
 )
 def test_not_inferred(text: str) -> None:
-    with pytest.raises(
-        QueryError, match=r"has no bounds.*write bounds=\(low, high\), on the command line --bounds LOW"
-    ):
+    with pytest.raises(QueryError, match=r"has no bounds.*write bounds=\(low, high\), or --bounds LOW"):
         make_query(text, SCHEMA)
     assert make_query(text, SCHEMA, (0, 1)).bounds == (0, 1)
 

@@ -132,11 +132,13 @@ def test_the_newest_version_shows_every_constant(method: str) -> None:
 
 @pytest.mark.parametrize("version", [NEXT, 99, 10**30])
 def test_a_newer_version_asks_for_an_upgrade(version: int) -> None:
-    with pytest.raises(InvalidArgument, match=f"version {version}, this afresh knows up to {NEXT - 1}; upgrade afresh"):
+    with pytest.raises(
+        InvalidArgument, match=f"version {version}, but this afresh knows only up to {NEXT - 1}; upgrade afresh"
+    ):
         verify({**RECEIPTS["version1-split"], "version": version})
 
 
 @pytest.mark.parametrize("version", [0, -1, True, 1.0, "1", None, [1]])
 def test_what_is_no_version_is_refused(version: object) -> None:
-    with pytest.raises(InvalidArgument, match="which no afresh ever wrote"):
+    with pytest.raises(InvalidArgument, match="which no version of afresh ever wrote"):
         verify({**RECEIPTS["version1-split"], "version": version})

@@ -71,7 +71,7 @@ def test_entries_tables_exports_and_badges(remote: Service) -> None:
             board.submit(f"more {seed}", np.random.default_rng(seed).random(len(good)) < 0.5)
         with pytest.raises(BudgetExhausted, match="ann has entered 4 times"):
             board.submit("one more", np.zeros(len(good), dtype=bool))
-        with pytest.raises(InvalidArgument, match="the token says"):
+        with pytest.raises(InvalidArgument, match="the token identifies"):
             board.submit("x", good, entrant="cy")
         with pytest.raises(InvalidArgument, match="own rules"):
             afresh.board(service.holdout("churn"), "spring", limit=3)

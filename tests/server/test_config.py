@@ -48,7 +48,7 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     place.write_text(WRONG)
     with pytest.raises(InvalidArgument) as caught:
         read_config(place)
-    told = {tuple(line.split(": ", 2)[:2]) for line in caught.value.args[0].splitlines()}
+    told = {tuple(line.split(": ", 2)[:2]) for line in str(caught.value).splitlines()}
     lines = {
         (3, "tick"),
         (4, "colour"),
@@ -65,6 +65,17 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     }
     assert {(f"{place}:{line}", path) for line, path in lines} <= told
     assert not (tmp_path / "state").exists()
+
+
+def test_mistakes_have_a_line_each_and_no_line_of_the_files_own(tmp_path: Path) -> None:
+    place = tmp_path / "afresh.toml"
+    place.write_text('colour = "red"\n"two\\nlines" = 1\n[datasets.a]\ndata = "a.parquet"\n')
+    with pytest.raises(InvalidArgument) as caught:
+        read_config(place)
+    said = str(caught.value).splitlines()
+    assert [line.split(": ")[1] for line in said] == ["colour", r"two\nlines"]
+    shown = afresh("serve", place, "--check").stderr
+    assert shown.splitlines()[:2] == [f"afresh: {said[0]}", said[1]]
 
 
 @pytest.mark.parametrize(("text", "line"), [("tick = ", 1), ("[datasets", 1), ("\n\x00", 2), ("a = 1\na = 2", 2)])

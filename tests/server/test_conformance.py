@@ -173,7 +173,7 @@ def test_models(holdout: Holdout) -> None:
         holdout.score(texts)
     with pytest.raises(errors.InvalidArgument, match="one per row"):
         holdout.score([True, False])
-    with pytest.raises(errors.InvalidArgument, match="2 classes and 3 rows of costs"):
+    with pytest.raises(errors.InvalidArgument, match="2 classes but 3 rows of costs"):
         holdout.score(good, loss=losses.Cost(((0, 1, 1), (1, 0, 1), (1, 1, 0))))
 
 

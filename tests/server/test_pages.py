@@ -109,7 +109,7 @@ def test_sign_in_and_out(service: Service, chromium: Browser) -> None:
     page = person.goes("/datasets/customers/history")
     page.fill("#token", "afresh_wrong")
     page.click("main button")
-    expect(page.get_by_role("alert")).to_contain_text("not known here")
+    expect(page.get_by_role("alert")).to_contain_text("unknown here")
     assert person.wrong == [
         "console: Failed to load resource: the server responded with a status of 401 (Unauthorized)"
     ]
@@ -209,7 +209,7 @@ def test_history_filters_and_pages(arrive: Arrive, service: Service) -> None:
     page.select_option("#scale", "standard")
     page.click("text=Show")
     expect(page.locator("#lines-title")).to_have_text("1 question")
-    expect(page.locator("svg.forest").first).to_contain_text("part of the range of each question")
+    expect(page.locator("svg.forest").first).to_contain_text("share of each question's range")
     page.click("svg.forest a")
     expect(page.locator("article")).to_contain_text("amount < 7")
     expect(page.locator("article")).to_contain_text("by hana")
@@ -408,7 +408,7 @@ def test_statistics_and_claims(arrive: Arrive) -> None:
     expect(page.locator("#m-level")).to_be_hidden()
     page.fill("#m-expression", "amount")
     page.fill("#m-edges", "0, 50, much")
-    expect(page.locator("#measure [data-mistake=edges]")).to_contain_text("no list such as")
+    expect(page.locator("#measure [data-mistake=edges]")).to_contain_text("not a list such as")
     page.fill("#m-edges", "0, 50, 100, 500")
     expect(page.locator("#measure .price")).to_contain_text("Costs")
     page.click("#measure button")

@@ -1,1 +1,1 @@
-"""Tools for agents (MCP): the doors of a service as tools, each result with one sentence of what may be concluded."""
+"""Tools for agents (MCP): the doors of a service as tools, each result with one sentence on what may be concluded."""

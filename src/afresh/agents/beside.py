@@ -1,4 +1,4 @@
-"""`afresh mcp`: tools beside the agent, over stdin and stdout, for a service elsewhere or for one in this process."""
+"""`afresh mcp`: tools next to the agent, over stdin and stdout, for a service elsewhere or in this process."""
 
 from __future__ import annotations
 

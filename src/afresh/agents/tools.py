@@ -1,7 +1,7 @@
-"""The tools. Each puts a request to a door of the service, in the name of whoever the token belongs to, and shows it.
+"""The tools. Each sends a request to a door of the service, in the name of the token's owner, and shows the result.
 
 A refusal is a result like any other. No tool reads rows, raises a limit or names another analyst. A session may have a
-cap: what a call may cost at most is set aside before it is made.
+cap: the most a call may cost is set aside before it is made.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _Expression = Annotated[
     str, Field(description="A row expression in SQL: a condition (its share of rows), or a number (its mean).")
 ]
 _Bounds = Annotated[
-    tuple[float, float] | None, Field(description="What a number is clipped to, if `describe` shows no bounds.")
+    tuple[float, float] | None, Field(description="The range a number is clipped to, if `describe` shows no bounds.")
 ]
-_Where = Annotated[str | None, Field(description="Ask for the mean within the rows that satisfy this condition.")]
+_Where = Annotated[str | None, Field(description="Ask for the mean among the rows where this condition is true.")]
 _Contents = Annotated[
-    dict[str, str] | None, Field(description="The candidate's files by name, as text: of an evaluation.")
+    dict[str, str] | None, Field(description="For an evaluation: the candidate's files by name, as text.")
 ]
 _Predictions = Annotated[
     dict[str, list[Any]] | None,
-    Field(description="Predictions for all rows, in order, by the model's name: of a holdout."),
+    Field(description="For a holdout: predictions for all rows, in order, by model name."),
 ]
-_Label = Annotated[str, Field(description="What to call the candidate in the record.")]
+_Label = Annotated[str, Field(description="The candidate's name in the record.")]
 _Path = Annotated[
-    str | None, Field(description="Instead, the path of a file or folder on this machine, where tools run beside you.")
+    str | None, Field(description="Instead, the path of a file or folder, if the tools run on your machine.")
 ]
 _MEDIA = {
     ".csv": "text/csv",
@@ -65,7 +65,7 @@ class Said(BaseModel):
     """What every tool returns."""
 
     conclusion: str = Field(description="What may be concluded, in one sentence.")
-    refused: bool = Field(description="Whether this is a refusal; nothing was charged then.")
+    refused: bool = Field(description="Whether this is a refusal; if so, nothing was charged.")
     result: dict[str, Any] = Field(description="The result, or the problem with its code and detail.")
 
 
@@ -76,7 +76,7 @@ Client = Callable[[Ctx], httpx.AsyncClient]
 
 
 class Cap:
-    """How many answers a session may spend; none for no cap of its own."""
+    """The most answers a session may spend; None for no cap of its own."""
 
     def __init__(self, most: int | None) -> None:
         """`most` answers."""
@@ -90,8 +90,8 @@ class Cap:
                 asked=answers,
                 spent=self.spent,
                 questions=self.most,
-                message=f"this may need {wanted}, and {self.spent} of the {self.most} "
-                "that this session may have are spent. Nothing was charged.",
+                message=f"this may need {wanted}, but {self.spent} of this session's {self.most} are spent. "
+                "Nothing was charged.",
             )
         self.spent += answers
 
@@ -104,7 +104,7 @@ class Tools:
         self._client, self._cap, self._local = client, Cap(cap), local
 
     async def list_all(self, ctx: Ctx) -> Returned:
-        """What there is to ask: datasets, holdouts and evaluations, with descriptions. Free."""
+        """List what can be asked: datasets, holdouts and evaluations, with descriptions. Free."""
 
         async def both() -> Any:
             found = await self._got(ctx, "/v1/datasets")
@@ -113,17 +113,17 @@ class Tools:
         return await self._free(both)
 
     async def describe(self, ctx: Ctx, name: _Name) -> Returned:
-        """Columns with their meaning, rows and the plan; of an evaluation its items by number and its limits. Free."""
+        """Describe a dataset (columns, rows, plan) or an evaluation (numbers of items, limits). Free."""
         return await self._free(lambda: self._described(ctx, name))
 
     async def open_items(
         self,
         ctx: Ctx,
         name: _Name,
-        after: Annotated[int, Field(ge=0, description="How many to leave out.")] = 0,
+        after: Annotated[int, Field(ge=0, description="How many to skip.")] = 0,
         limit: Annotated[int, Field(ge=1, le=1000, description="How many to show.")] = 50,
     ) -> Returned:
-        """The open items of an evaluation in full, some at a time: look at them, and tune on them. Free."""
+        """Show the open items of an evaluation in full, some at a time, to study and tune on. Free."""
 
         async def some() -> Any:
             found = (await self._got(ctx, f"/v1/evaluations/{_part(name)}/items"))["items"]
@@ -134,16 +134,16 @@ class Tools:
     async def price(
         self, ctx: Ctx, name: _Name, expression: _Expression, bounds: _Bounds = None, where: _Where = None
     ) -> Returned:
-        """What a question would cost, and how wide its range would be, before it is asked. Free."""
+        """Show what a question would cost and how wide its range would be, before you ask. Free."""
         question = {"expression": expression, "bounds": bounds, "where": where}
         return await self._free(lambda: self._sent(ctx, f"/v1/datasets/{_part(name)}/price", {"question": question}))
 
     async def ask(
         self, ctx: Ctx, name: _Name, expression: _Expression, bounds: _Bounds = None, where: _Where = None
     ) -> Returned:
-        """The share of rows that satisfy a condition, or the mean of a number, with a range that holds.
+        """Ask for the share of rows where a condition is true, or the mean of a number, with a range that holds.
 
-        1 answer, or 2 within a group. The same question again is free.
+        Costs 1 answer, or 2 within a group. The same question again is free.
         """
         question = {"expression": expression, "bounds": bounds, "where": where}
         return await self._asked(ctx, name, "ask", question, [question])
@@ -154,7 +154,7 @@ class Tools:
         name: _Name,
         questions: Annotated[list[_Expression], Field(description="Row expressions.", min_length=1)],
     ) -> Returned:
-        """Several questions together: all are charged, or none. In rounds they are one round."""
+        """Ask several questions together: all are charged, or none. With rounds, they form one round."""
         return await self._asked(
             ctx, name, "ask_many", {"questions": questions}, [{"expression": each} for each in questions]
         )
@@ -168,14 +168,14 @@ class Tools:
         files: _Contents = None,
         path: _Path = None,
     ) -> Returned:
-        """The mean loss of models on a holdout, or the mean score of a candidate on an evaluation. 1 answer each."""
+        """Estimate models' mean losses on a holdout, or a candidate's mean score on an evaluation. 1 answer each."""
         return await self._judged(ctx, name, "score", {label: files}, predictions, [path])
 
     async def compare(
         self,
         ctx: Ctx,
         name: _Name,
-        labels: Annotated[tuple[str, str], Field(description="What to call both in the record.")] = ("A", "B"),
+        labels: Annotated[tuple[str, str], Field(description="The two names in the record.")] = ("A", "B"),
         predictions: _Predictions = None,
         a: _Contents = None,
         b: _Contents = None,
@@ -206,12 +206,12 @@ class Tools:
     ) -> Returned:
         """Propose a candidate to the gate of an evaluation: accepted if it is certainly better than the incumbent.
 
-        1 answer; the same candidate again is free. Only propose what did clearly better on the open items.
+        Costs 1 answer; the same candidate again is free. Propose only what did clearly better on the open items.
         """
         return await self._judged(ctx, name, "propose", {label: files}, None, [path])
 
     async def budget(self, ctx: Ctx, name: _Name) -> Returned:
-        """What was spent, and what is left for you. Free."""
+        """Show what was spent, and what is left for you. Free."""
         return await self._free(lambda: self._of_either(ctx, name, "budget"))
 
     async def transcript(
@@ -220,7 +220,7 @@ class Tools:
         name: _Name,
         last: Annotated[int, Field(ge=1, le=1000, description="How many records, from the end.")] = 50,
     ) -> Returned:
-        """What was released, by whom, in order. Free."""
+        """Show what was released and who asked for it, in order. Free."""
 
         async def some() -> Any:
             found = await self._of_either(ctx, name, "transcript")
@@ -304,11 +304,11 @@ class Tools:
             raise InvalidArgument(f"{place} cannot be read: {error.strerror}.") from None
 
     def _allowed(self, path: str | None) -> str:
-        """A path of the agent's own machine: a service reads no files for anybody."""
+        """A path on the agent's own machine: a service reads no files for clients."""
         if path is None:
             raise InvalidArgument("give predictions by model name, or a path if the tools run on your machine.")
         if not self._local:
-            raise InvalidArgument("these tools run at the service, which reads no files of yours; give the contents.")
+            raise InvalidArgument("these tools run at the service, which cannot read your files; give the contents.")
         return path
 
     async def _paid(self, most: int, work: Callable[[], Any]) -> Any:
@@ -340,7 +340,7 @@ class Tools:
             content = json.dumps(body, allow_nan=False).encode() if media == "application/json" else body
         except (TypeError, ValueError):
             raise InvalidArgument(
-                "the arguments hold something that JSON cannot represent; use text and numbers."
+                "the arguments contain something that JSON cannot represent; use text and numbers."
             ) from None
         return await self._request(ctx, "POST", path, content=content, headers={"Content-Type": media})
 

@@ -1,4 +1,4 @@
-"""One sentence for each result: what may be concluded from it, and what not."""
+"""One sentence for each result: what may and may not be concluded from it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _of(found: Any) -> str:
         within = f" where {found.where}" if found.where else ""
         told = f"{found.question}{within} lies between {low} and {high}, best guess {value}"
         wide = "" if found.told else " This is too wide to conclude anything."
-        return f"{told} ({show.percent(found.confidence)}, at once with all answers): report the range.{wide}"
+        return f"{told} ({show.percent(found.confidence)}, together with all other answers): report the range.{wide}"
     if isinstance(found, Budget):
         return f"{found.left:,} answers are left; repeats are free."
     if (said := getattr(found, "words", None)) is not None:

@@ -1,4 +1,4 @@
-"""Boards: entries to a holdout in an order that is certain where it says so, and ties where it cannot be."""
+"""Boards: entries to a holdout, in an order that is certain where it is claimed, with ties where it is not."""
 
 from afresh.boards.board import Board
 from afresh.boards.order import Constraints, Order

@@ -25,7 +25,7 @@ class Asking:
     """Makes the questions of one board."""
 
     def __init__(self, rows: LabelledRows, board: str, loss: Loss) -> None:
-        """Of entries to these rows."""
+        """For entries to these rows."""
         self._rows, self._board, self._loss = rows, board, loss
 
     def _about(self, name: str, entrant: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def check_board(holdout: Holdout, rules: Rules, loss: Loss) -> None:
     mechanism = holdout.guard.plan.mechanism
     if rules.reveal == "rounds" and mechanism.batch is None:
         raise InvalidArgument(
-            'a board with reveal="rounds" needs fresh rows for each: open the holdout with rounds=52, for example.'
+            'a board with reveal="rounds" needs fresh rows for each round; open the holdout with, say, rounds=52.'
         )
     if rules.reveal != "rounds" and mechanism.batch is not None:
         raise InvalidArgument(

@@ -1,15 +1,15 @@
-"""A badge: one line of words as an SVG picture of its own, to be shown by pages elsewhere."""
+"""A badge: one line of text as a self-contained SVG picture, for pages elsewhere."""
 
 from __future__ import annotations
 
 from afresh.escaping import as_html
 
-_LETTER = 6.4  # the width of a letter of this size, about; `textLength` makes it so
+_LETTER = 6.4  # the approximate width of a letter at this size; `textLength` makes it exact
 _LEFT = "afresh"
 
 
 def badge(words: str, sure: str, *, decided: bool) -> str:
-    """The words, beside the name of the guard; in green once one entry is certainly the best."""
+    """The verdict, next to the name afresh; green once one entry is certainly the best."""
     said = words if len(words) <= 80 else words[:79] + "…"
     said = f"{said} ({sure})"
     left, right = (round(_LETTER * len(text) + 14) for text in (_LEFT, said))

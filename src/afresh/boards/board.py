@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from afresh.losses import Loss
     from afresh.models.holdout import Holdout
 
-_AT_HAND = 128  # predictions that are held in memory where a shelf has them all
+_AT_HAND = 128  # the predictions kept in memory if a shelf has them all
 CARRIED = 50
-"""How many entries of earlier rounds that may be the best compete again in the next one, at most."""
+"""The most entries of earlier rounds that may be the best and compete again in the next one."""
 FINALISTS = 50
 
 
@@ -40,7 +40,7 @@ class Board(show.Shown):
     """Entries to a holdout, with places that are sets. Make one with `afresh.board`."""
 
     def __init__(self, holdout: Holdout, name: str, rules: Rules, loss: Loss, shelf: Shelf) -> None:
-        """Not for users: `afresh.board` puts the parts together."""
+        """Not for users: `afresh.board` combines the parts."""
         self.holdout, self.name, self.rules, self.loss = holdout, name, rules, loss
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._shelf, self._asking = shelf, Asking(holdout.labelled, name, loss)
@@ -49,24 +49,23 @@ class Board(show.Shown):
         self._tables: dict[tuple[int, int | None], BoardTable] = {}
 
     def submit(self, name: str, predictions: Any, *, entrant: str | None = None) -> Submitted:
-        """Enter predictions under a name: a score, and comparisons with the leader and whoever is near. 1 to 1 + 2 m.
+        """Enter predictions under a name. They are scored, and compared with the leader and with entries close by.
 
-        Everything is charged and recorded by the guard like any other answer. The same predictions under the same name
-        are free, and so stands the entry. In rounds an entry is only sealed, which costs nothing until it is revealed.
-        Where only improvements are revealed it is one claim.
+        An entry costs 1 to 1 + 2 m answers with m comparisons. Everything is charged and recorded by the guard like any
+        other answer. The same predictions under the same name are free. With rounds, an entry is only sealed, which
+        costs nothing until it is revealed. If only improvements are revealed, it is one claim.
 
         Args:
-            name: What to call the entry; one name, one entry.
-            predictions: As in `Holdout.score`: one for each row, or a model.
-            entrant: Who enters; in whose name it is charged. The holdout's analyst unless it is given.
+            name: The entry's name; each entry needs its own.
+            predictions: As in `Holdout.score`: one per row, or a model.
+            entrant: The name under which it is entered and charged; by default, the holdout's analyst.
 
         Returns:
-            Where the entry stands.
+            The entry's standing.
 
         Raises:
             InvalidArgument: The name is taken, or the predictions do not suit the loss; nothing was charged.
-            BudgetExhausted: Nothing is left for its score, or the entrant has entered often enough; nothing was
-                charged.
+            BudgetExhausted: Nothing is left for its score, or the entrant has reached the limit; nothing was charged.
         """
         checks.text("name", name, "what to call the entry")
         who = self.holdout.guard.analyst if entrant is None else checks.text("entrant", entrant, "who enters")
@@ -76,7 +75,7 @@ class Board(show.Shown):
         if name in recorded.submissions or self._waiting(name) is not None:
             return self._again(recorded, predicted, who)
         if recorded.final is not None:
-            raise InvalidArgument(f"the final of {self.name} was held; no entry can join it.")
+            raise InvalidArgument(f"the final of {self.name} has been held; the board is closed to new entries.")
         self._check_often(recorded, who)
         if not self._shelf.claim(self._kept(predicted, who), sealed=self.rules.reveal == "rounds"):
             raise self._taken(predicted.name)
@@ -89,16 +88,16 @@ class Board(show.Shown):
         return self._enter(recorded, predicted, who)
 
     def table(self, round: int | None = None) -> BoardTable:
-        """The table as it is now. Free, and the same whoever looks: it follows from the ledger alone.
+        """Return the current table. Free, and the same for everyone: it follows from the ledger alone.
 
         Args:
-            round: That of an earlier round, from 1; the last one unless it is given.
+            round: An earlier round, from 1; by default, the last one.
 
         Returns:
-            The entries in order, each with the best and the worst place it may have.
+            The entries in order, each with the best and worst places it may have.
 
         Raises:
-            NotFound: There was no such round.
+            NotFound: There is no such round.
             InvalidArgument: With hidden features all rounds share one table.
         """
         self._reveal_if_due()
@@ -108,7 +107,7 @@ class Board(show.Shown):
             if round > len(recorded.targets):
                 raise NotFound(f"{self.name} has had {len(recorded.targets)} rounds; there is no round {round}.")
             if not self._public:
-                raise InvalidArgument("with hidden features all rounds speak of one population, and share one table.")
+                raise InvalidArgument("with hidden features all rounds are about one population and share one table.")
         key = (recorded.seen, round)
         if key not in self._tables:
             self._tables = {each: table for each, table in self._tables.items() if each[0] == key[0]}
@@ -131,7 +130,7 @@ class Board(show.Shown):
         )
 
     def reveal(self) -> BoardTable:
-        """End the round: everything that is sealed is scored and compared on fresh rows, in one batch.
+        """End the round: score and compare everything that is sealed, in one batch on fresh rows.
 
         Entries of earlier rounds that may be the best compete again, on the same rows.
 
@@ -149,19 +148,19 @@ class Board(show.Shown):
         return self.table()
 
     def final(self, names: Sequence[str] | None = None) -> BoardTable:
-        """Hold the final: entries are scored and compared once more, on rows that nothing else has touched. Once.
+        """Hold the final, once: score and compare entries again, on rows that nothing else has touched.
 
-        It is the holdout's exam: exact means, at no answer of the budget, and places narrower than any before.
+        It is the holdout's exam: exact means that cost no answers, and narrower places than before.
 
         Args:
-            names: Who takes part; all that may be the best unless they are given, the first 50.
+            names: The entries that take part; by default all that may be the best, up to 50.
 
         Returns:
             The table of the final.
 
         Raises:
-            InvalidArgument: The holdout was opened without `exam`, or the predictions of one are not at hand.
-            BudgetExhausted: The exam was taken before.
+            InvalidArgument: The holdout was opened without `exam`, or an entry's predictions are not available.
+            BudgetExhausted: The exam has already been taken.
         """
         from afresh.guard.exam import check_exam
 
@@ -176,7 +175,7 @@ class Board(show.Shown):
             if predicted is None:
                 there = ", ".join(map(repr, recorded.submissions))
                 raise InvalidArgument(
-                    f"the predictions of {name!r} are not at hand; submit them again, which is free. There are {there}."
+                    f"the predictions of {name!r} are not available; submit them again, for free. Available: {there}."
                     if name in recorded.submissions
                     else f"there is no entry {name!r}; there are {there}."
                 )
@@ -199,7 +198,7 @@ class Board(show.Shown):
     # What is known
 
     def _recorded(self) -> Recorded:
-        """What the ledger says about the board; of what was read before, only what is new is read."""
+        """What the ledger says about the board; only what is new since the last time is read."""
         ledger, terms, before = self._desk.ledger, self._desk.terms, self._read
         with ledger.reading(terms) as account:
             if before is not None and before.seen == len(account.stated):
@@ -217,7 +216,7 @@ class Board(show.Shown):
         return next((each for each in self._shelf.sealed() if each.name == name), None)
 
     def _predicted(self, name: str) -> Predicted | None:
-        """The predictions of an entry, if they are at hand."""
+        """The predictions of an entry, if they are available."""
         if name in self._models:
             return self._models[name]
         kept = self._shelf.get(name) if self._public else None
@@ -233,7 +232,7 @@ class Board(show.Shown):
             self._models.pop(oldest, None)
 
     def _kept(self, predicted: Predicted, entrant: str) -> Kept:
-        # With hidden features a model is run when it was paid for, and its predictions are nobody's to keep.
+        # With hidden features a model runs once it is paid for, and nobody may keep its predictions.
         values = predicted.values if self._public else np.empty(0)
         return Kept(predicted.name, entrant, self.clock().isoformat(), predicted.digest, values)
 
@@ -242,7 +241,7 @@ class Board(show.Shown):
         self._shelf.remove(name)
 
     def _check_often(self, recorded: Recorded, who: str) -> None:
-        """Refuse whoever has entered as often as the rules allow."""
+        """Refuse an entrant who has reached the limit of the rules."""
         limit = self.rules.limit
         if limit is None:
             return
@@ -252,7 +251,7 @@ class Board(show.Shown):
             times = [each for each in times if each > self.clock() - self.rules.per]
         if len(times) >= limit:
             again = self.rules.next_time(times)
-            when = "" if again is None else f"; the next is taken from {again.isoformat(timespec='seconds')} on"
+            when = "" if again is None else f"; the next is accepted from {again.isoformat(timespec='seconds')} on"
             raise BudgetExhausted(
                 asked=1,
                 spent=len(times),
@@ -265,7 +264,7 @@ class Board(show.Shown):
     # Entering
 
     def _again(self, recorded: Recorded, predicted: Predicted, who: str) -> Submitted:
-        """The same entry once more: as it stands, for nothing."""
+        """The same entry once more: its standing, for free."""
         waiting = self._waiting(predicted.name)
         if waiting is not None:
             if waiting.digest != predicted.digest:
@@ -310,7 +309,7 @@ class Board(show.Shown):
         )
 
     def _enter(self, recorded: Recorded, predicted: Predicted, who: str) -> Submitted:
-        """Score an entry, and compare it with the leader and with whoever is nearest and not yet told apart."""
+        """Score an entry, and compare it with the leader and with the nearest entries not yet separated from it."""
         try:
             replies: list[Reply] = self._desk.answer([self._asking.score(predicted, who)], who)
         except BudgetExhausted:
@@ -324,12 +323,12 @@ class Board(show.Shown):
             try:
                 replies += self._desk.answer([self._asking.difference(predicted, other)], who)
             except BudgetExhausted:
-                break  # the score, which is paid for, gives a place of its own
+                break  # the score is paid for and gives a place by itself
             compared.append(other.name)
         return self._submitted(predicted.name, who, replies, compared)
 
     def _opponent(self, name: str, compared: Sequence[str]) -> Predicted | None:
-        """Whom to compare an entry with next, from what is released: the leader, then the nearest that is worth it."""
+        """The next opponent for an entry, from released numbers: the leader, then the nearest one worth it."""
         recorded = self._recorded()
         graph = recorded.graph(recorded.scores[name].target)
         names, own, mine = list(graph.places), graph.places[name], self._predicted(name)
@@ -353,7 +352,7 @@ class Board(show.Shown):
         if incumbent is None:
             self._forget(predicted.name)
             raise InvalidArgument(
-                f"the predictions of the leader {leader!r} are not at hand; submit them again, which is free."
+                f"the predictions of the leader {leader!r} are not available; submit them again, which is free."
             )
         asked = self._asking.challenge(predicted, incumbent, who)
         try:
@@ -391,7 +390,7 @@ class Board(show.Shown):
     # Rounds
 
     def _opens(self) -> datetime | None:
-        """When the round is revealed, if there is a clock and something waits."""
+        """When the round is revealed, if there is a schedule and something is waiting."""
         if self.rules.every is None:
             return None
         waiting = [datetime.fromisoformat(each.at) for each in self._shelf.sealed()]
@@ -431,21 +430,21 @@ class Board(show.Shown):
         return table_of(recorded, self.rules.reveal, self.loss, self._desk.plan.confidence).entries
 
     def _allowance(self) -> int:
-        """How many answers a round may take, so that as many are left for each of the others that have rows."""
+        """The most answers a round may take, leaving as many for each other round that has rows."""
         analyst = self.holdout.guard.analyst
         batch = self._desk.plan.mechanism.batch or 1
         rounds = max(self._desk.ledger.rows_left(self._desk.terms, analyst) // batch, 1)
         return int(self._desk.left(analyst) // rounds)
 
     def _in_round(self, predicted: Predicted | None, number: int) -> Predicted:
-        """The same predictions as a question of this round: fresh rows are another question."""
+        """The same predictions as a question of this round: on fresh rows it is another question."""
         assert predicted is not None
         digest = hashlib.sha256(f"{predicted.digest} {self.name} round {number}".encode()).hexdigest()
         return Predicted(predicted.name, digest, predicted.made)
 
     def _covers(self) -> str:
         desk = self._desk
-        said = f"All places of this table, and of every earlier one, hold at once {desk.odds}, {desk.target}"
+        said = f"All places in this table, and in every earlier one, hold at once {desk.odds}, {desk.target}"
         return str(desk.covers(f"{said}, however entries were chosen after seeing tables."))
 
     def __repr__(self) -> str:

@@ -30,27 +30,27 @@ def board(
     loss: Any = None,
     keep: str | os.PathLike[str] | None = None,
 ) -> Board:
-    """Open a board on a holdout: entrants submit predictions, and a table says what is certain about their order.
+    """Open a board on a holdout: entrants submit predictions, and a table shows what is certain about their order.
 
     Everything that is revealed is an answer of the holdout's guard: charged, recorded, and covered by its certificate,
     however entries were chosen after seeing tables. The table follows from the ledger, so it survives a restart.
 
     Args:
-        holdout: What `afresh.holdout` made, or a service's.
+        holdout: A holdout from `afresh.holdout`, or a service's.
         name: The board's name; a holdout may have several.
         reveal: "at once"; "rounds", sealed until `Board.reveal` or the clock, each round on fresh rows (the holdout
             is opened with `rounds=`); or "improvements", only whether an entry certainly beats the leader (the holdout
             takes claims).
-        against: With how many others a new entry is compared row by row, at most; each costs 1 or 2 answers.
-        limit: How many entries an entrant may submit, in all or in every `per`.
-        per: The time in which they are counted, such as "1 day".
-        every: How long a round lasts, such as "7 days".
-        loss: What to rank by instead of the holdout's own loss.
-        keep: A folder for the entries' predictions, with which later ones are compared; beside the ledger's file unless
-            it is given, and in memory where there is no file.
+        against: The most other entries a new one is compared with row by row; each costs 1 or 2 answers.
+        limit: The most entries an entrant may submit, in total or in every `per`.
+        per: The period in which they are counted, such as "1 day".
+        every: The length of a round, such as "7 days".
+        loss: A loss to rank by instead of the holdout's own.
+        keep: A folder for the entries' predictions, with which later ones are compared; by default next to the ledger's
+            file, or in memory if there is no file.
 
     Returns:
-        The board, with what was entered before.
+        The board, with all earlier entries.
 
     Raises:
         InvalidArgument: An argument is wrong, or the holdout's plan does not suit the rules.

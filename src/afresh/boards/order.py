@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from afresh.boards.relation import Matrix, Relation, Thresholds
 
 CERTAIN = 1e-11
-"""Of the scale: an entry is ahead only by more than this, which is far more than sums of rounded ends are wrong by."""
-_HOPS = 12  # steps of a chain; leaving out longer ones claims less, never more
+"""A share of the scale: an entry is ahead only by more than this, far more than the rounding of sums of ends."""
+_HOPS = 12  # the most steps of a chain; ignoring longer ones claims less, never more
 _BLOCK = 1 << 22  # numbers at once
-_ALL = 1200  # entries, up to which chains may pass through any of them
-_ANCHORS = 24  # beyond, through zero and those that most were compared with
+_ALL = 1200  # up to this many entries, chains may pass through any of them
+_ANCHORS = 24  # beyond that, through zero and the entries compared most often
 _ZERO = -1  # the node of zero, whatever the number of entries
 
 
@@ -29,21 +29,21 @@ class Order:
     """What is certain about the order of m entries."""
 
     low: NDArray[np.float64]
-    """Where each mean lies, at least: from its own score and from everything it was compared with."""
+    """The range of each mean: from its own score and from everything it was compared with."""
     high: NDArray[np.float64]
     better: NDArray[np.int64]
     """How many entries are certainly better than each."""
     worse: NDArray[np.int64]
     tiers: NDArray[np.int64]
-    """1 for those that nobody is certainly better than; else one more than the last tier with a better one."""
+    """1 for entries that none is certainly better than; otherwise one more than the last tier with a better one."""
     consistent: bool
-    """Whether all intervals can hold at once; if not, one has missed, and nothing follows from contradictions."""
+    """Whether all intervals can hold at once; if not, at least one missed, and nothing follows from contradictions."""
     separated: int
     """Pairs whose order is certain."""
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """The best and the worst place that each entry may have."""
+        """The best and worst places each entry may have."""
         count = len(self.better)
         return [(1 + int(b), count - int(w)) for b, w in zip(self.better, self.worse, strict=True)]
 
@@ -71,26 +71,26 @@ class Constraints:
         return CERTAIN * self.scale
 
     def enter(self) -> int:
-        """One more entry; says its number."""
+        """Add an entry and return its number."""
         self.count += 1
         return self.count - 1
 
     def score(self, entry: int, low: float, high: float) -> None:
-        """Say that the mean of an entry lies between two ends.
+        """Add that the mean of an entry lies between two ends.
 
         Args:
-            entry: Its place in the list of entries, from 0.
+            entry: Its index, from 0.
             low: The lower end.
             high: The upper end.
         """
         self.difference(entry, _ZERO, low, high)
 
     def difference(self, a: int, b: int, low: float, high: float) -> None:
-        """Say that the mean of one entry minus that of another lies between two ends.
+        """Add that the mean of one entry minus that of another lies between two ends.
 
         Args:
-            a: The one entry, from 0.
-            b: The other.
+            a: The index of one entry, from 0.
+            b: The index of the other.
             low: The lower end of mean a minus mean b.
             high: The upper end.
         """
@@ -99,19 +99,19 @@ class Constraints:
         self._weights += (high, -low)
 
     def ahead(self, better: int, worse: int) -> None:
-        """Say that one entry was certified to be better than another, and that nothing else was released.
+        """Add that one entry was certified to be better than another, and nothing else was released.
 
         Args:
-            better: The entry with the smaller mean, from 0.
-            worse: The other.
+            better: The index of the entry with the smaller mean, from 0.
+            worse: The index of the other.
         """
         self._claims.append((better, worse))
 
     def around(self, entry: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Tell what the means of all entries, minus that of one, lie between.
+        """Bound the means of all entries minus that of one.
 
         Args:
-            entry: The one entry, from 0.
+            entry: The index of that entry, from 0.
 
         Returns:
             Lower and upper ends, one of each for every entry; infinite where nothing is known.
@@ -121,11 +121,11 @@ class Constraints:
         return low, high
 
     def around_zero(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the means themselves lie between; everything, where nothing was released."""
+        """Bounds on the means themselves; infinite where nothing was released."""
         return self.around(_ZERO)
 
     def solve(self) -> Order:
-        """All that follows."""
+        """Everything that follows from the constraints."""
         low, high = self.around_zero()
         relation = self.relation()
         better, worse = relation.counts()

@@ -1,4 +1,4 @@
-"""With whom a new entry is compared: public facts and released numbers decide, before anything is paid."""
+"""Which entries a new one is compared with: public facts and released numbers decide, before anything is charged."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORTH = 0.75
-"""A comparison is worth its price if it would be narrower than this part of what is known already."""
+"""A comparison is worth its price if it would be narrower than this share of what is already known."""
 LOOKED_AT = 20
 """Candidates whose disagreement with the entry is looked at, at most."""
 
 
 def candidates(values: NDArray[np.float64], own: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[int]:
-    """Who cannot be told from an entry: the leader first, then by the distance of released values.
+    """The entries that cannot be told from a given one: the leader first, then by the distance of released values.
 
     `low` and `high` are what the means of all entries, minus that of this one, lie between.
     """
@@ -25,7 +25,7 @@ def candidates(values: NDArray[np.float64], own: int, low: NDArray[np.float64], 
 
 
 def worth(expected: float, low: float, high: float) -> bool:
-    """Whether a comparison of this half-width would tell more than what is known already."""
+    """Whether a comparison of this half-width would add to what is already known."""
     return expected < WORTH * (high - low) / 2
 
 

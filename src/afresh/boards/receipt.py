@@ -1,4 +1,4 @@
-"""The table of a board from a receipt alone: no data, no ledger, no trust in whoever shows a table."""
+"""The table of a board from a receipt alone: no data, no ledger, and no trust in the person who shows a table."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from afresh.receipts.verification import verify
 
 
 def table_from(receipt: Any, board: str | None = None) -> BoardTable:
-    """The table that the records in a receipt lead to, once the receipt is verified.
+    """Build the table from a receipt's records, once the receipt is verified.
 
     Args:
-        receipt: What `Guard.receipt` gives, or its text.
-        board: Which of its boards; the only one unless it is given.
+        receipt: The document from `Guard.receipt`, or its text.
+        board: The name of one of its boards; may be left out if there is only one.
 
     Returns:
         The table as it stood when the receipt was made.
 
     Raises:
-        InvalidArgument: It is not a receipt, or does not verify.
-        NotFound: It has no such board.
+        InvalidArgument: It is not a receipt, or it does not verify.
+        NotFound: The receipt has no such board.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt
     format_of(document)

@@ -60,11 +60,11 @@ class Graph:
     """What was released about one target: its entries, their values, and all intervals as constraints."""
 
     def __init__(self, before: Graph | None = None) -> None:
-        """Nothing yet, or what was known before, to be added to."""
+        """Start empty, or from what was known before."""
         self.places: dict[str, int] = {} if before is None else dict(before.places)
-        """Its entries, in the order in which they came."""
+        """The entries, in order of arrival."""
         self.values: dict[str, float] = {} if before is None else dict(before.values)
-        """The scores that were released last; none of an entry that was only challenged with."""
+        """The latest released scores; an entry that only challenged has none."""
         self.constraints: Constraints = Constraints() if before is None else before.constraints.copy()
         self._first: dict[int, int] = {} if before is None else dict(before._first)
 
@@ -98,7 +98,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """All that a ledger says about a board."""
+    """Everything a ledger says about a board."""
 
     board: str
     loss: str | None = None
@@ -143,7 +143,7 @@ def boards_in(stated: Sequence[Stated]) -> list[str]:
 def read_record(
     board: str, stated: Collection[Stated], entries: Sequence[Entry], plan: Plan, before: Recorded | None = None
 ) -> Recorded:
-    """What was stated about a board, in order; of a long one only what is new since it was read before."""
+    """What was stated about a board, in order; only what is new, if an earlier reading is given."""
     old = before or Recorded(board)
     loss, bounds, final = old.loss, old.bounds, old.final
     submissions, scores, last = dict(old.submissions), dict(old.scores), dict(old.last)

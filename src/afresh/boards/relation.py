@@ -41,7 +41,7 @@ class Relation(Protocol):
         ...
 
     def tiers(self) -> Numbers:
-        """Layers: whoever nobody is better than, then whoever only those are better than, and so on."""
+        """Layers: entries that none is better than, then entries that only those are better than, and so on."""
         ...
 
 
@@ -49,7 +49,7 @@ class Matrix:
     """All pairs of few entries; `ahead[j, i]` says that i is better than j."""
 
     def __init__(self, ahead: Flags) -> None:
-        """Of a pair of which both orders would follow, neither is concluded."""
+        """If both orders of a pair would follow, neither is concluded."""
         both = ahead & ahead.T
         self.consistent = not (both.any() or ahead.diagonal().any())
         self._ahead: Flags = ahead & ~both
@@ -162,7 +162,7 @@ class Thresholds:
         return found
 
     def matrix(self) -> Matrix:
-        """The same for all pairs, to find those of which both orders would follow."""
+        """The same for all pairs, to find those where both orders would follow."""
         ahead = np.zeros((self.count, self.count), dtype=bool)
         for above, below in zip(self.above, self.below, strict=True):
             ahead |= above[None, :] + below[:, None] < -self.slack

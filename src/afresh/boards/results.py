@@ -1,4 +1,4 @@
-"""Tables of per-item results that are there already: benchmarks that were run once, and that nobody tuned on."""
+"""Tables of existing per-item results: benchmarks that were run once and that nobody tuned on."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ItemResults:
     names: tuple[str, ...]
     ids: tuple[str, ...]
     scores: NDArray[np.float64]
-    """One row a model, one column an item."""
+    """One row per model, one column per item."""
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write one file of JSON lines a model, each line with the id of an item and its score.
+        """Write one JSON Lines file per model, each line with an item's id and score.
 
         Args:
-            folder: Where they go; made if there is none.
+            folder: Where to write them; created if it does not exist.
 
         Returns:
             Their paths, in the order of the models.
@@ -53,19 +53,19 @@ class ItemResults:
 
 
 def read_results(results: Mapping[str, Any], *, id: str | None = None, score: str | None = None) -> ItemResults:
-    """Read per-item results of several models, each from a file of another tool or from what is in memory.
+    """Read per-item results of several models, each from another tool's file or from memory.
 
     Args:
-        results: Results by the model's name, each as `afresh.evaluations.read` takes them.
+        results: Results by model name, each as `afresh.evaluations.read` takes them.
         id: The column, variable or field of ids.
-        score: Which score, where there are several.
+        score: The name of the score, if there are several.
 
     Returns:
-        Their scores on the items that all of them have.
+        The models' scores on their common items.
 
     Raises:
         DataError: A file cannot be read, or models were run on different items.
-        InvalidArgument: There is no model.
+        InvalidArgument: There are no models.
     """
     if not isinstance(results, Mapping) or not results:
         raise checks.wrong("results", results, "a mapping of models' names to their per-item results")
@@ -81,29 +81,29 @@ def read_results(results: Mapping[str, Any], *, id: str | None = None, score: st
     for name, items in others:
         if missing := sorted(known.keys() ^ items.keys()):
             raise DataError(
-                f"{name!r} and {first!r} were run on different items: {missing[0]!r} is in one of them only, of "
-                f"{len(missing):,} such items. Give results on the same items."
+                f"{name!r} and {first!r} were run on different items: {missing[0]!r} is in only one of them, as are "
+                f"{len(missing):,} items in all. Give results on the same items."
             )
     ids = tuple(known)
     scores = np.array([[float(np.mean(items[id])) for id in ids] for items in found.values()])
     if not np.isfinite(scores).all():
-        raise DataError("some items have no score; score what failed as 0, or leave the item out for all models.")
+        raise DataError("some items have no score; score failures as 0, or leave the item out for all models.")
     return ItemResults(tuple(found), ids, scores)
 
 
 def made_up_results(models: int = 20, items: int = 2000, *, spread: float = 0.3, seed: int = 0) -> ItemResults:
-    """Per-item results of models that do not exist, as benchmarks have them: items differ in difficulty, models little.
+    """Make up per-item results like those of a benchmark: items differ in difficulty, models differ little.
 
     Whether a model solves an item depends on its ability and the item's difficulty, on a logistic scale.
 
     Args:
-        models: How many.
-        items: How many.
+        models: The number of models.
+        items: The number of items.
         spread: The standard deviation of abilities; that of difficulties is 1.5.
         seed: The seed of everything random.
 
     Returns:
-        Scores that are 0 or 1.
+        Scores of 0 or 1.
     """
     checks.whole("models", models, 1, MOST_MODELS)
     checks.whole("items", items, 1, 10**7)
@@ -117,19 +117,18 @@ def made_up_results(models: int = 20, items: int = 2000, *, spread: float = 0.3,
 
 
 def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: str = "results") -> BoardTable:
-    """A table of results that were fixed before anybody looked at them: scores and all pairs, on the same items.
+    """Rank results that were fixed before anyone looked at them: scores and all pairs, on the same items.
 
-    Nothing is guarded and nothing is recorded: whoever changes a model after seeing results of these items needs a
-    board. What is ranked is the error, 1 minus the score. If all scores are 0 or 1, no other score is thought to be
-    possible.
+    Nothing is guarded or recorded: if you change a model after seeing results on these items, you need a board. Models
+    are ranked by error, 1 minus the score. If all scores are 0 or 1, no other score is assumed to be possible.
 
     Args:
-        results: What `read_results` read.
-        confidence: The probability with which all places hold at once.
-        name: What to call the table.
+        results: Results from `read_results`.
+        confidence: The probability that all places hold at once.
+        name: The table's name.
 
     Returns:
-        The models in order, each with the best and the worst place it may have.
+        The models in order, each with the best and worst places it may have.
 
     Raises:
         InvalidArgument: There are too many models, or an argument is wrong.
@@ -178,7 +177,7 @@ def table_of_results(results: ItemResults, *, confidence: float = 0.95, name: st
         separated=order.separated,
         consistent=order.consistent,
         covers=f"All places hold at once with probability at least {odds}, in the population the {items:,} items were "
-        "drawn from, for models that nobody chose or changed by looking at these items.",
+        "drawn from, for models that nobody chose or changed after looking at these items.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a board reveals, when, and how often somebody may enter."""
+"""What a board reveals, when, and how often an entrant may enter."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Rules:
 
     reveal: Reveal = "at once"
     against: int = AGAINST
-    """With how many entries a new one is compared, at most."""
+    """The most entries a new one is compared with."""
     limit: int | None = None
-    """How many entries an entrant may submit, in all or in every `per`."""
+    """The most entries an entrant may submit, in total or in every `per`."""
     per: timedelta | None = None
     every: timedelta | None = None
-    """In rounds: how long one lasts. None: until somebody reveals it."""
+    """With rounds, the length of one; None: until someone reveals it."""
 
     @property
     def words(self) -> str:
@@ -44,7 +44,7 @@ class Rules:
         return said
 
     def next_time(self, times: list[datetime]) -> datetime | None:
-        """When whoever entered at these times may enter again; None: now, or never again where no `per` is given."""
+        """When someone who entered at these times may enter again; None: now, or never if no `per` is given."""
         if self.limit is None or len(times) < self.limit or self.per is None:
             return None
         return sorted(times)[-self.limit] + self.per
@@ -53,7 +53,7 @@ class Rules:
 def check_rules(
     reveal: Any = "at once", against: Any = AGAINST, limit: Any = None, per: Any = None, every: Any = None
 ) -> Rules:
-    """The rules that these arguments mean, or an error that names the wrong one."""
+    """The rules given by these arguments, or an error that names the wrong one."""
     found: Any = checks.one_of("reveal", reveal, get_args(Reveal))
     most = checks.whole("against", against, 0, 1000)
     often = None if limit is None else checks.whole("limit", limit, 1)

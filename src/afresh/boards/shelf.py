@@ -1,7 +1,7 @@
-"""Where the predictions of entries are kept: whoever enters later is compared with them, also after a restart.
+"""Where entries' predictions are kept: later entries are compared with them, even after a restart.
 
-They are what entrants passed, so nothing of the guarded rows is in them. The ledger holds everything that was revealed;
-a shelf that is lost costs comparisons with older entries, and the entries that were still sealed.
+Entrants passed them in, so they reveal nothing about the guarded rows. The ledger holds everything that was revealed;
+losing a shelf loses comparisons with older entries, and the entries that were still sealed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shelf(Protocol):
     """Entries by name. Those that are sealed wait for a round."""
 
     def claim(self, entry: Kept, *, sealed: bool) -> bool:
-        """Keep an entry unless its name is taken; says whether the name is its own, whoever else enters just now."""
+        """Keep an entry unless its name is taken; return whether the name is its own, even if others enter too."""
         ...
 
     def put(self, entry: Kept, *, sealed: bool) -> None:
@@ -46,7 +46,7 @@ class Shelf(Protocol):
         ...
 
     def sealed(self) -> list[Kept]:
-        """Those that wait, in the order in which they came."""
+        """The sealed entries, in order of arrival."""
         ...
 
     def remove(self, name: str) -> None:
@@ -85,14 +85,14 @@ class Memory:
 
 
 class Folder:
-    """Files beside the ledger's, for their owner alone: one an entry, written whole or not at all."""
+    """Files next to the ledger's, readable by their owner only: one per entry, written completely or not at all."""
 
     def __init__(self, place: str) -> None:
         """The folder is made when something is put into it."""
         self._place = place
 
     def claim(self, entry: Kept, *, sealed: bool) -> bool:
-        """Keep an entry unless its name is taken: a link to a file is made once, whoever tries."""
+        """Keep an entry unless its name is taken: a link to a file can be made only once."""
         path = self._path(entry.name, sealed)
         part = self._written(entry, path)
         try:
@@ -111,7 +111,7 @@ class Folder:
         self._drop(self._path(entry.name, not sealed))
 
     def _written(self, entry: Kept, path: str) -> str:
-        """The path of a file with an entry, beside where it will be."""
+        """The path of a file with an entry, next to its final place."""
         os.makedirs(self._place, mode=0o700, exist_ok=True)
         part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -164,7 +164,7 @@ def in_order(entries: Iterable[Kept]) -> list[Kept]:
 
 
 def write(file: Any, entry: Kept) -> None:
-    """An entry as a file of arrays, of which none is a Python object."""
+    """An entry as a file of arrays, none of them Python objects."""
     words = np.array([entry.name, entry.entrant, entry.at, entry.digest])
     np.savez(file, words=words, values=entry.values)
 

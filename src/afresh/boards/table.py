@@ -18,22 +18,22 @@ _MOST_SHOWN = 60  # lines of a table in a terminal or notebook; frames and pages
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one entry stands."""
+    """The standing of one entry."""
 
     name: str
     entrant: str
     tier: int | None
-    """1 for those that may be the best. None: it has no place in this table."""
+    """1 for entries that may be the best; None if it has no place in this table."""
     places: tuple[int, int] | None
-    """The best and the worst place it may have."""
+    """The best and worst places it may have."""
     value: float | None
-    """Its mean loss as it was released; None where nothing but a verdict was."""
+    """Its released mean loss; None if only a verdict was released."""
     low: float | None
     high: float | None
     submitted: str
     """When it was first recorded."""
     round: int = 1
-    """In which round."""
+    """The round in which it was revealed."""
 
     @property
     def best(self) -> bool:
@@ -42,7 +42,7 @@ class Standing:
 
     @property
     def place(self) -> str:
-        """In words: 2, or 2 to 4."""
+        """The place in words: 2, or 2 to 4."""
         if self.places is None:
             return "-"
         first, last = self.places
@@ -63,37 +63,37 @@ class BoardTable(show.Told, Tabular):
     bounds: tuple[float, float]
     confidence: float
     entries: tuple[Standing, ...]
-    """Those that are in order."""
+    """The entries with a place, in order."""
     others: tuple[Standing, ...] = ()
-    """Those without a place: of earlier rounds, whose rows had other features, or not accepted where only improvements
+    """Entries without a place: from earlier rounds, whose rows had other features, or not accepted if only improvements
     are revealed."""
     separated: int = 0
-    """Of how many pairs the order is certain."""
+    """The number of pairs whose order is certain."""
     reveal: str = "at once"
     """What is revealed: "at once", "rounds" or "improvements"."""
     final: bool = False
-    """Whether it is that of the final, on rows that nothing else has touched."""
+    """Whether it is the final's table, from rows that nothing else has touched."""
     sealed: int = 0
-    """How many entries wait for the next round."""
+    """The number of entries waiting for the next round."""
     opens: str | None = None
-    """When that is revealed, if there is a clock."""
+    """When the next round is revealed, if there is a schedule."""
     consistent: bool = True
-    """Whether all released intervals can hold at once; if not, one has missed."""
+    """Whether all released intervals can hold at once; if not, at least one missed."""
     covers: str = ""
     left: int = 0
-    """How many answers the budget has left for whoever looks."""
+    """The number of answers the budget has left for the caller."""
     simulated: bool = False
     hidden: int = 0
-    """How many of the entries were left out by `page`, before and after."""
+    """The numbers of entries that `page` left out, before and after."""
     leaders: tuple[str, ...] | None = None
-    """On a page, the names of all that may be the best, wherever they are; None: they are all here."""
+    """On a page, the names of all entries that may be the best, on any page; None if they are all here."""
 
     def __len__(self) -> int:
-        """How many entries have a place."""
+        """The number of entries with a place."""
         return len(self.entries)
 
     def __iter__(self) -> Iterator[Standing]:
-        """Those with a place, in order."""
+        """The entries with a place, in order."""
         return iter(self.entries)
 
     def __getitem__(self, name: str) -> Standing:
@@ -106,10 +106,10 @@ class BoardTable(show.Told, Tabular):
         """The standing of an entry, if it is in the table.
 
         Args:
-            name: Of the entry.
+            name: The entry's name.
 
         Returns:
-            Where it stands; None where there is no such entry.
+            Its standing; None if there is no such entry.
         """
         return next((each for each in (*self.entries, *self.others) if each.name == name), None)
 
@@ -122,7 +122,7 @@ class BoardTable(show.Told, Tabular):
 
     @property
     def pairs(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs of entries."""
         count = len(self.entries) + self.hidden
         return count * (count - 1) // 2
 
@@ -142,25 +142,25 @@ class BoardTable(show.Told, Tabular):
         if self.reveal == "improvements" and not self.final:
             return (
                 "Only improvements are revealed. Every entry listed was certified to be better than the one below it. "
-                "Of the others nothing is known but that they were not certified; their order is not known.",
+                "All that is known of the others is that they were not certified; their order is unknown.",
                 self.covers,
             )
         return (
-            "Entries in one tier cannot be told apart: their order within it means nothing. Every entry of a lower "
-            "tier is certainly worse than some entry of the tier above it, not necessarily than all.",
+            "Entries in one tier cannot be told apart: their order within it means nothing. Every entry in a lower "
+            "tier is certainly worse than some entry in the tier above it, but not necessarily worse than all.",
             "Place 2 to 5 of 9 means: at least one entry is certainly better, at least four are certainly worse.",
             self.covers,
         )
 
     def page(self, first: int, count: int) -> BoardTable:
-        """Some of the entries, in order; whole tables can be long.
+        """Return part of the table: some entries, in order.
 
         Args:
-            first: The first of them, from 0.
-            count: How many at most.
+            first: The index of the first entry, from 0.
+            count: The most entries to return.
 
         Returns:
-            The same table with these alone.
+            The same table with only these entries.
 
         Raises:
             InvalidArgument: There is no such page.
@@ -173,7 +173,7 @@ class BoardTable(show.Told, Tabular):
         return replace(self, entries=kept, hidden=self.hidden + len(self.entries) - len(kept), leaders=self.best)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row an entry, those without a place last.
+        """One row per entry; those without a place come last.
 
         Returns:
             Mappings with the same keys.
@@ -221,17 +221,17 @@ class BoardTable(show.Told, Tabular):
         }
 
     def badge(self) -> str:
-        """A small SVG for a page elsewhere: how many may be the best.
+        """Draw a small SVG badge for other pages: how many entries may be the best.
 
         Returns:
-            A whole SVG document without scripts, links or fonts of its own.
+            A complete SVG document without scripts, links or embedded fonts.
         """
         from afresh.boards.badge import badge
 
         return badge(f"{self.board}: {self.verdict}", show.percent(self.confidence), decided=len(self.best) == 1)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw it: one line an entry, its interval on a common scale, those that may be the best in colour.
+        """Draw the table: one line per entry, intervals on a common scale, those that may be the best in color.
 
         Args:
             ax: Matplotlib axes to draw on; by default those of a new figure.
@@ -247,10 +247,10 @@ class BoardTable(show.Told, Tabular):
         return draw(self.forest(), ax)
 
     def forest(self) -> show.Forest:
-        """What `plot` draws, for pages that draw it themselves.
+        """Return the marks that `plot` draws, for pages that draw them themselves.
 
         Returns:
-            One mark an entry that has a value.
+            One mark per entry with a value.
         """
         marks = [
             show.Mark(
@@ -270,7 +270,7 @@ class BoardTable(show.Told, Tabular):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The part of the loss's range that all intervals of the table lie in."""
+        """The part of the loss's range that contains all intervals of the table."""
         ends = [end for each in self.entries for end in (each.low, each.high) if end is not None]
         return show.zoomed(ends, self.bounds) if ends else self.bounds
 
@@ -285,8 +285,8 @@ class BoardTable(show.Told, Tabular):
         if not self.consistent:
             blocks.append(
                 show.Alert(
-                    "Some released intervals contradict each other, so one of them has missed its truth, as may happen "
-                    f"with probability {1 - self.confidence:.3g}. Nothing is concluded from what contradicts itself."
+                    "Some released intervals contradict each other, so at least one missed its true value, which may "
+                    f"happen with probability {1 - self.confidence:.3g}. Nothing is concluded from contradictions."
                 )
             )
         if self.entries:
@@ -337,23 +337,23 @@ def _numbers(each: Standing) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted(show.Told):
-    """What came of an entry."""
+    """The outcome of submitting an entry."""
 
     board: str
     name: str
     entrant: str
     standing: Standing | None
-    """Where it stands now; None until its round is revealed."""
+    """Its current standing; None until its round is revealed."""
     compared: tuple[str, ...] = ()
-    """With whom it was compared now."""
+    """The entries it was just compared with."""
     accepted: bool | None = None
-    """Where only improvements are revealed, whether it is one."""
+    """If only improvements are revealed, whether it is one."""
     entries: int = 0
     confidence: float
     charged: int
     left: int
     opens: str | None = None
-    """When it is revealed, if it is sealed and there is a clock."""
+    """When it is revealed, if it is sealed and there is a schedule."""
     simulated: bool = False
 
     @property
@@ -390,7 +390,7 @@ class Submitted(show.Told):
         if self.compared:
             said.append(f"Compared row by row with {', '.join(self.compared)}.")
         if self.standing is None and self.accepted is None:
-            said.append("Nothing was asked yet, and nothing about it is revealed before.")
+            said.append("Nothing has been asked yet; nothing about it is revealed before then.")
         return [
             *simulation_mark(self.simulated),
             show.Title(f"{self.name}: {self.verdict}"),

@@ -64,19 +64,19 @@ def table_of(
 
 
 def standing(recorded: Recorded, name: str, value: float | None, low: float | None, high: float | None) -> Standing:
-    """An entry, without a place yet; the ends of one without a value are not told."""
+    """An entry, without a place yet; if it has no value, its interval is not shown."""
     entered = recorded.submissions[name]
     low, high = (None, None) if value is None else (low, high)
     return Standing(name, entered.entrant, None, None, value, low, high, entered.at.isoformat(), entered.round)
 
 
 def elsewhere(recorded: Recorded, name: str) -> Standing:
-    """An entry that is not in the table that is shown: of an earlier round."""
+    """An entry that is not in the shown table: it is from an earlier round."""
     return standing(recorded, name, *recorded.last.get(name, (None, None, None)))
 
 
 def standing_now(recorded: Recorded, name: str) -> tuple[Standing | None, int]:
-    """Where one entry of a long table stands, and of how many: what the table would say, without the rest of it."""
+    """The standing of one entry in a long table, and the number of entries, without building the whole table."""
     graph = recorded.graph()
     count, i = len(graph.places), graph.places.get(name)
     if i is None:

@@ -14,15 +14,16 @@ def mcp(
     what: Annotated[
         str, typer.Argument(help="A service (https://host), afresh.toml, or a data file.", metavar="SERVICE|FILE")
     ],
-    cap: Annotated[int | None, typer.Option(help="How many answers this session may spend.", metavar="K")] = None,
+    cap: Annotated[int | None, typer.Option(help="The most answers this session may spend.", metavar="K")] = None,
     questions: Annotated[
-        int | None, typer.Option(help="For a data file: how many answers it may ever give.", metavar="K")
+        int | None, typer.Option(help="For a data file: the most answers it may ever give.", metavar="K")
     ] = None,
     analyst: Analyst = None,
 ) -> None:
-    """Give an agent tools (MCP, over stdin and stdout): list, describe, price, ask, score, compare, propose, ...
+    """Offer tools to an agent (MCP over stdin and stdout): list, describe, price, ask, score, compare, propose, ...
 
-    For a service the token is in $AFRESH_TOKEN. A service has the same tools at https://host/mcp.
+    For a service, put the token in $AFRESH_TOKEN. A service offers the same
+    tools at https://host/mcp.
 
     Example: afresh mcp https://host --cap 20
     """
@@ -31,7 +32,7 @@ def mcp(
 
     from afresh.errors import MissingExtra
 
-    if find_spec("mcp") is None:  # asked before anything that comes with it is imported
+    if find_spec("mcp") is None:  # checked before anything that depends on it is imported
         raise MissingExtra("the MCP SDK", "mcp")
     import anyio
 
@@ -43,7 +44,9 @@ def mcp(
         checks.whole("cap", cap, 0)
     if is_address(what):
         if questions is not None or analyst is not None:
-            raise InvalidArgument("the service has its own plan, and the token says who asks; give the address alone.")
+            raise InvalidArgument(
+                "the service has its own plan, and the token identifies the analyst; give only the address."
+            )
         anyio.run(partial(serve_address, what, cap))
         return
     from afresh.guard.open import check_opening

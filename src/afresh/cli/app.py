@@ -58,7 +58,7 @@ def main() -> NoReturn:
         found = app(prog_name="afresh", standalone_mode=False)
     except (TyperException, typer.Abort, OSError, errors.AfreshError) as error:
         sys.exit(failed(error, as_json="--json" in sys.argv))
-    sys.exit(found if isinstance(found, int) else 0)  # of --help, say, or 130 of Ctrl-C
+    sys.exit(found if isinstance(found, int) else 0)  # --help exits with 0, for example, and Ctrl-C with 130
 
 
 def _version(wanted: bool) -> None:
@@ -80,41 +80,44 @@ def _main(
 
 @app.command(cls=Command, epilog=EPILOG)
 def plan(
-    rows: Annotated[int | None, typer.Option(help="The number of rows in the data.", metavar="N")] = None,
-    questions: Annotated[int | None, typer.Option(help="The most answers you will want.", metavar="K")] = None,
+    rows: Annotated[int | None, typer.Option(help="The number of rows in the dataset.", metavar="N")] = None,
+    questions: Annotated[int | None, typer.Option(help="The most answers you will need.", metavar="K")] = None,
     confidence: Annotated[
         float, typer.Option(help="The probability that all intervals hold at once.", metavar="C")
     ] = 0.95,
     width: Annotated[
         float | None,
         typer.Option(
-            help="A half-width, in place of --rows (how many are needed?) or of --questions (how many are possible?).",
+            help="A half-width, instead of --rows (how many do I need?) or --questions (how many can I ask?).",
             metavar="W",
         ),
     ] = None,
     mean: Annotated[float, typer.Option(help="The mean that --width refers to.", metavar="P")] = 0.5,
     answers: Annotated[
         int | None,
-        typer.Option(help="How many answers there may be if some are coarser (default: --questions).", metavar="M"),
+        typer.Option(help="The most answers if some are coarser (default: --questions).", metavar="M"),
     ] = None,
     no_end: NoEnd = False,
     rounds: Rounds = None,
     method: Method = None,
     typical: Annotated[
         list[float] | None,
-        typer.Option(help="A mean that answers will have; may be repeated. Default: 0.5, 0.1 and 0.01.", metavar="P"),
+        typer.Option(
+            help="A mean you expect answers to have; may be repeated. Default: 0.5, 0.1 and 0.01.", metavar="P"
+        ),
     ] = None,
     open: Open = None,
     exam: Exam = None,
     deviation: Deviation = None,
     promise: Promise = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show all methods and constants too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also show all methods and constants.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show how wide answers will be, before you touch the data, and what would make them narrower.
 
-    Give two of --rows, --questions and --width. With all three you get the most --rounds that keep the width, or with
-    --open best the largest part of the rows that can be open.
+    Give two of --rows, --questions and --width. With all three you get the
+    most --rounds that keep the width or, with --open best, the largest share
+    of rows that can be open.
 
     Example: afresh plan --rows 100000 --questions 1000
     """
@@ -135,7 +138,7 @@ def ask(
     questions: Annotated[
         int | None,
         typer.Option(
-            help="How many answers the dataset may ever give; fixed by the first question (default 100).",
+            help="The most answers the dataset may ever give; fixed by the first question (default 100).",
             metavar="K",
         ),
     ] = None,
@@ -149,13 +152,13 @@ def ask(
     bounds: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="Clip numbers to these, chosen without looking at the data. Required unless they follow from EXPR.",
+            help="Clip numbers to this range, chosen without looking at the data. Required unless EXPR implies it.",
             metavar="LO HI",
         ),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Ask for the mean within these rows; costs two answers.", metavar="EXPR"),
+        typer.Option(help="Ask for the mean among these rows only; costs two answers.", metavar="EXPR"),
     ] = None,
     missing: Annotated[
         float | None,
@@ -186,7 +189,7 @@ def ask(
     answers: Annotated[
         int | None,
         typer.Option(
-            help="How many answers there may be if some are asked with --precision; fixed by the first question "
+            help="The most answers if some are asked with --precision; fixed by the first question "
             "(default: as many as --questions).",
             metavar="M",
         ),
@@ -198,7 +201,7 @@ def ask(
     ] = False,
     share: Annotated[
         float | None,
-        typer.Option(help="With --dry-run and --where, the share of rows that you expect in the group.", metavar="P"),
+        typer.Option(help="With --dry-run and --where, the share of rows you expect in the group.", metavar="P"),
     ] = None,
     method: Method = None,
     open: Open = None,
@@ -210,9 +213,7 @@ def ask(
     ] = False,
     new_rows: Annotated[
         str | None,
-        typer.Option(
-            help="Why these rows are not the ones in the ledger that they look like; recorded.", metavar="WORDS"
-        ),
+        typer.Option(help="Why these rows are not the similar ones already in the ledger; recorded.", metavar="WORDS"),
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
@@ -240,11 +241,11 @@ def ask(
     if about is not None and method not in (None, *HINTED):
         raise errors.InvalidArgument(f"--about goes with --method {' or '.join(HINTED)}, not with {method}.")
     if share is not None and not dry_run:
-        raise errors.InvalidArgument("--share goes with --dry-run: it is what you expect, and no part of a question.")
+        raise errors.InvalidArgument("--share goes with --dry-run: it is what you expect, not part of a question.")
     options: dict[str, Any] = {"answers": answers, "rounds": rounds, "analyst": analyst, "new_rows": new_rows}
     options["allow_wide"] = allow_wide
     options |= {"promise": promise, "open": share_open(open), "exam": exam, "deviation": deviation}
-    # The default method could not check a guess, nor follow a hint.
+    # The default method can neither check a guess nor follow a hint.
     options["must_exist"] = (guess is not None or about is not None) and method is None
     many = how_many(questions, no_end)
     with opened(data, many, confidence, ledger, method, table=table, check=checked, **options) as guard:
@@ -262,7 +263,7 @@ def ask(
 def budget(
     data: Data, ledger: LedgerPlace = None, table: Table = None, analyst: Analyst = None, as_json: Json = False
 ) -> None:
-    """Show what is spent and left, and how wide further answers will be.
+    """Show what is spent, what is left, and how wide further answers will be.
 
     Example: afresh budget holdout.parquet
     """
@@ -278,7 +279,7 @@ def log(
     table: Table = None,
     as_json: Json = False,
 ) -> None:
-    """Show everything that was released about a dataset: who asked what and when, and the numbers.
+    """Show everything released about a dataset: who asked what, when, and the answers.
 
     Example: afresh log holdout.parquet --parts
     """
@@ -297,7 +298,7 @@ def pvalue(
         float | None, typer.Option(help="What the exploration may have revealed, in nats.", metavar="NATS")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="Take the nats from the plan of this dataset instead.", metavar="DATA")
+        str | None, typer.Option(help="Take the nats from this dataset's plan instead.", metavar="DATA")
     ] = None,
     ledger: LedgerPlace = None,
     table: Table = None,
@@ -305,8 +306,9 @@ def pvalue(
 ) -> None:
     """Correct the p-value of a test that was chosen after exploring the same data.
 
-    Valid for one test chosen from released answers. A p-value computed on the guarded rows is exact and was not
-    charged, so it must be the last thing released about them. Give --information or --data.
+    Valid for one test chosen from released answers. A p-value computed on the
+    guarded rows is exact and was not charged, so it must be the last thing
+    released about them. Give --information or --data.
 
     Example: afresh pvalue 1e-12 --information 0.5
     """
@@ -337,7 +339,7 @@ def demo(
     ] = Path("demo"),
     as_json: Json = False,
 ) -> None:
-    """Tell the whole story in a minute, on real flights: a false lead refused, a real effect found, a loop of edits."""
+    """See what afresh does in a minute, on real flights: a false lead refused, a real effect found, a loop of edits."""
     from afresh.demo import run
 
     story = run(folder, talk=sys.stderr if as_json else sys.stdout)

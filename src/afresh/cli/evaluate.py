@@ -1,4 +1,4 @@
-"""`afresh evaluate`: a candidate is run by the steward's evaluator, and only the verdict comes back."""
+"""`afresh evaluate`: the steward's evaluator runs a candidate, and only the verdict comes back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NOT_ACCEPTED = 10
 EPILOG = (
-    "Exit codes: 0 accepted (or done, with --open, --score, --exam and --check), 10 not accepted, 1 the evaluator "
+    "Exit codes: 0 accepted (or done, with --open, --score, --exam or --check), 10 not accepted, 1 the evaluator "
     "failed on open items or another error, 2 bad argument, 4 budget exhausted, 5 another plan is in force."
 )
 
@@ -25,8 +25,8 @@ def evaluate(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The candidate: a file, a folder or an archive (.zip, .tar, .tar.gz). Before it, instead of "
-            "--config, a service's https://host/NAME.",
+            help="The candidate: a file, a folder or an archive (.zip, .tar, .tar.gz). To use a "
+            "service instead of --config, put its https://host/NAME first.",
             metavar="[ADDRESS] CANDIDATE",
         ),
     ] = None,
@@ -34,25 +34,27 @@ def evaluate(
         str | None, typer.Option("--config", help="The evaluation (default: evaluation.toml).", metavar="FILE")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What to call the candidate. Default: the name of its file.", metavar="NAME")
+        str | None, typer.Option(help="A name for the candidate. Default: its file name.", metavar="NAME")
     ] = None,
     tried: Annotated[
         bool, typer.Option("--open", help="Run on the open items only, and show what happened there. Free.")
     ] = False,
     scored: Annotated[
-        bool, typer.Option("--score", help="Print the mean score with its interval instead of a verdict. 1 answer.")
+        bool,
+        typer.Option("--score", help="Print the mean score with its interval instead of a verdict. Costs 1 answer."),
     ] = False,
     exam: Annotated[
-        bool, typer.Option("--exam", help="Take the exam with the final candidate: the number to publish. Once.")
+        bool, typer.Option("--exam", help="Take the exam with the final candidate, once: the number to publish.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the evaluation, run the baseline, and say what the gate can detect.")
+        bool, typer.Option("--check", help="Check the evaluation, run the baseline, and show what the gate can detect.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Propose a candidate: the steward's evaluator runs it on items its maker cannot see, and accepts it or not.
+    """Propose a candidate: the steward's evaluator runs it on items its author cannot see, and accepts it or not.
 
-    The open items are run first; what goes wrong there is shown, and free. On the guarded items nothing is shown.
+    The open items run first; whatever goes wrong there is shown, and is free.
+    Nothing is shown of the guarded items.
 
     Example: afresh evaluate --config evaluation.toml prompt.txt
 

@@ -1,4 +1,4 @@
-"""What a failed command says: a message for people, or with --json a document for programs; both on stderr."""
+"""What a failed command prints: a message for people or, with --json, a document for programs; both on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.escaping import visible
 def failed(error: Exception, as_json: bool) -> int:
     """Say what went wrong, and return the exit code.
 
-    The document is the service's, with the exit code and what was added to the message.
+    The document is the one a service sends, plus the exit code and any notes added to the message.
     """
     if type(error).__name__ == "NoArgsIsHelpError":  # help was printed
         return int(getattr(error, "exit_code", InvalidArgument.exit_code))
@@ -25,7 +25,7 @@ def failed(error: Exception, as_json: bool) -> int:
 
         ours = error if isinstance(error, AfreshError) else _as_ours(error, message)
         document: dict[str, Any] = to_problem(ours) | {"exit_code": code, "notes": notes}
-        del document["status"]  # of HTTP
+        del document["status"]  # HTTP only
         print(json.dumps(document), file=sys.stderr)
     elif message:
         print(f"afresh: {message}", *(f"  {visible(note)}" for note in notes), sep="\n", file=sys.stderr)
@@ -33,7 +33,7 @@ def failed(error: Exception, as_json: bool) -> int:
 
 
 def _told(error: Exception) -> tuple[str, list[str], int]:
-    """The message, what follows it, and the exit code."""
+    """The message, its notes, and the exit code."""
     if isinstance(error, TyperException):
         context = getattr(error, "ctx", None)
         command = "afresh" if context is None else context.command_path
@@ -42,10 +42,10 @@ def _told(error: Exception) -> tuple[str, list[str], int]:
         return str(error), list(getattr(error, "__notes__", ())), error.exit_code
     if isinstance(error, OSError):
         return visible(error), [], AfreshError.exit_code
-    return "", [], AfreshError.exit_code  # interrupted: whoever did that knows
+    return "", [], AfreshError.exit_code  # interrupted by the user, who knows
 
 
 def _as_ours(error: Exception, message: str) -> AfreshError:
-    """An error of the system or of the parser as one that has a document."""
+    """An error from the system or the parser, as one that has a document."""
     kind = InvalidArgument if isinstance(error, TyperException) else AfreshError
     return kind(message)

@@ -1,4 +1,4 @@
-"""`afresh lab`: parse, call, print. Tables go to stdout, talk and progress to stderr."""
+"""`afresh lab`: parse, call, print. Tables go to stdout, messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from afresh.cli.options import HELP
 
 app = typer.Typer(
-    no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and the figures of the literature."
+    no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and figures from the literature."
 )
 
 Folder = Annotated[Path, typer.Option("--out", help="Where to keep results and pictures.", metavar="FOLDER")]
@@ -43,7 +43,7 @@ def coverage(
     questions: Annotated[int, typer.Option(help="k, the questions of every analyst.", metavar="K")] = 200,
     repeats: Annotated[int, typer.Option(help="Conversations per cell.", metavar="R")] = 100,
     confidence: Annotated[
-        float, typer.Option(help="The probability that intervals should hold with.", metavar="C")
+        float, typer.Option(help="The probability with which intervals should hold.", metavar="C")
     ] = 0.95,
     seed: Annotated[int, typer.Option(help="The seed of everything random.", metavar="SEED")] = 2018,
     mechanism: Names = None,
@@ -55,7 +55,8 @@ def coverage(
 ) -> None:
     """Measure how often all intervals held at once: one line per mechanism, then every combination.
 
-    Finished parts are kept in FOLDER as Parquet, so an interrupted run continues where it stopped.
+    Finished parts are kept in FOLDER as Parquet, so an interrupted run
+    continues where it stopped.
 
     Example: afresh lab coverage --rows 2000 --questions 200 --mechanism stabilized --mechanism empirical
     """
@@ -76,7 +77,7 @@ def coverage(
         seed,
     )
     for trial in wanted:
-        trial.resolved()  # a wrong name, or an impossible plan, is said before anything runs
+        trial.resolved()  # a wrong name or an impossible plan is reported before anything runs
     with _progress(len(wanted) * repeats, "repeats") as progress:
         cells = table.coverage(wanted, repeats, out, processes=processes or os.cpu_count() or 1, progress=progress)
     if as_json:
@@ -89,8 +90,7 @@ def coverage(
 
 @app.command()
 def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
-    """What each method guarantees against the number of questions: a table, a picture for 95% and 99%, and one that
-    helps to choose.
+    """Show what each method guarantees, by number of questions: a table, pictures for 95% and 99%, and a guide.
 
     Example: afresh lab frontier --out lab
     """
@@ -120,11 +120,12 @@ def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
 @app.command()
 def goals(
     repeats: Annotated[
-        int, typer.Option(help="Also measure checked answers at 10,000 rows under the lab's worst attack.", metavar="R")
+        int,
+        typer.Option(help="Also measure checked answers at 10,000 rows under the lab's strongest attack.", metavar="R"),
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Half-widths of common tasks, each computed, beside the most that it may be.
+    """Compute the half-widths of common tasks and compare each with its limit.
 
     Example: afresh lab goals
     """
@@ -151,7 +152,7 @@ def figures(
     out: Folder = Path("lab"),
     as_json: Json = False,
 ) -> None:
-    """The literature, reproduced: Science 2015 Fig. 1 and 2, the Ladder's boosting attack, Jung et al.'s bound.
+    """Reproduce the literature: Science 2015 Fig. 1 and 2, the Ladder's boosting attack, Jung et al.'s bound.
 
     Example: afresh lab figures --out lab
     """
@@ -183,7 +184,7 @@ def loops(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Loops of edits by simulated agents: what naive reuse, gates and exams end with, and whether they say the truth.
+    """Run editing loops of simulated agents: how naive reuse, gates and exams end, and whether they report the truth.
 
     Example: afresh lab loops --out docs/lab --page docs/agents.md
     """
@@ -209,10 +210,12 @@ def boards(
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page to write the table into, between its marks.", metavar="PAGE")
     ] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Rounds and improvements only, instead.")] = False,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="Compare the rules for rounds and improvements instead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Boards with 200 entries, 80 of them by climbers: what each board claims, and whether it is true.
+    """Simulate boards with 200 entries, 80 of them by climbers: what each board claims, and whether it is true.
 
     Example: afresh lab boards --runs 400 --page docs/boards.md
     """

@@ -37,7 +37,7 @@ Data = Annotated[
 ]
 Table = Annotated[
     str | None,
-    typer.Option(help="The table of a DuckDB file that holds several, or of a database.", metavar="NAME"),
+    typer.Option(help="The table, in a database or in a DuckDB file that holds several.", metavar="NAME"),
 ]
 LedgerPlace = Annotated[
     str | None,
@@ -64,18 +64,18 @@ Method = Annotated[
 Rounds = Annotated[
     int | None,
     typer.Option(
-        help="In how many rounds you ask: questions asked together share fresh rows, and answers are narrower.",
+        help="The number of rounds you will ask in: each round uses fresh rows, and answers are narrower.",
         metavar="R",
     ),
 ]
 NoEnd = Annotated[
-    bool, typer.Option("--no-end", help="In place of --questions: a budget that never ends, at some cost in width.")
+    bool, typer.Option("--no-end", help="Instead of --questions: a budget that never runs out, at some cost in width.")
 ]
 Open = Annotated[
     str | None,
     typer.Option(
         "--open",
-        help="What part of the rows you will hold yourself (afresh open-rows), such as 0.5; or best, for the part with "
+        help="The share of rows you will hold yourself (afresh open-rows), such as 0.5; or best, for the share with "
         "the narrowest answers.",
         metavar="SHARE",
     ),
@@ -87,8 +87,8 @@ Exam = Annotated[
 Deviation = Annotated[
     float | None,
     typer.Option(
-        help="The standard deviation that numbers will have, as a part of the range between their bounds, such as "
-        "0.05: the plan then has room for such numbers.",
+        help="The standard deviation you expect numbers to have, as a share of the range between their bounds, such as "
+        "0.05: the plan then allows for such numbers.",
         metavar="SD",
     ),
 ]
@@ -96,20 +96,22 @@ Promise = Annotated[bool, typer.Option("--promise", help="Use only methods that 
 
 
 def how_many(questions: int | None, no_end: bool) -> int | EllipsisType | None:
-    """What `questions` is for `afresh.open` and `afresh.plan`: None never ends, and `...` leaves it open."""
+    """The value of `questions` for `afresh.open` and `afresh.plan`: None never runs out, and `...` leaves it open."""
     if no_end and questions is not None:
-        raise errors.InvalidArgument(f"--no-end is in place of --questions {questions}; leave one of them out.")
+        raise errors.InvalidArgument(f"--no-end replaces --questions {questions}; leave one of them out.")
     return None if no_end else ... if questions is None else questions
 
 
 def share_open(given: str | None) -> float | None:
-    """What --open says."""
+    """The value of --open as `afresh.open` takes it."""
     if given is None or given == "best":
         return None if given is None else True
     try:
         return float(given)
     except ValueError:
-        raise errors.InvalidArgument(f"--open is {given!r}, must be a part of the rows such as 0.5, or best.") from None
+        raise errors.InvalidArgument(
+            f"--open is {given!r}, must be a share of the rows such as 0.5, or best."
+        ) from None
 
 
 @contextmanager
@@ -120,7 +122,7 @@ def opened(
     check: Callable[[Engine], None] = lambda engine: None,
     **options: Any,
 ) -> Iterator[Guard]:
-    """Open the data, telling a waiting person so, and close them. What `check` refuses fixes no plan."""
+    """Open the data, show a waiting person that it is being read, and close it. What `check` refuses fixes no plan."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -147,10 +149,10 @@ def opened(
 
 
 def without_password(place: str) -> str:
-    """An address as it may be shown."""
+    """An address that is safe to show."""
     return re.sub(r"([?&]password=)[^&]*", r"\1...", re.sub("(://[^:/@]*):.*@", r"\1@", place))
 
 
 def show(result: Any, as_json: bool) -> None:
     """Print a result for people or for programs."""
-    print(json.dumps(result.to_dict()) if as_json else result, flush=True)  # a full disk must be noticed here
+    print(json.dumps(result.to_dict()) if as_json else result, flush=True)  # so that a full disk is noticed here

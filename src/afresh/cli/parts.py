@@ -1,4 +1,4 @@
-"""Commands about parts of the rows: those that are open, and those that are kept for the exam."""
+"""Commands about parts of the rows: the open rows, and the rows kept for the exam."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def exam(
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
+    """Take the exam, once: a few final questions, answered exactly from rows that nothing else has touched.
 
-    The dataset must have been opened with --exam. Repeating the exam gives the same answers.
+    The dataset must have been opened with --exam. Repeating the exam gives the
+    same answers.
 
     Example: afresh exam holdout.parquet "churned" "churned AND tenure < 3"
     """
@@ -48,7 +49,7 @@ def open_rows(
     table: Table = None,
     analyst: Analyst = None,
 ) -> None:
-    """Write the open rows to a file, to look at, plot and fit. This fixes the plan.
+    """Write the open rows to a file, for you to inspect, plot and fit models on. This fixes the plan.
 
     The dataset must have been opened with --open.
 
@@ -57,7 +58,7 @@ def open_rows(
     if out.suffix.lower() not in (".parquet", ".csv"):
         raise errors.InvalidArgument(f"--out is {str(out)!r}, must be a .parquet or a .csv file.")
     if out.exists():
-        raise errors.InvalidArgument(f"--out is {str(out)!r}, which is there already; name a new file.")
+        raise errors.InvalidArgument(f"--out is {str(out)!r}, which already exists; name a new file.")
     with opened(data, ledger=ledger, table=table, analyst=analyst, must_exist=True) as guard:
         rows = guard.open_rows("arrow")
     if out.suffix.lower() == ".csv":

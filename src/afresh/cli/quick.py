@@ -1,7 +1,7 @@
-"""Options and arguments that are plainly what they should be, read without pydantic.
+"""Plain options and arguments, read without pydantic.
 
-Typer reads every value by pydantic, which takes as long to import as typer itself. A number in plain digits, a text and
-an option that was left out need none of it. Everything else is read by typer, which also says what is wrong with it.
+Typer reads every value with pydantic, which takes as long to import as typer itself. A number in plain digits, a string
+and an omitted option do not need it. Everything else is read by typer, which also reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PLAIN: dict[Any, tuple[re.Pattern[str], Callable[[str], Any]]] = {
 
 
 class _Quick:
-    """What commands and groups of them have in common."""
+    """What commands and groups of commands have in common."""
 
     def get_params(self, context: Any) -> list[Any]:
-        """Those of the command and --help, each of which looks at its value before typer does."""
+        """The command's own and --help, each of which looks at its value before typer does."""
         found: list[Any] = super().get_params(context)  # type: ignore[misc] # of the class it is mixed into
         for parameter in found:
             if not isinstance(parameter.process_value, partial):
@@ -33,7 +33,7 @@ class _Quick:
 
 
 class Command(_Quick, TyperCommand):
-    """A command whose plain values are read at once."""
+    """A command whose plain values are read directly."""
 
 
 class Group(_Quick, TyperGroup):
@@ -41,7 +41,7 @@ class Group(_Quick, TyperGroup):
 
 
 def _read(parameter: Any, by_typer: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    """The value, if it is a plain one, or what typer makes of it."""
+    """The value itself if it is plain, otherwise what typer makes of it."""
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     single = not parameter.multiple and parameter.nargs == 1
     if kind is None or (parameter.required and value is None):

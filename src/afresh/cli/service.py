@@ -1,4 +1,4 @@
-"""Commands of whoever serves guards to others."""
+"""Commands for stewards who serve guards to others."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ConfigPath = Annotated[str, typer.Option("--config", help="The configuration.", 
 def serve(
     what: Annotated[str, typer.Argument(help="afresh.toml, or a data file for a first try.", metavar="FILE")],
     questions: Annotated[
-        int | None, typer.Option(help="For a data file: how many answers it may ever give.", metavar="K")
+        int | None, typer.Option(help="For a data file: the most answers it may ever give.", metavar="K")
     ] = None,
     port: Annotated[int | None, typer.Option(help="The port to listen on. Default: as configured, or 8765.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and the data, then exit.")] = False,
 ) -> None:
-    """Serve guards to analysts who hold a token and nothing else.
+    """Serve guards to analysts, who need a token and nothing else.
 
     Example: afresh serve afresh.toml
 
@@ -91,13 +91,15 @@ def _tokens_of(config: Config) -> Iterator[Tokens]:
 
 @tokens.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Who it is for; shares of a budget go by this name.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="The analyst it is for; shares of a budget go by this name.", metavar="NAME")
+    ],
     role: Annotated[str, typer.Option(help="steward, analyst or viewer.")] = "analyst",
     dataset: Annotated[
-        list[str] | None, typer.Option(help="A dataset it is for; may be repeated. Default: all.")
+        list[str] | None, typer.Option(help="A dataset it gives access to; may be repeated. Default: all.")
     ] = None,
-    days: Annotated[float | None, typer.Option(help="How many days it is valid. Default: until revoked.")] = None,
-    cap: Annotated[int | None, typer.Option(help="How many answers it may spend.", metavar="K")] = None,
+    days: Annotated[float | None, typer.Option(help="The number of days it is valid. Default: until revoked.")] = None,
+    cap: Annotated[int | None, typer.Option(help="The most answers it may spend.", metavar="K")] = None,
     config: ConfigPath = "afresh.toml",
 ) -> None:
     """Make a token. It is printed once; the service keeps only a hash.
@@ -115,7 +117,7 @@ def new(
 
 @tokens.command("list")
 def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> None:
-    """All tokens, without what is secret of them."""
+    """List all tokens, without their secrets."""
     from datetime import UTC, datetime
 
     from afresh.results import show
@@ -142,14 +144,16 @@ def list_tokens(config: ConfigPath = "afresh.toml", as_json: Json = False) -> No
 
 @tokens.command("revoke")
 def revoke(
-    which: Annotated[str, typer.Argument(help="The id of a token, or a name for all of its tokens.", metavar="ID")],
+    which: Annotated[
+        str, typer.Argument(help="A token's id, or an analyst's name for all of that analyst's tokens.", metavar="ID")
+    ],
     config: ConfigPath = "afresh.toml",
 ) -> None:
-    """Revoke a token; it acts at once, on all workers."""
+    """Revoke a token, with immediate effect on all workers."""
     with _tokens(config) as of_service:
         revoked = of_service.revoke(which)
     for id in revoked:
-        print("Revoked, at once and on all workers:", file=sys.stderr, end=" ", flush=True)
+        print("Revoked with immediate effect on all workers:", file=sys.stderr, end=" ", flush=True)
         print(id)
 
 
@@ -159,8 +163,9 @@ def backup(
 ) -> None:
     """Copy the ledger and the tokens of a service; safe while it runs.
 
-    An older copy forgets what was asked since. Keep a receipt elsewhere: `afresh verify receipt.json --ledger COPY`
-    tells whether a copy is older than it.
+    A copy does not know what was asked after it was made. Keep a receipt
+    elsewhere: `afresh verify receipt.json --ledger COPY` shows whether a copy
+    is older than the receipt.
 
     Example: afresh backup copies/monday
     """

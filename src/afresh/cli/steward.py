@@ -1,4 +1,4 @@
-"""Commands of whoever keeps a guard: what was revealed elsewhere, shares, receipts."""
+"""Commands for stewards: releases made elsewhere, shares, receipts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def charge(
     data: Data,
-    revealed: Annotated[str, typer.Argument(help="What was revealed, in words, for the record.", metavar="WORDS")],
+    revealed: Annotated[
+        str, typer.Argument(help="What was revealed, in your own words, for the record.", metavar="WORDS")
+    ],
     kl: Annotated[float | None, typer.Option(help="Its KL stability, in nats.", metavar="EPS")] = None,
     zcdp: Annotated[float | None, typer.Option(help="Its zero-concentrated privacy.", metavar="RHO")] = None,
     pure_dp: Annotated[float | None, typer.Option(help="Its pure differential privacy.", metavar="EPS")] = None,
@@ -31,16 +33,17 @@ def charge(
     study: Annotated[
         Path | None, typer.Option(help="The receipt of a finished guard over some of the rows.", metavar="RECEIPT")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="How many of the rows it used, if not all.", metavar="M")] = None,
-    count: Annotated[int, typer.Option(help="How many such releases there were.", metavar="N")] = 1,
+    rows: Annotated[int | None, typer.Option(help="The number of rows it used, if not all.", metavar="M")] = None,
+    count: Annotated[int, typer.Option(help="The number of such releases.", metavar="N")] = 1,
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Record what was revealed about the rows outside the guard, so that later intervals stay honest.
+    """Record what was revealed about the rows outside the guard, to keep later intervals honest.
 
-    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. Charging the same text and numbers again is free.
+    Give one of --kl, --zcdp, --pure-dp, --noise-sd and --study. Charging the
+    same text and numbers again is free.
 
     Example: afresh charge holdout.parquet "noisy mean in the 2025 report" --noise-sd 0.05
     """
@@ -52,14 +55,14 @@ def charge(
 def divide(
     data: Data,
     shares: Annotated[
-        list[str], typer.Argument(help="Names, and how many answers each may have.", metavar="NAME=K...")
+        list[str], typer.Argument(help="Analysts, and how many answers each may have.", metavar="NAME=K...")
     ],
     ledger: LedgerPlace = None,
     table: Table = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
-    """Divide the budget among named analysts; the others share the rest. A later division replaces it.
+    """Divide the budget among named analysts; all others share the rest. A later division replaces this one.
 
     Example: afresh divide holdout.parquet ann=400 bob=300
     """
@@ -87,7 +90,7 @@ def receipt(
     table: Table = None,
     as_json: Json = False,
 ) -> None:
-    """Write everything that was released to one file that anyone can check, and to a page to read.
+    """Write everything that was released to a file that anyone can check, and to a page to read.
 
     Example: afresh receipt holdout.parquet --out receipt.json
     """
@@ -112,14 +115,16 @@ def receipt(
 def verify(
     receipt: Annotated[Path, typer.Argument(help="A receipt, as `afresh receipt` writes it.", metavar="RECEIPT")],
     head: Annotated[
-        str | None, typer.Option(help="A head published earlier, which its chain must contain.", metavar="HEAD")
+        str | None,
+        typer.Option(help="A head published earlier, which the receipt's chain must contain.", metavar="HEAD"),
     ] = None,
     ledger: Annotated[
-        str | None, typer.Option(help="The guard's own ledger, which must begin with its records.", metavar="PLACE")
+        str | None,
+        typer.Option(help="The guard's own ledger, which must begin with the receipt's records.", metavar="PLACE"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every charge, interval and derived number of a receipt, without the data and without a ledger.
+    """Recompute every charge, interval and derived number in a receipt, without the data or a ledger.
 
     Example: afresh verify receipt.json --head 3f29...
     """
@@ -138,9 +143,10 @@ def verify(
 
 
 def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
-    """List what a ledger holds: every dataset with its plan and what is left of its budget.
+    """List what a ledger holds: every dataset with its plan and the budget it has left.
 
-    A ledger recognizes rows by their content, not by their place, so look for your dataset by its columns.
+    A ledger recognizes rows by their content, not by where they are stored, so
+    look for your dataset by its columns.
 
     Example: afresh list
     """
@@ -175,7 +181,7 @@ def list_ledger(ledger: LedgerPlace = None, as_json: Json = False) -> None:
 
 
 def _book(place: str) -> Ledger:
-    """A ledger that is there; none is made."""
+    """An existing ledger; none is created."""
     from afresh.ledger import is_server, open_ledger
 
     if not is_server(place) and not Path(place).expanduser().exists():
@@ -184,7 +190,7 @@ def _book(place: str) -> Ledger:
 
 
 def _records(place: str, document: object) -> list[str]:
-    """The records that a ledger has of the rows of a receipt."""
+    """The records a ledger has of a receipt's rows."""
     from afresh.receipts.format import format_of
 
     format_of(document)

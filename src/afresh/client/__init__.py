@@ -1,4 +1,4 @@
-"""The client of a service: guards and holdouts with the faces people know, on a desk that lives elsewhere.
+"""The client of a service: the same guards and holdouts, on a desk that lives elsewhere.
 
-It needs the extra `client`. `connection` sends and repeats requests, `guard` and `holdout` are the faces.
+It needs the extra `client`. `connection` sends and repeats requests; `guard` and `holdout` are the public classes.
 """

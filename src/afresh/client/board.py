@@ -29,36 +29,40 @@ class RemoteBoard(Board):
     holdout: RemoteHoldout
 
     def __init__(self, holdout: RemoteHoldout, told: dict[str, Any]) -> None:
-        """Not for users; `told` is what the service says of the board."""
+        """Not for users; `told` is the service's description of the board."""
         self.holdout, self.name, self.rules = holdout, str(told["name"]), rules_from_json(told["rules"])
         self.loss = make_loss(to_loss(told["loss"]))
         self.clock = lambda: datetime.now(UTC)
         self._connection = holdout.desk.connection
 
     def submit(self, name: str, predictions: Any, *, entrant: str | None = None) -> Submitted:
-        """As of any board; the token says who enters."""
-        checks.text("name", name, "what to call the entry")
+        """See `Board.submit`; the token identifies the entrant."""
+        checks.text("name", name, "a name for the entry")
         if entrant not in (None, self.holdout.guard.analyst):
-            raise InvalidArgument(f"entrant == {entrant!r}: on a service the token says who enters; leave it out.")
+            raise InvalidArgument(
+                f"entrant == {entrant!r}: on a service the token identifies the entrant; leave it out."
+            )
         predicted = self.holdout.predict([predictions], [name], self.loss)
         found: Submitted = from_json(send(self.holdout.desk, f"/v1/boards/{self.name}/submit", predicted))
         return found
 
     def table(self, round: int | None = None) -> BoardTable:
-        """As of any board."""
+        """See `Board.table`."""
         query = {} if round is None else {"round": checks.whole("round", round, 1)}
         found: BoardTable = from_json(self._connection.get(f"/v1/boards/{self.name}/table", count=_MOST, **query))
         return found
 
     def reveal(self) -> BoardTable:
-        """As of any board; for stewards."""
+        """See `Board.reveal`; for stewards."""
         self._connection.post(f"/v1/boards/{self.name}/reveal", {})
         return self.table()
 
     def final(self, names: Sequence[str] | None = None) -> BoardTable:
-        """As of any board; for stewards, and all that may be the best take part."""
+        """See `Board.final`; for stewards. All entries that may be the best take part."""
         if names is not None:
-            raise InvalidArgument("on a service all that may be the best take part in the final; leave out names.")
+            raise InvalidArgument(
+                "on a service all entries that may be the best take part in the final; leave out names."
+            )
         self._connection.post(f"/v1/boards/{self.name}/final", {})
         return self.table()
 

@@ -1,4 +1,4 @@
-"""`afresh.connect`: what a service has for a token."""
+"""`afresh.connect`: what a service offers a token."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Service(show.Shown, Closing):
 
     @property
     def analyst(self) -> str:
-        """Whom the token belongs to."""
+        """The analyst the token belongs to."""
         return str(self._caller["name"])
 
     @property
     def datasets(self) -> dict[str, dict[str, Any]]:
-        """What there is, by name: kind ("dataset" or "holdout"), description, rows."""
+        """The available datasets by name: kind ("dataset" or "holdout"), description, rows."""
         found = self._connection.get("/v1/datasets")["datasets"]
         return {each["name"]: each for each in found}
 
     def open(self, name: str) -> Guard:
-        """The guard of a dataset, or of a holdout's rows.
+        """Open the guard of a dataset, or of a holdout's rows.
 
         Args:
-            name: One of `datasets`.
+            name: A name in `datasets`.
 
         Returns:
             A guard with the methods, results and errors of a local one.
@@ -57,7 +57,7 @@ class Service(show.Shown, Closing):
         """Open a holdout, to score and compare models. Models run here; their predictions are sent.
 
         Args:
-            name: One of `datasets` that is a holdout.
+            name: A name in `datasets` that is a holdout.
 
         Returns:
             A holdout with the methods, results and errors of a local one.
@@ -70,19 +70,21 @@ class Service(show.Shown, Closing):
 
         desk = RemoteDesk(self._connection, name)
         if desk.told["kind"] != "holdout":
-            raise InvalidArgument(f"{name!r} is a dataset without labels to score models by; use open({name!r}).")
+            raise InvalidArgument(
+                f"{name!r} is a dataset without labels, so it cannot score models; use open({name!r})."
+            )
         return RemoteHoldout(desk, self.analyst)
 
     @property
     def boards(self) -> dict[str, dict[str, Any]]:
-        """What boards there are, by name: holdout, description, rules."""
+        """The available boards by name: holdout, description, rules."""
         return {each["name"]: each for each in self._connection.get("/v1/boards")["boards"]}
 
     def board(self, name: str) -> Board:
         """Open a board, to enter predictions and see what is certain about their order.
 
         Args:
-            name: One of `boards`.
+            name: A name in `boards`.
 
         Returns:
             A board with the methods, results and errors of a local one.
@@ -98,18 +100,18 @@ class Service(show.Shown, Closing):
 
     @property
     def evaluations(self) -> dict[str, dict[str, Any]]:
-        """What evaluations there are, by name: description, items."""
+        """The available evaluations by name: description, items."""
         found = self._connection.get("/v1/evaluations")["evaluations"]
         return {each["name"]: each for each in found}
 
     def evaluation(self, name: str) -> RemoteJudge:
-        """Open an evaluation, to try and propose candidates: they are sent, and run at the service.
+        """Open an evaluation, to try and propose candidates; they are sent to the service and run there.
 
         Args:
-            name: One of `evaluations`.
+            name: A name in `evaluations`.
 
         Returns:
-            What runs candidates, with the methods and results of a local one.
+            A judge that runs candidates, with the methods and results of a local one.
 
         Raises:
             NotFound: There is no such evaluation for this token.
@@ -137,15 +139,15 @@ def connect(url: str, token: str | None = None) -> Service:
     """Connect to a service (`afresh serve`), which keeps the rows, the ledger and the noise.
 
     Args:
-        url: Its address, such as https://host.
-        token: Says who is asking; by default from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE.
+        url: The service's address, such as https://host.
+        token: Identifies the analyst; by default from $AFRESH_TOKEN or the file $AFRESH_TOKEN_FILE.
 
     Returns:
         A service, with `datasets`, `open(name)`, `holdout(name)`, `evaluations` and `evaluation(name)`.
 
     Raises:
         NotAllowed: The token is missing, unknown, expired or revoked.
-        Unreachable: No answer came.
+        Unreachable: The service did not answer.
     """
     return Service(Connection(url, token))
 

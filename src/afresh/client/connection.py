@@ -21,11 +21,11 @@ except ImportError:
 
 _TRIES = 5
 _PAUSE = 0.2  # seconds before the second try, doubled before each further one
-_LATER = (429, 502, 503, 504)  # worth another try
+_LATER = (429, 502, 503, 504)  # statuses worth another try
 
 
 class Connection:
-    """One service, and the token that says who asks. Safe to use from several threads."""
+    """One service, and the token that identifies the analyst. Safe to use from several threads."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 120.0) -> None:
         """Connects when the first request is made."""
@@ -52,7 +52,7 @@ class Connection:
             content = json.dumps(body)
         except (TypeError, ValueError):
             raise InvalidArgument(
-                "the arguments hold something that JSON cannot represent; use text and numbers."
+                "the arguments contain something that JSON cannot represent; use text and numbers."
             ) from None
         return self.send(path, content.encode(errors="surrogatepass"), "application/json")
 
@@ -62,7 +62,7 @@ class Connection:
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told))
 
     def upload(self, path: str, content: bytes, media: str, named: dict[str, str]) -> Any:
-        """What a door answers to a file, of which the address says the names."""
+        """What a door answers to a file, whose names are in the address."""
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named))
 
     def download(self, path: str) -> bytes:
@@ -77,7 +77,7 @@ class Connection:
                 if attempt == _TRIES:
                     kind = type(error).__name__
                     raise Unreachable(
-                        f"no answer came from {self.url} in {_TRIES} tries ({kind}); asking again is safe."
+                        f"no answer came from {self.url} after {_TRIES} tries ({kind}); asking again is safe."
                     ) from None
             else:
                 if found.is_success:
@@ -88,7 +88,7 @@ class Connection:
         raise AssertionError
 
     def close(self) -> None:
-        """Let go of the service."""
+        """Close the connection."""
         self._client.close()
 
     def __repr__(self) -> str:
@@ -97,11 +97,13 @@ class Connection:
 
 
 def _document(found: httpx.Response) -> Any:
-    """What was sent; whoever stands before a service may send something else."""
+    """The received document; a proxy in front of a service may send something else."""
     try:
         return found.json()
     except ValueError:
-        raise ServiceError("what came is no JSON, so no service of afresh sent it; check the address.") from None
+        raise ServiceError(
+            "the response is not JSON, so it did not come from an afresh service; check the address."
+        ) from None
 
 
 def _refused(found: httpx.Response) -> Exception:
@@ -113,23 +115,23 @@ def _refused(found: httpx.Response) -> Exception:
 
 
 def check_url(url: str) -> str:
-    """The address of a service. A token goes over the network in clear over http, so only to this machine."""
+    """The address of a service. Over http a token travels in clear text, so http is allowed only to this machine."""
     parts = urlsplit(url) if is_address(url) else None
     if parts is None or not parts.hostname:
         raise InvalidArgument(f"url == {url!r}, must be the address of a service, such as https://host.")
     if parts.username or parts.password:
-        raise InvalidArgument("the address must hold no password; the token goes in token= or AFRESH_TOKEN.")
+        raise InvalidArgument("the address must not contain a password; pass the token in token= or AFRESH_TOKEN.")
     if parts.scheme == "http" and not on_this_machine(parts.hostname):
-        raise InvalidArgument(f"http://{parts.hostname} would show your token to the network; use https://.")
+        raise InvalidArgument(f"http://{parts.hostname} would expose your token to the network; use https://.")
     return url.rstrip("/")
 
 
 def _check_token(token: str) -> str:
-    """One that a header can carry."""
+    """A token that a header can carry."""
     found = token.strip() if isinstance(token, str) else ""
     if not found or not found.isascii() or not found.isprintable() or " " in found:
         raise InvalidArgument(
-            "token= must be the text that `afresh token new` printed, or your identity provider gave."
+            "token= must be the text that `afresh token new` printed, or a token from your identity provider."
         )
     return found
 

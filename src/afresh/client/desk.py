@@ -1,4 +1,4 @@
-"""A desk that lives elsewhere: what is public of it, and the way to it."""
+"""A desk that lives elsewhere: its public side, and the connection to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RemoteDesk:
     def check_open(self) -> None:
         """Refuse to go on once it is closed."""
         if self.closed:
-            raise GuardClosed("this guard is closed; open the data again: nothing is lost.")
+            raise GuardClosed("this guard is closed; open the data again (nothing is lost).")
 
     def coarseness(self, precision: float | None) -> float:
         """How many times the plan's noise is still enough for a half-width on [0, 1]."""

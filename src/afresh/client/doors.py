@@ -1,4 +1,4 @@
-"""The doors of a service, for a guard here: questions go out as JSON, results and errors come back as they are."""
+"""The doors of a service, for a guard here: questions go out as JSON; results and errors come back unchanged."""
 
 from __future__ import annotations
 
@@ -43,16 +43,18 @@ def all_pages(get: Callable[..., Any]) -> Transcript:
 
 
 class RemoteDoors:
-    """Those of one dataset of a service. What columns show to be wrong is an error here already."""
+    """The doors of one dataset of a service. Mistakes that the columns reveal are already errors here."""
 
     def __init__(self, desk: RemoteDesk, analyst: str) -> None:
         """In whose name, which the token says."""
         self._desk, self._analyst = desk, analyst
 
     def named(self, analyst: str) -> Self:
-        """Refused: on a service the token says who asks."""
+        """Refused: on a service the token identifies the analyst."""
         if analyst != self._analyst:
-            raise Forbidden(f"the token says who asks, {self._analyst}; connect with the token of {analyst!r} instead.")
+            raise Forbidden(
+                f"the token identifies the analyst, {self._analyst}; connect with the token of {analyst!r} instead."
+            )
         return self
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
@@ -82,7 +84,7 @@ class RemoteDoors:
         """A statistic."""
         document = to_argument(statistic)
         if document["kind"] not in OF_ROWS:
-            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs no model")
+            raise checks.wrong("statistic", statistic, "a statistic from afresh.statistics that needs no model")
         found: Answer | Measures = self._desk.ask("measure", {"statistic": document})
         return found
 

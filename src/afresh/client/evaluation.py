@@ -19,7 +19,7 @@ from afresh.results.closing import Closing
 from afresh.results.transcript import Transcript
 from afresh.wire.results import from_json
 
-_RUNS = 6  # as many runs of the evaluator may have to end before an answer comes
+_RUNS = 6  # so many runs of the evaluator may have to end before an answer comes
 
 
 class RemoteJudge(show.Shown, Closing):
@@ -45,7 +45,7 @@ class RemoteJudge(show.Shown, Closing):
         return found
 
     def check(self, again: bool = False) -> Checked:
-        """What the gate can notice, before the first proposal. Free."""
+        """What the gate can detect, before the first proposal. Free."""
         found: Checked = from_json(self._patiently(lambda: self._get("check")))
         return found
 
@@ -55,17 +55,17 @@ class RemoteJudge(show.Shown, Closing):
         return found
 
     def propose(self, files: Files) -> Proposed:
-        """Propose a candidate to the gate: accepted, or not. 1 answer; the same candidate again is free."""
+        """Propose a candidate to the gate: accepted or not. Costs 1 answer; the same candidate again is free."""
         found: Proposed = self._sent("propose", files)
         return found
 
     def score(self, files: Files) -> Scored:
-        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
+        """Estimate a candidate's mean score: guessed from the open part, checked on the guarded part. 1 answer."""
         found: Scored = self._sent("score", files)
         return found
 
     def compare(self, a: Files, b: Files) -> Compared:
-        """Whether B is better than A, item by item: 1 answer."""
+        """Whether B is better than A, item by item. Costs 1 answer."""
         both = [
             {
                 "name": each.name,
@@ -81,7 +81,7 @@ class RemoteJudge(show.Shown, Closing):
         return found
 
     def exam(self, files: Files) -> Examined:
-        """Take the exam with the final candidate: its score, and its gain over the baseline. Once."""
+        """Take the exam with the final candidate, once: its score, and its gain over the baseline."""
         found: Examined = self._sent("exam", files)
         return found
 
@@ -106,7 +106,7 @@ class RemoteJudge(show.Shown, Closing):
         return from_json(self._patiently(lambda: self.connection.upload(path, content, media, named)))
 
     def _patiently(self, ask: Any) -> Any:
-        """Ask again while the evaluator runs: a verdict that came meanwhile is free."""
+        """Ask again while the evaluator runs: a verdict reached in the meantime is free."""
         until = time.monotonic() + _RUNS * float(self.told["seconds"]) + 60
         while True:
             try:

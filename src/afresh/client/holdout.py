@@ -34,7 +34,7 @@ _OF_CHANCES = ("AUC", "CalibrationError")  # statistics of probabilities, not of
 
 
 class RemoteRows:
-    """What is public of labelled rows elsewhere; `features` are fetched when a model first needs them."""
+    """The public side of labelled rows elsewhere; `features` are fetched when a model first needs them."""
 
     def __init__(self, desk: RemoteDesk) -> None:
         """Of a holdout that a service has described."""
@@ -46,7 +46,7 @@ class RemoteRows:
     def settle(self, loss: Loss) -> Loss:
         """The loss as it is, if it suits the labels and can be sent."""
         if isinstance(loss, Custom):
-            raise InvalidArgument(f"the loss {loss.name!r} is a function, and a service runs no code of yours.")
+            raise InvalidArgument(f"the loss {loss.name!r} is a function, and a service does not run your code.")
         return settle(loss, self.labels)
 
     def classes(self, loss: Loss) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ class RemoteRows:
         return self.desk.frame("features", "holdouts")
 
     def opened(self) -> tuple[Any, Any]:
-        """Features and labels of the open rows, of which the service hands out both."""
+        """Features and labels of the open rows; the service hands out both."""
         return self._opened
 
     @cached_property
@@ -151,7 +151,7 @@ class RemoteJudge:
         """A statistic of a model."""
         document = to_argument(statistic)
         if document["kind"] not in OF_MODELS:
-            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
+            raise checks.wrong("statistic", statistic, "a statistic from afresh.statistics that needs a model")
         loss = Brier() if document["kind"] in _OF_CHANCES else ZeroOne()
         predicted = self._rows.predict([model], None if name is None else [name], loss)
         found: Answer = from_json(self._sent("measure", predicted, None, statistic=document))
@@ -168,7 +168,7 @@ class RemoteJudge:
 
 
 class RemoteHoldout(Holdout):
-    """Scores and compares models on rows of a service. Make one with `afresh.connect`."""
+    """Scores and compares models on a service's rows. Make one with `afresh.connect`."""
 
     def __init__(self, desk: RemoteDesk, analyst: str) -> None:
         """Not for users: `afresh.connect` makes it."""
@@ -181,17 +181,17 @@ class RemoteHoldout(Holdout):
         self.desk = desk
 
     def for_analyst(self, analyst: str) -> Holdout:
-        """Refused: on a service the token says who asks."""
+        """Refused: on a service the token identifies the analyst."""
         self.guard.for_analyst(analyst)
         return self
 
     @property
     def has_open_rows(self) -> bool:
-        """Whether the service hands out some."""
+        """Whether the service hands out open rows."""
         return self.guard.plan.open is not None and bool(self.desk.told["download"])
 
     def board_elsewhere(self, name: str, rules: Rules) -> Board:
-        """Of the service, which has the board and its rules."""
+        """The service's board, which has its own rules."""
         from afresh.client.board import open_board
 
         if rules != Rules():
@@ -201,7 +201,7 @@ class RemoteHoldout(Holdout):
         return open_board(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its address: another process connects with the token that it finds, and shares the budget."""
+        """Pickle the address: another process connects with the token it finds, and shares the budget."""
         if self._recipe is None:
             raise TypeError(
                 "a token cannot be pickled; set AFRESH_TOKEN for all processes, and connect without token=."
@@ -210,6 +210,6 @@ class RemoteHoldout(Holdout):
 
 
 def reopen(arguments: dict[str, Any]) -> Holdout:
-    """The holdout in another process, which finds its token itself."""
+    """Reopen the holdout in another process, which finds its own token."""
     connection = Connection(arguments["url"])
     return RemoteHoldout(RemoteDesk(connection, arguments["name"]), connection.get("/v1/me")["name"])

@@ -19,13 +19,13 @@ class Sent(Predicted):
     """Predictions that were made here."""
 
     def __init__(self, name: str | None, kind: str, values: Any) -> None:
-        """`kind` is what the model is called if it has no name."""
+        """`kind` is the model's default name."""
         super().__init__(name or kind, "", lambda: (values, None))
         self.given, self.kind = name, kind
 
 
 def send(desk: RemoteDesk, path: str, predicted: Sequence[Any], **options: Any) -> Any:
-    """What a door answers to predictions; as one array where they are one, else as JSON. None is left out."""
+    """Send predictions to a door, as one array or as JSON, and return its answer. None is left out."""
     desk.check_open()
     names = [each.given for each in predicted]
     if any(name is None for name in names) and not all(name is None for name in names):

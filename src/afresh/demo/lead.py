@@ -1,4 +1,4 @@
-"""A false lead: columns of coin tosses, an analyst who keeps those that look good, and what they are worth together."""
+"""A false lead: columns of coin tosses, an analyst who keeps those that look good, and how good they really are."""
 
 from __future__ import annotations
 

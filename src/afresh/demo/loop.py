@@ -29,7 +29,7 @@ class Table:
 
     @classmethod
     def of(cls, flights: pl.DataFrame, population: pl.DataFrame) -> Table:
-        """With the codes of the population, so that rules mean the same everywhere."""
+        """The table with the population's codes, so that rules mean the same everywhere."""
         codes, flights, population = [], known_at_departure(flights), known_at_departure(population)
         for column in _COLUMNS:
             known = {value: code for code, value in enumerate(population[column].unique().sort().to_list())}
@@ -67,7 +67,7 @@ def _meets(table: Table, rule: tuple[tuple[int, ...], tuple[int, ...], bool]) ->
 
 
 def edited(rules: Rules, table: Table, rng: np.random.Generator) -> Rules:
-    """One more rule, about flights like one that is seen, which says what most of these do; kept if it scores."""
+    """Add a rule about flights like a given one, predicting what most of them do; kept if it scores."""
     columns = tuple(rng.choice(len(_COLUMNS), size=rng.integers(1, 6), replace=False).tolist())
     values = tuple(table.codes[rng.integers(len(table.late)), list(columns)].tolist())
     rule = (columns, values, False)
@@ -116,7 +116,7 @@ def guarded_loop(evaluation: Evaluation, items: Table, seed: int) -> tuple[Rules
 
 
 def known_at_departure(flights: pl.DataFrame) -> pl.DataFrame:
-    """What is known of a flight when it leaves; `left` is how late that was, in steps of ten minutes up to an hour."""
+    """What is known about a flight when it leaves; `left` is how late, in steps of ten minutes up to an hour."""
     import polars as pl
 
     left = pl.col("dep_delay").clip(-10, 60).floordiv(10).alias("left")

@@ -1,4 +1,4 @@
-"""What the demo tells, in three parts, and what to do next."""
+"""The demo's story, in three parts, and what to do next."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(folder: Path, talk: TextIO) -> dict[str, Any]:
     Data and questions are the same in every run, and the ledger is kept: a second run gets the recorded answers, free.
 
     Args:
-        folder: Where data, ledger and pictures go; made if there is none.
+        folder: Where data, ledger and pictures go; created if it does not exist.
         talk: Where the story is printed.
 
     Returns:
@@ -89,7 +89,7 @@ def _tell(folder: Path, talk: TextIO) -> dict[str, Any]:
 
 
 def _false_lead(folder: Path, say: Say) -> tuple[dict[int, float], dict[int, Answer]]:
-    """Coin tosses cannot predict a late flight; whoever reuses the rows finds that they do."""
+    """Coin tosses cannot predict a late flight, but reusing the rows seems to show that they do."""
     path, coins, late = coins_file(folder)
     say(
         "1. A false lead",
@@ -116,7 +116,7 @@ def _false_lead(folder: Path, say: Say) -> tuple[dict[int, float], dict[int, Ans
 
 
 def _found(folder: Path, say: Say) -> tuple[list[tuple[Answer, float]], Comparison]:
-    """Real questions to real flights, with the truth, and two rules compared."""
+    """Real questions about real flights, with the truth, and a comparison of two rules."""
     import polars as pl
 
     from afresh.datasets import flights
@@ -204,7 +204,7 @@ def _next_steps(folder: Path) -> list[str]:
         "Next, with your own data:",
         *(f"  {command:<42}  # {why}" for command, why in steps),
         "",
-        "Or go on with these flights, as README.md and docs/ do. A dataset has one budget, so use the",
+        "Or continue with these flights, as README.md and docs/ do. A dataset has one budget, so use the",
         "demo's ledger for them (leave this line out for your own data):",
         f"  export AFRESH_LEDGER={shlex.quote(str((folder / LEDGER).absolute()))}",
     ]

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Where rows live. What it tells besides moments is public: the number of rows and the schema."""
+    """Where rows live. What it reveals besides moments is public: the number of rows and the schema."""
 
     @property
     def rows(self) -> int:
-        """The number of rows, fixed when the data were opened."""
+        """The number of rows, fixed when the data was opened."""
         ...
 
     @property
@@ -26,23 +26,23 @@ class Engine(Protocol):
         ...
 
     def identity(self) -> Identity:
-        """What names the rows by their content, in any order and encoding, on any engine; for the ledger only."""
+        """The identity of the rows by their content, in any order and encoding, on any engine; for the ledger only."""
         ...
 
     def state(self) -> str | None:
-        """What will be the same only as long as the rows are, also for a later process; None if nothing is sure."""
+        """A value that stays the same only as long as the rows do, even for a later process; None if unsure."""
         ...
 
     def check_unchanged(self) -> None:
-        """Raise `DataChanged` if the data are visibly not those that were opened; looks at no value of a row."""
+        """Raise `DataChanged` if the data visibly changed since it was opened; reads no row's values."""
         ...
 
     def shuffle(self, seed: str) -> None:
-        """Give every row a place, by a shuffle that depends on the seed and the content only."""
+        """Give every row a position, by a shuffle that depends only on the seed and the content."""
         ...
 
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so."""
+        """The moments of every query in one scan, over its own span of the shuffled rows if `spans` is given."""
         ...
 
     def check_hands_out(self) -> None:
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     def hand_out(self, span: Span) -> Any:
-        """Some of the shuffled rows as an Arrow table, in their order, for whoever holds them in full."""
+        """Some of the shuffled rows as an Arrow table, in their order, for the analyst who may hold them in full."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""From whatever a user has to an engine."""
+"""From a user's data to an engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_engine(data: object, table: str | None = None) -> Engine:
-    """An engine over a file, a frame, an Arrow or Ibis table, a Postgres database or a Spark table.
+    """Open an engine over a file, a frame, an Arrow or Ibis table, a Postgres database or a Spark table.
 
     Files are Parquet, CSV or DuckDB; frames are pandas or Polars. Parquet and DuckDB files are read in place, and so
     are tables of Postgres ("postgresql://user@host/database" and `table`) and Spark (a DataFrame, or a session and

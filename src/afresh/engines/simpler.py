@@ -1,4 +1,4 @@
-"""What is asked of an engine, for as few sums and as little clipping as the form of the questions allows."""
+"""What is asked of an engine, with as few sums and as little clipping as the form of the questions allows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def unit_of(query: Query, value: float | None) -> float:
 
 
 def common_group(queries: Sequence[Query]) -> Node | None:
-    """The group that all questions are within, if there is one: other rows need not be looked at."""
+    """The group that contains all questions, if there is one: other rows need not be read."""
     group = queries[0].group
     alike = all(query.group is group for query in queries) and any(query.expression is not ALL for query in queries)
     return group if alike else None

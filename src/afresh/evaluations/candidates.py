@@ -1,8 +1,8 @@
-"""A candidate's scores, matched with the items: what is wrong with them is told before anything is charged.
+"""A candidate's scores, matched with the items: mistakes in them are reported before anything is charged.
 
 A candidate is known by its name and by its scores on the open part, never by those of the guarded part: otherwise a
-free repeat would tell that two candidates have the same guarded scores. For the same reason errors name ids and scores
-of the open part only; a guarded score that is no number from 0 to 1 counts as 0, without a word.
+free repeat would reveal that two candidates have the same guarded scores. For the same reason, errors name only ids and
+scores of the open part; a guarded score that is not a number from 0 to 1 silently counts as 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Part = Literal["open", "guarded", "exam"]
 
 
 class Dealt:
-    """The ids in order, which part each is in, and the secret that names candidates."""
+    """The ids in order, the part each is in, and the secret that names candidates."""
 
     def __init__(self, ids: Sequence[str], opened: NDArray[np.int64], exam: NDArray[np.int64], seed: str) -> None:
         """`opened` and `exam` are the places of these items; all others are guarded."""
@@ -43,17 +43,17 @@ class Dealt:
         self.places = {id: place for place, id in enumerate(self.ids)}
 
     def match(self, results: Results, *parts: Part) -> Floats:
-        """The mean score of every item, NaN where there is none.
+        """Match scores with items: the mean score of every item, NaN if there is none.
 
         Args:
-            results: What a reader gave.
-            parts: Where every item needs a score; in the others they may be missing.
+            results: Results from a reader.
+            parts: The parts in which every item needs a score; in the others scores may be missing.
 
         Returns:
             One number for every item, in the order of the ids.
 
         Raises:
-            InvalidArgument: An item has no score, or two of one trial, or there are others; nothing was charged.
+            InvalidArgument: An item has no score or two for one trial, or an id is unknown; nothing was charged.
         """
         pairs = list(zip(results.ids, results.trials, strict=True))
         unknown = {id for id in results.ids if id not in self.places}
@@ -67,11 +67,13 @@ class Dealt:
         if twice:
             problems.append(f"{self._items(sorted(twice))} two scores for one trial")
         if unknown:
-            problems.append(f"{len(unknown):,} scores are of no item (ids look like {checks.shown(self.ids_open[0])})")
+            problems.append(
+                f"{len(unknown):,} scores belong to no item (ids look like {checks.shown(self.ids_open[0])})"
+            )
         if problems:
             raise InvalidArgument(
                 f"the results do not fit the {len(self.ids):,} items: {'; '.join(problems)}. Give every item one score "
-                "a trial, 0 where a candidate failed. Nothing was charged."
+                "per trial, 0 if a candidate failed. Nothing was charged."
             )
         return self._means(results)
 
@@ -97,7 +99,7 @@ class Dealt:
         return [id for id, mine in zip(self.ids, self.open, strict=True) if mine]
 
     def _items(self, ids: Collection[str]) -> str:
-        """How many items, naming open ones only, and that they have."""
+        """How many items, naming only open ones, and the verb "has" or "have"."""
         opened = [id for id in ids if self.open[self.places[id]]]
         kept = sum(bool(self.exam[self.places[id]]) for id in ids)
         guarded = len(ids) - len(opened) - kept
@@ -112,19 +114,19 @@ class Dealt:
         return f"{' and '.join(said)} {'has' if len(ids) == 1 else 'have'}"
 
     def candidate(self, results: Results, name: str | None, part: Part = "guarded") -> Candidate:
-        """A candidate with its scores, known by its name and its open scores; without a name, by nothing.
+        """A candidate with its scores, identified by its name and its open scores; without a name it is always new.
 
-        It needs scores of the open part and of the one that is asked.
+        It needs scores for the open part and for the part that is asked.
         """
         if name is not None:
-            checks.text("name", name, "what to call the candidate")
+            checks.text("name", name, "a name for the candidate")
         scores = self.match(results, "open", part)
         nonce = [] if name is not None else [secrets.token_hex(16)]
         digest = keyed_digest(self.seed, ["candidate", name, *nonce], [scores[self.open]])
         return Candidate(name or f"candidate {digest[:8]}", digest, scores, self.passes(scores))
 
     def passes(self, scores: Floats) -> bool:
-        """Whether scores are passes and failures, as far as the open part tells."""
+        """Whether scores are passes and failures, judging by the open part."""
         mine = scores[self.open]
         return bool(((mine == 0) | (mine == 1)).all())
 
@@ -139,7 +141,7 @@ class Candidate:
     binary: bool
     """Whether all open scores are 0 or 1: a guarded item then counts as passed if its score is 1, and else as failed.
 
-    It is decided by the open part, since which limits are used may not depend on guarded scores.
+    The open part decides, since the choice of limits must not depend on guarded scores.
     """
 
     def values(self, binary: bool, rows: Rows) -> Floats:

@@ -1,4 +1,4 @@
-"""An evaluation: items of which some are open and the others confirm, for candidates with a score an item."""
+"""An evaluation: items, some open while the others confirm, for candidates with one score per item."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Evaluation(show.Shown, Closing):
     """Scores candidates on items, some open and some guarded. Make one with `afresh.evaluation`."""
 
     def __init__(self, guard: Guard, items: Items, dealt: Dealt, id: str, kept: str | None) -> None:
-        """Not for users: `afresh.evaluation` puts the parts together. `kept` is a folder for gates, if there is one."""
+        """Not for users: `afresh.evaluation` combines the parts. `kept` is a folder for gates, if there is one."""
         self.guard, self.id, self.dealt = guard, id, dealt
         self._items, self._kept = items, kept
 
     def for_analyst(self, analyst: str) -> Evaluation:
-        """The same evaluation in another name. See `Guard.for_analyst`.
+        """The same evaluation under another name. See `Guard.for_analyst`.
 
         Args:
-            analyst: Who asks.
+            analyst: The name of the analyst who asks.
 
         Returns:
             Another evaluation on the same items, plan and ledger.
@@ -53,21 +53,21 @@ class Evaluation(show.Shown, Closing):
 
     @property
     def open(self) -> int:
-        """How many of them are open."""
+        """The number of open items."""
         return len(self.dealt.ids_open)
 
     @property
     def guarded(self) -> int:
-        """How many of them confirm."""
+        """The number of items that confirm."""
         return int(self.guard.plan.parameters["guarded"])
 
     @property
     def budget(self) -> Budget:
-        """The guard's."""
+        """The guard's budget."""
         return self.guard.budget
 
     def open_items(self) -> list[dict[str, Any]]:
-        """Return the open items in full, to tune on: the same in every process. The first call fixes the plan.
+        """Return the open items in full, to tune on; the same in every process. The first call fixes the plan.
 
         Returns:
             The items as they were passed, in the order of their ids.
@@ -76,7 +76,7 @@ class Evaluation(show.Shown, Closing):
         return [dict(row) for row, mine in zip(self._items.rows, self.dealt.open, strict=True) if mine]
 
     def open_scores(self, results: Any) -> dict[str, float]:
-        """Return the scores of the open items: tune on them, look at failures. Free; the first call fixes the plan.
+        """Return the scores of the open items, to tune on and study failures. Free; the first call fixes the plan.
 
         Args:
             results: As in `score`; guarded items may be missing, so that candidates need not be run on them.
@@ -93,7 +93,7 @@ class Evaluation(show.Shown, Closing):
         return dict(zip(self.dealt.ids_open, mine, strict=True))
 
     def score(self, results: Any, *, name: str | None = None) -> Scored:
-        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer.
+        """Estimate a candidate's mean score: guessed from the open part, checked on the guarded part. Costs 1 answer.
 
         A candidate is identified by its name and its open scores, never by its guarded scores: a repeat is free, and
         without a name every call is charged. Give a changed candidate a new name.
@@ -101,7 +101,7 @@ class Evaluation(show.Shown, Closing):
         Args:
             results: A score from 0 to 1 for every item: a mapping of ids to a score or to several, a frame with ids and
                 scores, or the path of a result file. `afresh.evaluations.read` has options for files.
-            name: What to call the candidate in the record.
+            name: The candidate's name in the record.
 
         Returns:
             The mean score in the population of items, with an interval that holds.
@@ -129,12 +129,12 @@ class Evaluation(show.Shown, Closing):
         )
 
     def compare(self, a: Any, b: Any, *, names: Sequence[str] | None = None) -> Compared:
-        """Compare two candidates item by item: guessed from the open part, checked on the guarded part. 1 answer.
+        """Compare two candidates item by item: guessed from the open part, checked on the guarded. Costs 1 answer.
 
         Args:
             a: Results of a candidate, as in `score`.
-            b: Those of another.
-            names: What to call them in the record.
+            b: Results of another candidate.
+            names: The two names in the record.
 
         Returns:
             The mean score of B minus that of A with its interval, and what may be concluded.
@@ -170,12 +170,12 @@ class Evaluation(show.Shown, Closing):
         )
 
     def exam(self, final: Any, start: Any = None, *, names: Sequence[str] = ("final", "start")) -> Examined:
-        """Take the exam: the number to publish, exact, on items that nothing else has touched. Once; costs no answers.
+        """Take the exam, once: an exact number to publish, on items that nothing else has touched. Costs no answers.
 
         Args:
-            final: Results of the final candidate, as in `score`, with the items of the exam.
-            start: Those of another one, to say by how much the final one is better.
-            names: What to call both in the record.
+            final: Results of the final candidate, as in `score`, including the exam's items.
+            start: Results of another candidate, to show by how much the final one is better.
+            names: The two names in the record.
 
         Returns:
             The final candidate's mean score and, if there is a start, its gain. Repeats are free.
@@ -195,16 +195,16 @@ class Evaluation(show.Shown, Closing):
         return Examined(score=self._scored(last, told[0]), gain=gain)
 
     def gate(self, incumbent: Any = None, *, name: str = "baseline", margin: float = 0.0) -> Gate:
-        """Open a gate that passes only real improvements: with the guard's confidence, all it ever accepts are.
+        """Open a gate: with the guard's confidence, every candidate it ever accepts is a real improvement.
 
-        It continues where it stopped, in another process too: the ledger knows the incumbent. It warns before the first
-        proposal if there are too few items to detect a useful improvement.
+        It continues where it stopped, even in another process: the ledger knows the incumbent. Before the first
+        proposal it warns if there are too few items to detect a useful improvement.
 
         Args:
             incumbent: Results of the first incumbent, as in `score`. Not needed once a candidate was accepted, unless
                 the ledger is on a server or in memory: then pass the results of the one accepted last.
-            name: What the first incumbent is called.
-            margin: By how much an improvement must exceed the incumbent.
+            name: The first incumbent's name.
+            margin: How much better than the incumbent a candidate must be.
 
         Returns:
             The gate.
@@ -220,12 +220,12 @@ class Evaluation(show.Shown, Closing):
         return found
 
     def candidate(self, results: Any, name: str | None, part: Part = "guarded") -> Candidate:
-        """A candidate whose scores fit the items; what is wrong with them is told here, free.
+        """Check a candidate's scores against the items; mistakes are reported here, free.
 
         Args:
             results: As in `score`.
-            name: What to call it.
-            part: Which part is asked, besides the open one.
+            name: The candidate's name.
+            part: The part that is asked, besides the open one.
 
         Returns:
             Its scores, with a name.
@@ -234,11 +234,11 @@ class Evaluation(show.Shown, Closing):
         return self.dealt.candidate(self._read(results), name, part)
 
     def open_difference(self, a: Candidate, b: Candidate) -> float:
-        """The mean score of B minus that of A on the open part, exactly.
+        """Compute the exact mean score of B minus that of A on the open part.
 
         Args:
             a: A candidate.
-            b: Another.
+            b: Another candidate.
 
         Returns:
             A number from -1 to 1.
@@ -274,9 +274,11 @@ class Evaluation(show.Shown, Closing):
 
 
 def check_evaluation(evaluation: object) -> Evaluation:
-    """What `afresh.evaluation` makes, or an error."""
+    """An evaluation made by `afresh.evaluation`, or an error."""
     if not isinstance(evaluation, Evaluation):
-        raise InvalidArgument(f"this is a {type(evaluation).__name__}, must be what afresh.evaluation(items) makes.")
+        raise InvalidArgument(
+            f"this is a {type(evaluation).__name__}, must be an evaluation from afresh.evaluation(items)."
+        )
     return evaluation
 
 
@@ -288,6 +290,6 @@ def _has_column(results: Any, id: str) -> bool:
 
 
 def _common(told: Any) -> dict[str, Any]:
-    """What every released number has."""
+    """The fields common to all released numbers."""
     names = ("value", "interval", "bounds", "confidence", "covers", "method", "charged", "left", "simulated")
     return {name: getattr(told, name) for name in (*names, "told", "noise")}

@@ -1,8 +1,8 @@
 """A gate: candidates are proposed, and only those that certainly beat the incumbent become the incumbent (section 15).
 
-The path of all that the guarded part has said decides how sure each test must be. The open part foretells whether a
-proposal will pass, which is fixed before the guarded part is looked at: what it foretells costs later proposals
-nothing, only surprises do.
+Everything the guarded part has said so far decides how sure each test must be. The open part predicts whether a
+proposal will pass, and this prediction is fixed before the guarded part is read: outcomes that were predicted cost
+later proposals nothing; only surprises do.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from afresh.evaluations.evaluation import Evaluation
     from afresh.ledger import Entry
 
-USEFUL = 0.1  # an improvement that a gate should notice
-DIFFER = 0.2  # of items, on which a candidate of many edits differs from the incumbent
+USEFUL = 0.1  # an improvement that a gate should detect
+DIFFER = 0.2  # the share of items on which a candidate with many edits differs from the incumbent
 _POWER = 0.9
 _BEATS = " scores higher than "
 _KNOWN = re.compile(r"gate: (.*) \[([0-9a-f]{16}) over ([0-9a-f]{16})\]", re.DOTALL)
@@ -47,9 +47,9 @@ class Accepted:
     name: str
     digest: str
     over: str
-    """The digest of whom it replaced."""
+    """The digest of the candidate it replaced."""
     replaced: str
-    """And its name."""
+    """The name of the candidate it replaced."""
 
 
 class Gate(show.Shown):
@@ -62,25 +62,25 @@ class Gate(show.Shown):
 
     @property
     def incumbent(self) -> str:
-        """The name of the candidate to beat: the first one, or the one that was accepted last."""
+        """The name of the candidate to beat: the first one, or the one accepted last."""
         last = accepted_by(self.evaluation)
         return last[-1].name if last else self._incumbent.name
 
     @property
     def accepted(self) -> list[str]:
-        """The names of all that were accepted, in order; with the guard's confidence all are real improvements."""
+        """The names of all accepted candidates, in order; with the guard's confidence, all are real improvements."""
         return [each.name for each in accepted_by(self.evaluation)]
 
     def propose(self, results: Any, name: str) -> Proposed:
         """Propose a candidate: it is accepted if it certainly beats the incumbent, item by item. 1 answer.
 
         Nothing else is released: a rejection is one bit. Repeating a proposal is free and gives the same verdict. If
-        another proposal is accepted meanwhile, this one must beat that one, which is one answer more. Proposing every
-        edit wastes answers: tune on the open part, and propose what survived at milestones.
+        another proposal is accepted in the meantime, this one must beat it too, which costs one more answer. Proposing
+        every edit wastes answers: tune on the open part, and propose what survived at milestones.
 
         Args:
             results: As in `Evaluation.score`.
-            name: What to call the candidate.
+            name: The candidate's name.
 
         Returns:
             Whether it was accepted. If it was, it is a real improvement.
@@ -89,7 +89,7 @@ class Gate(show.Shown):
             InvalidArgument: The results do not fit the items; nothing was charged.
             BudgetExhausted: Nothing is left; nothing was charged.
         """
-        checks.text("name", name, "what to call the candidate")
+        checks.text("name", name, "a name for the candidate")
         candidate = self.evaluation.candidate(results, name)
         found = self._judged(candidate, 0)
         while not isinstance(found, Proposed):  # another was accepted while this one was judged: beat that one
@@ -97,7 +97,7 @@ class Gate(show.Shown):
         return found
 
     def _judged(self, candidate: Candidate, charged: int) -> Proposed | int:
-        """The verdict against the incumbent; only what was charged if it passed after another one had replaced that."""
+        """The verdict against the incumbent; only the charge, if another candidate replaced the incumbent first."""
         evaluation, before = self.evaluation, self._current()
         desk, analyst = evaluation.guard.desk, evaluation.guard.analyst
         past = accepted_by(evaluation)
@@ -126,11 +126,11 @@ class Gate(show.Shown):
         return self._told(candidate, before.name, passed, reply.left, charged, gained, detects)
 
     def judged(self, results: Any, name: str) -> bool:
-        """Whether this very proposal was decided before: proposing it again is free, and has the same verdict. Free.
+        """Whether this proposal was already decided: proposing it again is free and gives the same verdict. Free.
 
         Args:
             results: As in `propose`; guarded items may be missing.
-            name: What the candidate is called.
+            name: The candidate's name.
 
         Returns:
             Whether the ledger has its verdict.
@@ -146,9 +146,9 @@ class Gate(show.Shown):
         """Show the smallest true improvement beyond the margin that is accepted about nine times in ten. Free.
 
         Args:
-            disagreement: On what share of items a candidate and the incumbent have different scores.
-            proposals: After how many proposals; now, unless it is given.
-            acceptances: How many of them were surprises: accepted, or rejected, against what the open part foretold.
+            disagreement: The share of items on which a candidate and the incumbent have different scores.
+            proposals: The number of proposals before it; by default, those made so far.
+            acceptances: How many of them were surprises: accepted or rejected contrary to what the open part predicted.
 
         Returns:
             An improvement of the mean score; 1 if none can be accepted.
@@ -162,7 +162,7 @@ class Gate(show.Shown):
         return self._detects(self._level(Trail(steps, events)), share)
 
     def likely(self, results: Any) -> bool:
-        """Say from the open part whether a candidate is worth a proposal: whether it would pass with some room. Free.
+        """Judge from the open part whether a candidate is worth proposing: whether it would pass comfortably. Free.
 
         Args:
             results: As in `propose`; guarded items may be missing.
@@ -179,12 +179,12 @@ class Gate(show.Shown):
 
     @property
     def too_few(self) -> bool:
-        """Whether there are too few items to notice a useful improvement."""
+        """Whether there are too few items to detect a useful improvement."""
         return self.detects() > USEFUL
 
     @property
     def advice(self) -> str:
-        """What the gate can notice, and when to propose, in words."""
+        """What the gate can detect, and when to propose, in words."""
         now, most = self.detects(), self.evaluation.guard.plan.questions
         fits = (
             f"With {self.evaluation.guarded:,} guarded items and {most:,} answers the gate detects improvements of "
@@ -193,7 +193,7 @@ class Gate(show.Shown):
         if self.too_few:
             items = _enough(self.evaluation, self.margin)
             return (
-                f"{fits} That is too few items to notice an improvement of {USEFUL:g}: about {items:,} items would be "
+                f"{fits} That is too few items to detect an improvement of {USEFUL:g}: about {items:,} items would be "
                 f"enough, and you have {self.evaluation.items:,}. Until then most proposals are rejected."
             )
         return f"{fits} Tune on the open part, and propose what survived at milestones."
@@ -215,13 +215,13 @@ class Gate(show.Shown):
         return Tasked((query,), task, text, query.bounds, query.levels)
 
     def _foretold(self, a: Candidate, b: Candidate) -> bool:
-        """Whether the open part expects a pass: a function of it and the plan alone, so that a repeat is one."""
+        """Whether the open part predicts a pass: a function of it and the plan alone, so repeats stay repeats."""
         level = node_level(self._checking, Trail()) + 1
         gain = self.evaluation.open_difference(a, b) - self.margin
         return gain > self._needs(level, self._spread(a, b))
 
     def _spread(self, a: Candidate, b: Candidate) -> float:
-        """On what share of open items they differ, or how much if scores are numbers."""
+        """The share of open items on which they differ, or by how much if scores are numbers."""
         opened = self.evaluation.dealt.open
         return float(np.mean((b.scores[opened] - a.scores[opened]) ** 2))
 
@@ -255,8 +255,8 @@ class Gate(show.Shown):
     ) -> Proposed:
         desk = self.evaluation.guard.desk
         said = (
-            f"Everything that this gate ever accepts ({len(self.accepted):,} so far) is a real improvement "
-            f"{desk.target}, at once with all that this guard certifies, {desk.odds}."
+            f"Everything this gate ever accepts ({len(self.accepted):,} so far) is a real improvement {desk.target}, "
+            f"together with everything else this guard certifies, {desk.odds}."
         )
         return Proposed(
             candidate=candidate.name,
@@ -288,7 +288,7 @@ class Gate(show.Shown):
 
 
 def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, folder: str | None) -> Gate:
-    """The gate of an evaluation, with the incumbent that is in force."""
+    """The gate of an evaluation, with the incumbent in force."""
     by = checks.number("margin", margin, "an improvement of the mean score, from 0 to below 1", least=0, below=1)
     past = accepted_by(evaluation)
     given = None if incumbent is None else evaluation.candidate(incumbent, name)
@@ -301,17 +301,17 @@ def open_gate(evaluation: Evaluation, incumbent: Any, name: str, margin: float, 
     elif given is not None and given.digest[:16] not in {each.over for each in past}:
         raise InvalidArgument(
             f"the incumbent of this gate is {checks.shown(past[-1].name)}, and {checks.shown(given.name)} with these "
-            "results never was; leave out incumbent= to go on."
+            "results never was the incumbent; leave out incumbent= to continue."
         )
-    else:  # a script that begins with its baseline goes on where it stopped
+    else:  # a script that starts with its baseline continues where it stopped
         found = _found(evaluation, past[-1], folder)
     return Gate(evaluation, found, by, folder)
 
 
 def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0) -> float:
-    """The improvement beyond the margin that passes nine times in ten, about, at so many nats.
+    """The improvement beyond the margin that passes about nine times in ten, at this many nats.
 
-    Without a margin the exact sign test decides, else bets; the scatter of the items comes on top.
+    Without a margin the exact sign test decides, otherwise bets; the scatter of the items is added.
     """
     if not math.isfinite(level):
         return 1.0
@@ -326,7 +326,7 @@ def smallest_gain(guarded: int, level: float, spread: float, margin: float = 0.0
 
 
 def _enough(evaluation: Evaluation, margin: float) -> int:
-    """About how many items would notice a useful improvement, with the same plan."""
+    """Roughly how many items would detect a useful improvement, with the same plan."""
     mechanism: Any = evaluation.guard.plan.mechanism
     level = node_level(mechanism.checking, Trail())
     low, high = evaluation.guarded, evaluation.guarded
@@ -341,7 +341,7 @@ def _enough(evaluation: Evaluation, margin: float) -> int:
 
 
 def accepted_by(evaluation: Evaluation) -> list[Accepted]:
-    """All that the gate has accepted, as the ledger tells.
+    """Everything the gate has accepted, according to the ledger.
 
     Two proposals at once may both beat one incumbent. The one that was recorded first replaced it, and the other did
     not beat that one: it counts as accepted only once it does.
@@ -368,7 +368,7 @@ def _read(entry: Entry) -> tuple[float, Accepted] | None:
 
 
 def _found(evaluation: Evaluation, last: Accepted, folder: str | None) -> Candidate:
-    """The incumbent's scores as they were kept, or an error that says what to pass."""
+    """The incumbent's stored scores, or an error that says what to pass."""
     scores = kept(folder, last.digest)
     if scores is None or len(scores[1]) != evaluation.items:
         raise InvalidArgument(

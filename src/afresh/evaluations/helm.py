@@ -16,9 +16,9 @@ def is_helm(found: object) -> bool:
 
 
 def read_helm(found: Sequence[Any], path: str | os.PathLike[str], score: str | None) -> Results:
-    """The metric of every instance as it was, perturbed ones left out; other trials of training are trials.
+    """The metric of every unperturbed instance; different training trials count as trials.
 
-    Where there are several metrics `score` says which: "exact_match", or "exact_match:valid" of another split.
+    If there are several metrics, `score` names one: "exact_match", or "exact_match:valid" for another split.
     """
     try:
         rows = [
@@ -29,7 +29,7 @@ def read_helm(found: Sequence[Any], path: str | os.PathLike[str], score: str | N
         ]
         named = [(f"{name['name']}:{name.get('split') or 'test'}", *row) for row in rows for name in [row[1]]]
     except (KeyError, TypeError, AttributeError):
-        raise unreadable(path, "is no file of HELM's", "give the per_instance_stats.json of a run") from None
+        raise unreadable(path, "is not a HELM file", "give the per_instance_stats.json of a run") from None
     if score is not None and ":" not in score:
         splits = {label for label, *_ in named if label.partition(":")[0] == score}
         score = splits.pop() if len(splits) == 1 else score

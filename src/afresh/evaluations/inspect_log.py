@@ -13,7 +13,7 @@ from afresh.evaluations.results import Results, choose, unreadable
 def read_inspect(path: str | os.PathLike[str], score: str | None) -> Results:
     """A sample is an item, an epoch one of its trials. `score` names the scorer, or "scorer.key" where it has several.
 
-    Inspect's own rule makes numbers of grades: C is 1, P one half, I and N are 0.
+    Grades become numbers by Inspect's own rule: C is 1, P is one half, I and N are 0.
     """
     try:
         from inspect_ai.log import read_eval_log

@@ -29,7 +29,7 @@ class Items(NamedTuple):
     rows: list[dict[str, Any]]
 
     def table(self, id: str) -> Any:
-        """What the guard knows of them, as an Arrow table: ids and contents as text, which names the evaluation.
+        """The items as the guard knows them, an Arrow table: ids and contents as text, which identify the evaluation.
 
         Args:
             id: The column of ids.
@@ -55,12 +55,12 @@ def read_items(given: Any, id: str) -> Items:
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
             raise InvalidArgument(f"item {number} is not a mapping of names to values; items must be {_GIVEN}.")
         if row.get(id) is None:
-            raise InvalidArgument(
-                f"item {number} has no {id!r}; give every item an id, and say id= if it is elsewhere."
-            )
+            raise InvalidArgument(f"item {number} has no {id!r}; give every item an id, or name its field with id=.")
     ids = [id_text(row[id]) for row in rows]
     if twice := [each for each, count in Counter(ids).items() if count > 1]:
-        raise DataError(f"{len(twice):,} ids appear twice, such as {checks.shown(twice[0])}; every item needs its own.")
+        raise DataError(
+            f"{len(twice):,} ids appear twice, such as {checks.shown(twice[0])}; every item needs its own id."
+        )
     order = sorted(range(len(ids)), key=ids.__getitem__)
     return Items([ids[i] for i in order], [dict(rows[i]) for i in order])
 

@@ -43,7 +43,7 @@ def read_junit(path: str | os.PathLike[str]) -> Results:
     try:
         parser.Parse(Path(path).read_bytes(), True)
     except _Doctype:
-        raise unreadable(path, "declares a document type", "test runners write none: it is not read") from None
+        raise unreadable(path, "declares a document type", "test runners do not write one, so it is refused") from None
     except expat.ExpatError as error:
         raise unreadable(path, f"is not XML (line {error.lineno})", "write it with pytest --junitxml=PATH") from None
     if not found or not all(name for name, _ in found):

@@ -1,6 +1,6 @@
-"""The scores of a gate's incumbent, kept beside the ledger's file for its owner alone, so that a gate goes on later.
+"""The scores of a gate's incumbent, kept next to the ledger's file for its owner only, so that a gate can continue.
 
-They hold guarded scores, as the results that were passed do: whoever can read the ledger can read them.
+They contain guarded scores, like the results that were passed: anyone who can read the ledger can read them.
 """
 
 from __future__ import annotations

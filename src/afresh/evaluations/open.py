@@ -1,4 +1,4 @@
-"""`afresh.evaluation`: items, a plan and a ledger put together into an evaluation."""
+"""`afresh.evaluation`: combines items, a plan and a ledger into an evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OPEN = 0.5
 OF_THE_REST = 0.6
-"""What part of the others is kept for the exam: with `OPEN`, the parts of the recommended loop in docs/agents.md."""
+"""The share of the others kept for the exam: with `OPEN`, the parts of the recommended loop in docs/agents.md."""
 
 
 def evaluation(
@@ -39,17 +39,17 @@ def evaluation(
 ) -> Evaluation:
     """Split the items of an evaluation into an open part, to tune on, and a guarded part that confirms.
 
-    They are split once, by a hash whose key is in the ledger: the same items are the same evaluation, in any
-    order, with one budget. What is certified holds whatever was done with the open part; it needs that candidates
-    depend on the guarded items through answers only, and that items are independent draws from one population.
+    They are split once, by a hash whose key is in the ledger: the same items are the same evaluation, in any order,
+    with one budget. Certified results hold whatever was done with the open part. They require that candidates depend on
+    the guarded items only through answers, and that items are independent draws from one population.
 
     Args:
         items: The path of a .jsonl, .json, .csv or .parquet file, a frame, a list of dicts, or a list of ids.
-        id: The name of the id.
-        open: The share of items that is open (default 0.5).
-        exam: The share of items kept for `Evaluation.exam` (default 0.3, or three
-            fifths of what is not open; 0 for none). All others confirm.
-        questions: How many answers the guarded part may ever give (default 100); a proposal to a gate is one.
+        id: The name of the id field.
+        open: The share of items that are open (default 0.5).
+        exam: The share of items kept for `Evaluation.exam` (default 0.3, or three fifths of what is not open; 0 for
+            none). All others confirm.
+        questions: The most answers the guarded part may ever give (default 100); a proposal to a gate is one.
         confidence: The probability that everything certified holds at once (default 0.95).
         ledger: As in `afresh.open`, like everything below.
         analyst: As in `afresh.open`.
@@ -67,7 +67,7 @@ def evaluation(
     from afresh.engines.embedded.rowwise import rows_of_span
 
     checks.text("id", id, "the name of the items' id")
-    part = "a part of the items, from 0 to below 1, such as 0.3"
+    part = "a share of the items, from 0 to below 1, such as 0.3"
     given = None if exam is None else checks.number("exam", exam, part, least=0, below=1)
     found = read_items(items, id)
     table = found.table(id)
@@ -82,7 +82,7 @@ def evaluation(
             exam=exam or None,
             analyst=analyst,
             must_exist=must_exist,
-            allow_wide=True,  # a gate and an exam work where single scores are wide, and the gate says what it needs
+            allow_wide=True,  # a gate and an exam work even if single scores are wide, and the gate says what it needs
             new_rows=new_rows,
         )
 
@@ -92,7 +92,7 @@ def evaluation(
     with opened_engine(table) as engine:
         try:
             desk = open_desk(engine, wanted)
-        except PlanMismatch:  # what was left out is as the plan in force has it
+        except PlanMismatch:  # anything left out is as in the plan in force
             if open is not None and exam is not None:
                 raise
             desk = open_desk(engine, opening(open, given))
@@ -100,7 +100,7 @@ def evaluation(
     try:
         span = desk.plan.mechanism.open_rows
         if span is None:
-            raise checks.wrong("items", "these items", "opened with open=, and they were opened otherwise before")
+            raise checks.wrong("items", "these items", "opened with open=, but they were opened differently before")
         desk.declare(Scope("hidden", called="items"))
         kept = desk.plan.mechanism.exam_rows
         exam_places = np.zeros(0, np.int64) if kept is None else rows_of_span(engine, kept)
@@ -112,7 +112,7 @@ def evaluation(
 
 
 def _folder(ledger: Any, data: str) -> str | None:
-    """Where a gate keeps its incumbent's scores: beside the ledger's file, if it is one."""
+    """Where a gate keeps its incumbent's scores: next to the ledger's file, if it is one."""
     from afresh.ledger import default_place, is_server
 
     if not isinstance(ledger, str | os.PathLike | None):

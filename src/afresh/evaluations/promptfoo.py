@@ -20,7 +20,7 @@ def read_promptfoo(
 ) -> Results:
     """The scores of one prompt with one provider.
 
-    An item is known by the variable `id` of its test, or by `id` in the test's metadata, or by the test's number.
+    An item is identified by the variable `id` of its test, by `id` in the test's metadata, or by the test's number.
     `score` names one of its named scores instead of the whole one.
     """
     rows = found["results"]["results"]

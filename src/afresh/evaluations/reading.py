@@ -1,4 +1,4 @@
-"""Results from whatever people have: the reader is chosen by what a file is, not by what it is called alone."""
+"""Results from many kinds of file: the reader is chosen by a file's content, not only by its name."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def read(
     candidate: str | None = None,
     trials: bool = False,
 ) -> Results:
-    """Read the results of one candidate, from a file of another tool or from what is in memory.
+    """Read the results of one candidate, from another tool's file or from memory.
 
-    Every score is a number from 0 to 1; true and false count as 1 and 0. Several scores of one item are averaged where
-    they are told apart: epochs of Inspect, a column "trial" or "epoch", a list in a mapping, or `trials=True`.
+    Every score is a number from 0 to 1; true and false count as 1 and 0. Several scores of one item are averaged if
+    they are distinguished: Inspect's epochs, a column "trial" or "epoch", a list in a mapping, or `trials=True`.
 
     Args:
         results: A mapping of ids to scores, a frame or a list of dicts with both, or the path of a file.
         id: The column, variable or field of ids (default "id", or what the tool numbers its items by).
-        score: Which score, where there are several: a column, a scorer of Inspect, a metric of lm-evaluation-harness
-            ("exact_match,strict-match" names the filter as well) or of HELM, a named score of promptfoo.
-        candidate: Which candidate, where a promptfoo file has several.
-        trials: Says that rows of a table with one id are trials of it.
+        score: The name of the score, if there are several: a column, an Inspect scorer, a metric of
+            lm-evaluation-harness ("exact_match,strict-match" also names the filter) or HELM, a promptfoo score.
+        candidate: The candidate, if a promptfoo file has several.
+        trials: Whether rows of a table with the same id are trials of it.
 
     Returns:
         Ids, scores and trials, for `Evaluation.score` and `Gate.propose`.
 
     Raises:
         DataError: The file cannot be read, or has several scores and none was named.
-        InvalidArgument: It is nothing of this kind.
+        InvalidArgument: The results are of none of these kinds.
     """
     for name, value in (("id", id), ("score", score), ("candidate", candidate)):
         if value is not None:

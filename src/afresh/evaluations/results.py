@@ -1,4 +1,4 @@
-"""Per-item results as every reader gives them: an id, a score, and which trial of the item it was."""
+"""Per-item results as every reader returns them: an id, a score, and the trial of the item."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MOST_TRIALS = 10_000
 
 
 class Results(NamedTuple):
-    """Scores by item. Several with one id are trials of it, told apart by `trials`; their mean counts."""
+    """Scores by item. Several with one id are its trials, distinguished by `trials`; their mean counts."""
 
     ids: list[str]
     scores: list[float]
-    """NaN where there is no number."""
+    """NaN if there is no number."""
     trials: list[object]
 
     @staticmethod
     def of(rows: Iterable[tuple[object, object, object]]) -> Results:
-        """From triples of id, score and trial.
+        """Make results from triples of id, score and trial.
 
         Args:
             rows: One triple for every score.
@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 def from_mapping(given: Mapping[Any, Any]) -> Results:
-    """From a mapping of ids to a score, or to the scores of several trials."""
+    """Make results from a mapping of ids to a score, or to the scores of several trials."""
     rows: list[tuple[object, object, object]] = []
     for id, score in given.items():
         several = None if isinstance(score, str | bytes | Mapping) else checks.iterated(score)
@@ -61,18 +61,18 @@ def from_mapping(given: Mapping[Any, Any]) -> Results:
 
 
 def id_text(value: object) -> str:
-    """An id as text: 7, 7.0 and "7" are one id, as a CSV file or a frame may have made one of the other."""
+    """An id as text: 7, 7.0 and "7" are one id, since a CSV file or a frame may turn one into another."""
     if isinstance(value, str):
         return checks.text("id", value, "the name of an item")
     if isinstance(value, Integral) and not isinstance(value, bool) and abs(number := int(value)) < 10**30:
         return str(number)
     if isinstance(value, float) and math.isfinite(value) and value == math.floor(value):
         return str(int(value))
-    raise checks.wrong("id", value, "a text or a whole number")
+    raise checks.wrong("id", value, "a string or a whole number")
 
 
 def as_score(value: object) -> float:
-    """A score, or NaN: true and false count as 1 and 0, and text as the number that it spells."""
+    """A score, or NaN: true and false count as 1 and 0, and text as the number it spells."""
     if isinstance(value, str):
         said = value.strip().lower()
         if said in _WORDS:
@@ -117,18 +117,18 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 def unreadable(path: str | os.PathLike[str], what: str, remedy: str) -> DataError:
-    """The error for a file, to be raised: it names no score."""
+    """The error to raise for a file; it quotes no score."""
     return DataError(f"{shown_path(path)} {what}; {remedy}.")
 
 
 def choose(path: str | os.PathLike[str], what: str, choices: Iterable[str], wanted: str | None) -> str:
-    """The one that is wanted of several, or the only one.
+    """The named choice, or the only one.
 
     Args:
         path: The file that has them.
-        what: The argument of `afresh.evaluations.read` that says which.
-        choices: All there are.
-        wanted: What was said.
+        what: The argument of `afresh.evaluations.read` that names it.
+        choices: All choices.
+        wanted: The given name, if any.
 
     Returns:
         One of the choices.
@@ -149,7 +149,7 @@ def choose(path: str | os.PathLike[str], what: str, choices: Iterable[str], want
     raise unreadable(
         path,
         f"has several {what}s: {_listed(found)}",
-        f"say which with afresh.evaluations.read(path, {what}={first})",
+        f"name one with afresh.evaluations.read(path, {what}={first})",
     )
 
 

@@ -21,7 +21,7 @@ def is_frame(given: object) -> bool:
 
 
 def frame_rows(given: Any) -> list[dict[str, Any]]:
-    """The rows of a frame of whatever kind."""
+    """The rows of any kind of frame."""
     from afresh.engines.embedded.sources import as_arrow
 
     return list(as_arrow(given).to_pylist())
@@ -38,7 +38,7 @@ def json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
             except ValueError:
                 found = None
             if not isinstance(found, dict):
-                raise unreadable(path, f"has no JSON object on line {number}", "write one object on every line")
+                raise unreadable(path, f"has no JSON object on line {number}", "write one object per line")
             yield found
 
 
@@ -49,9 +49,9 @@ def csv_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             tabs = os.fspath(path).lower().endswith(".tsv")
             rows = list(csv.DictReader(lines, strict=True, delimiter="\t" if tabs else ","))
         except csv.Error:
-            raise unreadable(path, "is not a CSV file", "write a header and one row for every item") from None
+            raise unreadable(path, "is not a CSV file", "write a header and one row per item") from None
     if any(None in row or None in row.values() for row in rows):
-        raise unreadable(path, "has rows of several lengths", "write as many cells as the header has")
+        raise unreadable(path, "has rows of different lengths", "write as many cells in each row as in the header")
     return rows
 
 
@@ -73,11 +73,11 @@ def from_rows(
     """Scores from rows with names.
 
     Args:
-        rows: One for every item, or for every trial of an item.
-        path: What to call them in messages.
+        rows: One per item, or per trial of an item.
+        path: Their name in messages.
         id: The column of ids; "id" if there is one.
         score: The column of scores; "score" if there is one.
-        trials: Whether several rows of one id are trials of it; so they are if there is a column "trial" or "epoch".
+        trials: Whether several rows with one id are its trials; always so with a column "trial" or "epoch".
 
     Returns:
         The results.

@@ -36,7 +36,7 @@ class Scored(Released):
         return self._one_line(f"{self.candidate}: ")
 
     def _blocks(self) -> list[show.Block]:
-        said = [show.Line(f"Mean of the open part, which anybody may have overfitted: {self.open_score:.4g}.")]
+        said = [show.Line(f"Mean of the open part, which may be overfitted: {self.open_score:.4g}.")]
         if self.confirmed is False:
             wider = "" if self.widened is None else f" Later answers are {max(self.widened, 0.001):.1%} wider."
             said.append(show.Line(f"The guarded part does not agree with the open part: it is overfitted.{wider}"))
@@ -77,17 +77,17 @@ class Compared(Difference):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed(show.Told):
-    """Whether a gate accepted a candidate. It is true where it was: `if gate.propose(...)`."""
+    """Whether a gate accepted a candidate. It is true if it did: `if gate.propose(...)`."""
 
     candidate: str
     incumbent: str
-    """Whom it was compared with."""
+    """The candidate it was compared with."""
     margin: float
     accepted: bool
     detects: float | None
-    """How large a true improvement had to be to be accepted nine times in ten, about; None of a repeat."""
+    """Roughly how large a true improvement had to be to be accepted nine times in ten; None for a repeat."""
     open_difference: float | None
-    """The exact difference on the open part, which may be overfitted; None of a repeat."""
+    """The exact difference on the open part, which may be overfitted; None for a repeat."""
     confidence: float
     covers: str
     charged: int
@@ -133,11 +133,11 @@ class Proposed(show.Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined(show.Told):
-    """What the exam says: the number to publish."""
+    """The result of the exam: the number to publish."""
 
     score: Scored
     gain: Compared | None
-    """Over the start, if one was given."""
+    """The gain over the start, if one was given."""
 
     @property
     def verdict(self) -> str:

@@ -31,7 +31,7 @@ def of_mean(query: RowQuestion, between: Any, words: str | None = None) -> Taske
 
 
 def ends_of(between: Any, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Two ends within the bounds; None stands for a bound."""
+    """Two ends within the bounds; None means the bound itself."""
     must_be = f"two numbers in order within ({number(bounds[0])}, {number(bounds[1])}), one of which may be None"
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise checks.wrong("between", between, must_be)
@@ -46,8 +46,8 @@ def single(asked: Asked) -> RowQuestion:
     """The one row function of a question, or an error."""
     if len(asked.queries) > 1:
         raise InvalidArgument(
-            "a claim is about one mean, and a mean over some of the rows is made of two: leave out where, or say "
-            "missing= to count all rows."
+            "a claim is about one mean, and a mean over some of the rows takes two answers: leave out where, or "
+            "set missing= to count all rows."
         )
     return asked.queries[0]
 
@@ -68,7 +68,7 @@ def put(desk: Desk, analyst: str, tasked: Tasked, deviation: float | None = None
     passed = bool(released["passed"])
     found = detectable(desk, tasked, _before(released), deviation)
     said = "It is true" if passed else "Had it passed, it would be true"
-    covers = f"{said} {desk.target}, at once with all that this guard certifies, {desk.odds}."
+    covers = f"{said} {desk.target}, together with everything else this guard certifies, {desk.odds}."
     return Claimed(
         claim=tasked.text.split(": ", 1)[1],
         passed=passed,

@@ -1,7 +1,7 @@
 """The desk: the one door to recorded answers.
 
-Whoever has a question for the rows, be it a guard, a holdout, a statistic or a command, asks it here, and says in whose
-name. Questions that come together stand in line (`line`) and take the path to an answer (`path`) together.
+Guards, holdouts, statistics and commands all ask their questions here, each in an analyst's name. Questions that arrive
+together wait in line (`line`) and take the path to an answer (`path`) together.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ class Desk:
         self._owns_ledger = owns_ledger
         self._path = Path(self, draw)
         self._line = Line(self._path.serve, self._check_process)
-        self.kind = "pandas"  # of a frame that open rows are handed out as
-        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts; whoever serves it says so
-        self.came = ledger.time  # when a question is asked; whoever serves it may know better
-        self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # told of all replies, in their thread
+        self.kind = "pandas"  # the kind of frame that open rows are returned as
+        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts, as the service says
+        self.came = ledger.time  # the time a question is asked; a service may know better
+        self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # called with all replies, in their thread
         self._working: dict[object, int] = {}  # the thread of every call that is being answered
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
     @property
     def rows(self) -> int:
-        """How many rows it has, which is public."""
+        """The number of rows, which is public."""
         return self.engine.rows
 
     @property
@@ -108,11 +108,11 @@ class Desk:
         exam: bool = False,
         vector: Vector | None = None,
     ) -> list[Reply]:
-        """What was released for every question, now or earlier: all are paid for, or none.
+        """What was released for every question, now or earlier. Either all are paid for, or none.
 
-        Refused if as many `later` ones could not be paid as well. What follows from answers is recorded with them. In
-        an `exam` they are answered from the rows that are kept for it. With a `vector` all queries are its coordinates,
-        released at once; whoever passes one answers for its shape.
+        Refused if `later` more could not be paid for as well. Derived numbers are recorded with the answers. In an
+        `exam` questions are answered from the rows kept for it. With a `vector` all queries are its coordinates,
+        released at once; the caller is responsible for its shape.
         """
         if rows is not None:
             if self.plan.mechanism.batch is None:  # it would be paid for and evaluated on rows that no method expects
@@ -120,7 +120,7 @@ class Desk:
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
             request = self._request(asked, analyst, later, rows, exam, vector)
-            if not request.queries:  # nothing asked writes nothing, not even a plan
+            if not request.queries:  # asking nothing writes nothing, not even a plan
                 return []
             with waiting(f"Asking {self.engine.rows:,} rows"):
                 self._serve(request)
@@ -130,15 +130,15 @@ class Desk:
             return request.result
 
     def at_once(self, kind: str, size: int) -> Vector | None:
-        """How so many numbers would be released at once; None where that is no cheaper than one by one."""
+        """How this many numbers would be released at once; None if that is no cheaper than one by one."""
         mechanism = self.plan.mechanism
         return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
         """A question as this desk asks it: a mean within a group is one question where exact moments are released.
 
-        Not where features are public: which rows are in a group is then no draw, and its truth another one. Of a number
-        whose noise follows its deviation it is two, which suit the group.
+        Not if features are public: the rows of a group are then not a random draw, and its true value is another one.
+        For a number whose noise follows its deviation it is two questions, suited to the group.
         """
         if asked.rule != "within":
             return asked
@@ -152,7 +152,7 @@ class Desk:
         return replace(asked, queries=queries, rule="group")
 
     def _aims(self, asked: Asked) -> bool:
-        """Whether a mean within a group is one of a number, and the mechanism suits its answers to the group."""
+        """Whether this is a group mean of a number, and the mechanism suits its answers to the group."""
         numbers = all(query.levels is None for query in asked.queries)
         return numbers and isinstance(at_levels(self.plan.mechanism, None), AimsInGroups)
 
@@ -169,7 +169,7 @@ class Desk:
         """
         this = object()
         try:
-            self._working[this] = get_ident()  # before looking, so that whoever closes it sees this or is seen
+            self._working[this] = get_ident()  # before looking, so that a closing thread sees this or is seen
             self.check_open()
             yield
         finally:
@@ -196,7 +196,7 @@ class Desk:
         return Request(asked, scope, Wish(questions, analyst, later, batch, exam, self.came()))
 
     def _serve(self, request: Request) -> None:
-        """With others who ask now, if nothing speaks against it."""
+        """Serve it together with others who ask now, if nothing prevents that."""
         # A batch is a round of its own, whatever else is asked, and somebody's function runs where it is expected to.
         apart = request.wish.batch is not None or request.wish.exam
         if apart or any(query.alone for query in request.queries):
@@ -206,13 +206,13 @@ class Desk:
             self._line.stand(request)
 
     def _remember(self, asked: Sequence[Asked]) -> None:
-        """In rounds, what a final look can look at again."""
+        """With rounds, remember what a final look can look at again."""
         # Only what its digest determines: a model may predict otherwise by then, under the same name.
         named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
         self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
 
     def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
-        """What the ledger is asked to reserve."""
+        """The questions the ledger is to reserve."""
         if vector is not None:
             return self._coordinates([(query, one) for one in asked for query in one.queries], vector)
         found = [
@@ -229,7 +229,7 @@ class Desk:
         if task_of(query) is not None and not mechanism.symbols:
             those = " or ".join(map(repr, CLAIMING))
             raise InvalidArgument(
-                f"claims, challenges and contests need method={those}, and this dataset was opened with "
+                f"claims, challenges and contests need method={those}, but this dataset was opened with "
                 f"{self.plan.method!r}; ask for the number instead."
             )
         if guess is not None:  # another guess is another question
@@ -288,7 +288,7 @@ class Desk:
         if not isinstance(mechanism, FollowsHint):
             those = " or ".join(f"method={name!r}" for name in HINTED)
             raise InvalidArgument(
-                f"about= works only with {those}, and this dataset was opened with "
+                f"about= works only with {those}, but this dataset was opened with "
                 f"{self.plan.method!r}; leave about= out."
             )
         if precision is not None:
@@ -312,12 +312,12 @@ class Desk:
             known = {query.digest: query for one in remembered for query in one.queries}
             if not known:
                 raise InvalidArgument(
-                    "this process has asked no question about columns that could be looked at again, and closing is "
-                    "final; repeat the questions you want to look at, which is free."
+                    "this process has asked no question about columns to look at again, and closing is final; first "
+                    "repeat the questions you want to look at, which is free."
                 )
             if analyst in self.ledger.shares(self.terms):
                 raise InvalidArgument(
-                    f"closing the rounds ends them for everybody, and {analyst} has only a share of the budget; "
+                    f"closing the rounds ends them for everyone, and {analyst} has only a share of the budget; "
                     "the person who divided the budget can do it."
                 )
             entries = self.ledger.look_again(self.terms, known.keys(), analyst)
@@ -375,7 +375,7 @@ class Desk:
         )
 
     def _would_tell(self, reply: Reply) -> tuple[str, ...]:
-        """What would have made an answer narrow, where it is too wide to be of use; from public constants alone."""
+        """What would have made an answer narrow enough, if it is too wide to be useful; from public constants alone."""
         asked, (value, low, high) = reply.asked, reply.number
         scale = asked.bounds[1] - asked.bounds[0]
         reach = (high - low) / 2 / scale
@@ -391,11 +391,11 @@ class Desk:
         return would_tell_mean(self.plan.mechanism, *told)
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
-        """Whether these are answers of the exam, which cost none of the budget."""
+        """Whether these answers come from the exam, which costs nothing from the budget."""
         return self.plan.mechanism.exam_rows is not None and any(part.entry.span is not None for part in parts)
 
     def ahead(self) -> tuple[float, float] | None:
-        """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
+        """For a budget that never runs out, half-widths of the next answer and the hundredth at a share of one half."""
         mechanism = self.plan.mechanism
         if not isinstance(mechanism, NeverEnds):
             return None
@@ -409,7 +409,7 @@ class Desk:
         return None if None in found else all(found)
 
     def widened(self, parts: Iterable[Reading]) -> float | None:
-        """By what share its failed checks make later answers wider; None if none failed."""
+        """How much wider its failed checks make later answers, as a share; None if none failed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
         return math.prod(1 + each for each in found if each is not None) - 1 if any(found) else None
@@ -428,7 +428,7 @@ class Desk:
         return self.covers(f"{said}, however the questions were chosen.")
 
     def covers(self, said: str) -> str:
-        """What an interval covers: as is said, or nothing in a simulation."""
+        """What an interval covers: the given words, or nothing in a simulation."""
         return coverage(self.terms.simulated, said)
 
     @property
@@ -438,7 +438,7 @@ class Desk:
 
     @property
     def target(self) -> str:
-        """What the truths of its answers are means over, in words."""
+        """What the true values of its answers are means over, in words."""
         return self._words(self.scope)
 
     def _words(self, scope: Scope) -> str:
@@ -456,32 +456,32 @@ class Desk:
         return self.ledger.spent(self.terms, analyst)
 
     def left(self, analyst: str) -> int:
-        """How many answers at full price are left for this analyst."""
+        """The number of answers at full price left for this analyst."""
         return self.left_of(self.spent(analyst), analyst)
 
     def left_of(self, spent: Spent, analyst: str) -> int:
-        """The same, if what was spent is known; none in rounds without fresh rows for one of the planned size."""
+        """The same, if what was spent is known; none if too few fresh rows are left for a round of the planned size."""
         batch = self.plan.mechanism.batch
         if batch is not None and self.ledger.rows_left(self.terms, analyst) < batch:
             return 0
         return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
 
     def check_open(self) -> None:
-        """Refuse to go on once it is closed."""
+        """Refuse to continue once it is closed."""
         if self.closed:
-            raise GuardClosed("this guard is closed; open the data again: nothing is lost.")
+            raise GuardClosed("this guard is closed; open the data again (nothing is lost).")
         self._check_process()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:  # the engines' threads are not there: a question would be paid for and hang
             raise GuardClosed(
-                "this guard was opened before a fork; open the data again in this process; both share one budget."
+                "this guard was opened before a fork; open the data again in this process (both share one budget)."
             )
 
     def close(self) -> None:
         """Free the engine and, unless it was passed in, the ledger. Idempotent; nothing is lost.
 
-        What other threads are being answered comes to its end first.
+        Answers in progress in other threads are finished first.
         """
         self.closed = True
         # A fork has none of the other threads, and those that this one serves would wait for it.

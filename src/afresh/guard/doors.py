@@ -1,7 +1,7 @@
-"""What stands behind a guard's face: the desk in this process, or a service that has one.
+"""What is behind a guard: the desk in this process, or a service that has one.
 
-`Guard` says what can be asked and checks what it can without rows; `Doors` is the little that differs by where the desk
-is. `LocalDoors` are those of a desk here, `afresh.client.doors` has those of a service.
+`Guard` defines what can be asked and checks what it can without rows; `Doors` is what depends on where the desk is.
+`LocalDoors` leads to a desk in this process; `afresh.client.doors` leads to a service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Question = Mapping[str, Any]
 
 
 class Doors(Protocol):
-    """What a guard needs to have done, in one analyst's name."""
+    """What a guard needs done, in one analyst's name."""
 
     def named(self, analyst: str) -> Doors:
         """The same in another name."""

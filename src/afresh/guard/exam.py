@@ -1,4 +1,4 @@
-"""The exam: a few final questions to rows that nothing else touches, answered once and exactly."""
+"""The exam: a few final questions about rows that nothing else touches, answered once and exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIX = "exam: "
 
 
 def of_exam(question: Question) -> Question:
-    """A question as the exam asks it: another one than the same of the rows that check, and free."""
+    """A question as the exam asks it: distinct from the same question to the checking rows, and free."""
     assert question.guess is None
     digest = hashlib.sha256(f"{question.digest} exam".encode()).hexdigest()
     return replace(question, digest=digest, text=f"{PREFIX}{question.text}", charge=0.0, row_charge=0.0)

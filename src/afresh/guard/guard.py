@@ -1,4 +1,4 @@
-"""The guard: what an analyst holds of a dataset. A thin face on a desk, in one analyst's name."""
+"""The guard: an analyst's access to a dataset. A thin layer over a desk, in one analyst's name."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 
 class Guard(show.Shown, Closing):
-    """Stands between the analyst and the rows. Make one with `afresh.open`."""
+    """Answers questions about rows without showing them. Make one with `afresh.open`."""
 
     def __init__(self, desk: Desk, analyst: str, doors: Doors | None = None) -> None:
-        """Not for users: `afresh.open` opens the desk, `for_analyst` gives it another face.
+        """Not for users: call `afresh.open`, or `for_analyst` for another name.
 
-        `doors` lead to the desk; to one in this process unless they are given.
+        `doors` lead to the desk; by default, to one in this process.
         """
         self.desk, self.analyst = desk, analyst
         self._doors: Doors = LocalDoors(desk, analyst) if doors is None else doors
 
     def for_analyst(self, analyst: str) -> Guard:
-        """The same opened data in another name, for the record and for shares of a divided budget.
+        """The same opened data under another name, for the record and for shares of a divided budget.
 
         It costs nothing: any number of analysts, in any number of threads, share one opened dataset. Closing one of
         these guards closes them all.
 
         Args:
-            analyst: Who asks.
+            analyst: The name of the analyst who asks.
 
         Returns:
             Another guard on the same rows, plan and ledger.
@@ -100,13 +100,13 @@ class Guard(show.Shown, Closing):
                 first draw. A wrong hint makes later answers a little wider; all intervals hold all the same.
 
         Returns:
-            The value, its interval, what the interval is about, and what it cost.
+            The value, its interval, what the interval covers, and what it cost.
 
         Raises:
             QueryError: The question cannot be asked of these columns; nothing was charged.
             InvalidArgument: Another argument is wrong; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
-            DataChanged: The rows are no longer those that were opened; nothing was charged.
+            DataChanged: The rows have changed since they were opened; nothing was charged.
             EngineError: The engine failed. The question is paid for, and asking again completes it.
         """
         arguments = {"bounds": bounds, "where": where, "missing": missing, "precision": precision, "guess": guess}
@@ -128,7 +128,7 @@ class Guard(show.Shown, Closing):
         exam: int | None = None,
         deviation: float | None = None,
     ) -> Price:
-        """Show what `ask` would charge for the same arguments, and the half-width to expect. Free; touches no row.
+        """Show what `ask` would charge for the same arguments, and the half-width to expect. Free; reads no rows.
 
         Args:
             expression: As in `ask`; or a statistic, for which the price is the most it can cost.
@@ -139,8 +139,8 @@ class Guard(show.Shown, Closing):
             guess: As in `ask`.
             about: As in `ask`.
             mean: The answer you expect; by default the middle of the bounds.
-            share: Within a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
-            exam: The width to expect in the exam, as one of this many questions.
+            share: For a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
+            exam: Show the width to expect in the exam instead, as one of this many questions.
             deviation: The standard deviation you expect of a number, in its own units, if the guard was opened with
                 `deviation`; without it the width is that of a share of rows.
 
@@ -166,7 +166,7 @@ class Guard(show.Shown, Closing):
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            Their answers in the same order: a list that displays itself as a table.
+            The answers in the same order: a list that displays as a table.
 
         Raises:
             QueryError: One of them cannot be asked; nothing was charged.
@@ -181,17 +181,17 @@ class Guard(show.Shown, Closing):
         radius: float,
         centre: float | Sequence[float] = 0.0,
     ) -> Measures:
-        """Ask for the means of several numbers at once, for one answer. On every row they are moved into a ball.
+        """Ask for the means of several numbers at once, for the price of one answer. Each row is moved into a ball.
 
-        A row outside the ball counts as the point where the line from the center to it leaves the ball. The noise
+        A row outside the ball counts as the point where the line from the center to the row leaves the ball. The noise
         follows the radius and hardly depends on how many expressions there are: gradients, moments, embeddings. Methods
         that cannot release a vector charge one answer for each number; the price of
         `afresh.statistics.VectorMean(...)` says so in advance.
 
         Args:
             expressions: Numbers in SQL: a list, or a mapping of names to expressions.
-            radius: Of the ball, in the units that the numbers share. Choose it without looking at the data.
-            centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the center.
+            radius: The ball's radius, in the units the numbers share. Choose it without looking at the data.
+            centre: The ball's center: one number for all coordinates, or one for each. Missing values count as it.
 
         Returns:
             An answer for each number, by its name or expression.
@@ -206,13 +206,13 @@ class Guard(show.Shown, Closing):
         return cast("Measures", self.measure(VectorMean(expressions, radius, centre)))
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
-        """What `ask_checked` answers, of a list of questions; every mistake is an error here, and free.
+        """Check a list of questions for `ask_checked`; every mistake is an error here, and free.
 
         Args:
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            The same, checked against the columns of these rows.
+            The questions, checked against the columns of these rows.
 
         Raises:
             QueryError: One of them cannot be asked.
@@ -228,10 +228,10 @@ class Guard(show.Shown, Closing):
         `r.answers` has the answers. If the body fails, nothing is asked or charged.
 
         Args:
-            rows: How many fresh rows the round gets (default: the rows over the plan's rounds).
+            rows: The number of fresh rows for this round (default: all rows divided by the plan's rounds).
 
         Returns:
-            A context that takes questions.
+            A context manager that collects questions.
 
         Raises:
             InvalidArgument: The dataset was not opened in rounds, or the number of rows is wrong.
@@ -247,16 +247,16 @@ class Guard(show.Shown, Closing):
     def close_rounds(self) -> list[Answer]:
         """Take a final look: answer every question once more, from all rows that were fresh for it.
 
-        A question of the first round then gets all rows. Afterwards nobody can ask anything new of this dataset.
+        A question from the first round then gets all rows. Afterwards nobody can ask this dataset anything new.
         Questions asked in another process must first be repeated here, which is free; then call this again. Models are
         not scored again: one may by now predict differently under the same name.
 
         Returns:
             An answer for each question about columns that was asked through this guard and those that share its data,
-            in order; its interval lies within the first one, and holds at once with all others.
+            in order; its interval lies within the first one and holds at once with all others.
 
         Raises:
-            InvalidArgument: These data were not opened in rounds, nothing was asked here, or you have only a share.
+            InvalidArgument: The dataset was not opened in rounds, nothing was asked here, or you have only a share.
         """
         self.desk.check_open()
         if self.plan.rounds is None:
@@ -264,14 +264,14 @@ class Guard(show.Shown, Closing):
         return self._doors.close_rounds()
 
     def ask_checked(self, asked: Sequence[Any], rows: int | None = None) -> Answers:
-        """Answer what `checked` gave, for faces that check questions before anything is asked.
+        """Answer questions that `checked` returned, for callers that check before anything is asked.
 
         Args:
             asked: Questions that were checked against the columns of these rows.
-            rows: In rounds, how many fresh rows they get (default: the plan's).
+            rows: With rounds, the number of fresh rows they get (default: the plan's).
 
         Returns:
-            Their answers, in the same order. All are charged, or none.
+            The answers, in the same order. All are charged, or none.
         """
         return Answers(self._doors.answers(asked, rows))
 
@@ -282,10 +282,10 @@ class Guard(show.Shown, Closing):
         bounds: tuple[float, float] | None = None,
         missing: float | None = None,
     ) -> Claimed:
-        """Claim that a mean lies between two ends: it passes or fails, and nothing else is released. 1 answer.
+        """Claim that a mean lies between two ends: it passes or fails, and nothing else is released. Costs 1 answer.
 
         It needs method="checked". A pass certifies the claim. A failure makes later answers wider, as a failed guess
-        does; `detects` says in advance what such a claim can show.
+        does; `detects` shows in advance what such a claim can establish.
 
         Args:
             expression: As in `ask`.
@@ -313,7 +313,7 @@ class Guard(show.Shown, Closing):
         *,
         deviation: float | None = None,
     ) -> float:
-        """Show how far inside its ends the truth must lie for a `claim` to pass. Free; touches no row.
+        """Show how far inside the ends the truth must lie for a `claim` to pass. Free; reads no rows.
 
         Args:
             expression: As in `claim`.
@@ -323,43 +323,43 @@ class Guard(show.Shown, Closing):
             deviation: The standard deviation you expect of a number; by default the largest possible.
 
         Returns:
-            A distance in the answer's units: a truth that far inside passes about nine times in ten.
+            A distance in the answer's units: a claim whose truth lies that far inside passes about nine times in ten.
         """
         self.desk.check_open()
         question = {"expression": expression, "bounds": bounds, "missing": missing}
         return self._doors.detects(question, between, deviation)
 
     def open_rows(self, kind: str | None = None) -> Any:
-        """Return the open rows, to look at, plot and fit: the same in every process. The first call fixes the plan.
+        """Return the open rows, for you to inspect, plot and fit models on. The first call fixes the plan.
 
         Args:
             kind: "pandas", "polars" or "arrow"; by default the kind that was opened, and pandas for a file.
 
         Returns:
-            A frame of that kind (an Arrow table without pandas). The index of a pandas frame says which rows of the
-            data these are.
+            A frame of that kind (an Arrow table if pandas is not installed), the same in every process. The index of a
+            pandas frame shows which rows of the data these are.
 
         Raises:
-            InvalidArgument: The data were opened without `open`.
+            InvalidArgument: The dataset was opened without `open`.
         """
         self.desk.check_open()
         return self._doors.open_rows(None if kind is None else checks.one_of("kind", kind, KINDS))
 
     def exam(self, questions: Iterable[Any]) -> list[Answer]:
-        """Take the exam: a few final questions, answered exactly from rows that nothing else has touched. Once.
+        """Take the exam, once: a few final questions, answered exactly from rows that nothing else has touched.
 
-        The questions are one batch, share the exam's part of the failure probability equally, and cost no answers.
+        The questions form one batch, share the exam's part of the failure probability equally, and cost no answers.
         Repeating them gives the same answers; other questions are refused.
 
         Args:
             questions: Expressions, or mappings of `ask`'s arguments.
 
         Returns:
-            Their answers, in the same order.
+            The answers, in the same order.
 
         Raises:
             QueryError: One of them cannot be asked; nothing was asked.
-            InvalidArgument: The data were opened without `exam`, or you have only a share of the budget.
+            InvalidArgument: The dataset was opened without `exam`, or you have only a share of the budget.
             BudgetExhausted: The exam has been taken, with other questions.
         """
         from afresh.guard.exam import check_exam
@@ -372,26 +372,26 @@ class Guard(show.Shown, Closing):
         """Measure more than a mean: a quantile, a variance, a histogram, ..., for at most `statistic.price` answers.
 
         Args:
-            statistic: One of `afresh.statistics` that needs no model.
+            statistic: A statistic from `afresh.statistics` that needs no model.
 
         Returns:
-            Its answer, or several with names.
+            Its answer, or several answers with names.
 
         Raises:
-            InvalidArgument: It is not one of these; nothing was charged.
+            InvalidArgument: It is not such a statistic; nothing was charged.
             QueryError: It cannot be measured on these columns; nothing was charged.
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         self.desk.check_open()
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure", None)):
-            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs no model")
+            raise checks.wrong("statistic", statistic, "a statistic from afresh.statistics that needs no model")
         return self._doors.measure(statistic)
 
     def fit(self, task: Task) -> Fitted:
         """Fit a model by noisy gradients, for the estimators of `afresh.learn`, which check the task.
 
         Args:
-            task: What is to be fitted to which columns.
+            task: What to fit, and to which columns.
 
         Returns:
             Weights, and a certificate of how good they are.
@@ -411,20 +411,20 @@ class Guard(show.Shown, Closing):
         rows: int | None = None,
         count: int = 1,
     ) -> Budget:
-        """Record what was revealed about the rows outside this guard, so that later intervals stay honest.
+        """Record what was revealed about the rows outside this guard, to keep later intervals honest.
 
-        Say with one of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` how it was protected; a method that does not
-        admit it says which it admits. Charging the same text and numbers again is free.
+        State with one of `kl`, `zcdp`, `pure_dp`, `noise_sd` and `study` how it was protected; a method that does not
+        admit that kind names the kinds it admits. Charging the same text and numbers again is free.
 
         Args:
-            revealed: What it was, as text.
+            revealed: A description of what was revealed.
             kl: A KL stability, in nats, between datasets that differ in one row.
             zcdp: A rho of zero-concentrated differential privacy.
             pure_dp: An epsilon of pure differential privacy.
             noise_sd: The standard deviation of Gaussian noise on a published mean of values in [0, 1].
             study: The receipt of another, finished guard over some of the rows: a document or its file.
-            rows: How many of the rows were used, if not all.
-            count: How many such releases there were.
+            rows: The number of rows used, if not all.
+            count: The number of such releases.
 
         Returns:
             What is left.
@@ -439,32 +439,32 @@ class Guard(show.Shown, Closing):
         return self._doors.charge(revealed, basis, rows, count)
 
     def divide(self, shares: Mapping[str, int]) -> Budget:
-        """Divide the budget: how many full-price answers each named analyst may have in all; the others share the rest.
+        """Divide the budget: set how many full-price answers each named analyst may have; all others share the rest.
 
-        A later division replaces it, within the whole budget and what everybody has spent. Names are taken on trust:
-        anyone who can write to the ledger can ask under any name. All intervals of all analysts hold at once.
+        A later division replaces this one, within the whole budget and what everyone has spent. Names are taken on
+        trust: anyone who can write to the ledger can ask under any name. All intervals of all analysts hold at once.
 
         Args:
-            shares: Names, and how many answers each may have.
+            shares: Analysts' names, and how many answers each may have.
 
         Returns:
             What is left.
 
         Raises:
-            InvalidArgument: The shares add up to more than the whole, or to less than somebody has spent.
+            InvalidArgument: The shares exceed the whole budget, or one is less than its analyst has spent.
         """
         self.desk.check_open()
         return self._doors.divide(checks.shares(shares))
 
     @property
     def budget(self) -> Budget:
-        """What was spent, what is left for this analyst, and what an answer is worth."""
+        """What was spent, what is left for this analyst, and how accurate an answer is."""
         self.desk.check_open()
         return self._doors.budget()
 
     @property
     def transcript(self) -> Transcript:
-        """Everything this guard has released, by whichever process, in order."""
+        """Everything this guard has released, from any process, in order."""
         self.desk.check_open()
         return self._doors.transcript()
 
@@ -484,12 +484,14 @@ class Guard(show.Shown, Closing):
         budget, mark = self.budget, ", simulated" if self.desk.terms.simulated else ""
         left = f"{budget.left:,} of {budget.questions:,} answers left"
         if budget.ahead is not None:
-            left = f"{budget.spent:,} answers so far, without an end"
+            left = f"{budget.spent:,} answers so far, and no limit"
         return f"Guard({self.rows:,} rows, {left}, {self.plan.method}{mark})"
 
     def __reduce__(self) -> NoReturn:
-        """A guard holds connections, so it stays where it is."""
-        raise TypeError("a guard cannot be pickled; open the data in the other process; both share one budget.")
+        """Refuse to pickle: a guard holds connections."""
+        raise TypeError(
+            "a guard cannot be pickled; open the data in the other process instead (both share one budget)."
+        )
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())

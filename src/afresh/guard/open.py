@@ -1,4 +1,4 @@
-"""`afresh.open`: data, a plan and a ledger put together into a guard."""
+"""`afresh.open`: combines data, a plan and a ledger into a guard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DEFAULT_QUESTIONS = 100
 DEFAULT_CONFIDENCE = 0.95
 _LARGEST_SEED = 2**128
-WIDEST = 0.25  # half-width at one half, beyond which a plan is useless
+WIDEST = 0.25  # half-width at one half beyond which a plan is useless
 
 
 def open(  # the name a newcomer expects: afresh.open
@@ -60,59 +60,58 @@ def open(  # the name a newcomer expects: afresh.open
     simulation_seed: int | None = None,
     made_up: bool = False,
 ) -> Guard:
-    """Put a guard before a dataset.
+    """Put a guard in front of a dataset.
 
     The guarantee assumes that rows are independent draws from one population: duplicated or clustered rows void it, and
-    so does anything the analyst learns about the rows in another way. It is not a privacy guarantee.
+    so does anything the analyst learns about the rows in other ways. It is not a privacy guarantee.
 
     Until the first answer you can change the plan (`questions`, `confidence`, `method`, `answers`, `rounds`) by opening
     the data again; the first answer fixes it for good. Opening the same content later, under any name or encoding,
-    finds the plan in the ledger: leave these arguments out, or repeat them; different ones are refused.
+    finds the plan in the ledger: leave these arguments out or repeat them; different ones are refused.
 
     Args:
-        data: A Parquet, CSV or DuckDB file, a pandas, Polars, Arrow or Ibis table; or a table of Postgres
-            ("postgresql://user@host/database" and `table`) or of Spark (a DataFrame, or a session and `table`), which
-            is read where it is and may not change while it is open; or the address of a dataset of a service, such as
-            https://host/customers, alone.
-        questions: How many answers the dataset may ever give (default 100). None is a budget that never ends: answers
-            are a little wider, and each a little wider than the one before.
+        data: A Parquet, CSV or DuckDB file; a pandas, Polars, Arrow or Ibis table; a table in Postgres
+            ("postgresql://user@host/database" and `table`) or Spark (a DataFrame, or a session and `table`), which is
+            read in place and must not change while it is open; or, without other arguments, the address of a service's
+            dataset, such as https://host/customers.
+        questions: The most answers the dataset may ever give (default 100). None is a budget that never runs out:
+            answers are a little wider, each a little wider than the one before.
         confidence: The probability that all intervals hold at once (default 0.95).
-        ledger: The path of a file, or a postgresql:// address for several machines that share one budget.
+        ledger: The path of a file, or a postgresql:// address if several machines share one budget.
         method: How answers are computed (default: the narrowest promise).
-        answers: How many answers there may be if some are asked with a coarser `precision` (default: as many as
-            questions).
-        rounds: How many rounds you will ask in. Questions asked together are answered from fresh rows, without noise,
-            which is much narrower if there are few rounds.
+        answers: The most answers if some are asked with a coarser `precision` (default: as many as questions).
+        rounds: The number of rounds you will ask in. Questions asked together are answered from fresh rows, without
+            noise, which is much narrower if there are few rounds.
         typical: The means you expect, one or several (default 0.5, 0.1 and 0.01, as shares of the range between the
             bounds): the plan is made narrowest there.
-        open: The share of rows that you will see (`Guard.open_rows`), for example 0.5. Answers are guessed from these
-            rows and confirmed on the others: narrow as long as you do not overfit them, and right whatever you do.
+        open: The share of rows you will see (`Guard.open_rows`), for example 0.5. Answers are guessed from these rows
+            and confirmed on the others: narrow as long as you do not overfit, and valid whatever you do.
         exam: The share of rows kept for a few final questions, for example 0.1: `Guard.exam` answers them exactly,
-            once, with half of the failure probability to themselves.
-        promise: Uses only methods that promise their widths in advance. By default a method whose expected widths are
-            much narrower may be chosen; it says so.
+            once, with half of the failure probability reserved for them.
+        promise: Use only methods that promise their widths in advance. By default, a method whose expected widths are
+            much narrower may be chosen; the plan then says so.
         deviation: The standard deviation you expect of numbers, as a share of the range between their bounds, such as
-            0.05. The noise follows the actual deviation of each number anyway; the plan then has all the room that such
-            numbers need, and other answers are a little wider.
-        table: The table of a DuckDB file that holds several, or of a database.
+            0.05. The noise follows the actual deviation of each number anyway; the plan then reserves all the room that
+            such numbers need, and other answers are a little wider.
+        table: The table, in a database or in a DuckDB file that holds several.
         analyst: Who is asking, for the record and for shares of a divided budget (default: $AFRESH_ANALYST, or your
             user name).
-        must_exist: Refuses a dataset that was never opened before, instead of making a plan for it.
-        allow_wide: Accepts a plan whose intervals would be wider than ±0.25.
-        new_rows: Text that says why rows that share a telling column with a dataset in this ledger are different rows.
-            Without it they are refused, because they look like the same rows, edited: a column renamed, added, dropped
-            or cast, a few cells changed. The text is recorded and shown in receipts.
-        simulation_seed: Makes the noise predictable. Answers then promise nothing and say so, and no ledger is kept.
-        made_up: Confirms that these rows, in memory, were made up for a simulation.
+        must_exist: Refuse a dataset that was never opened before, instead of making a plan for it.
+        allow_wide: Accept a plan whose intervals would be wider than ±0.25.
+        new_rows: Why rows that share a telling column with a dataset in this ledger are different rows. Without this
+            text they are refused, because they look like an edited copy of the same rows: a column renamed, added,
+            dropped or cast, or a few cells changed. The text is recorded and shown in receipts.
+        simulation_seed: Make the noise predictable. Answers then guarantee nothing and say so, and no ledger is kept.
+        made_up: Confirm that these rows, in memory, were made up for a simulation.
 
     Returns:
         A guard. It is a context manager; closing it loses nothing.
 
     Raises:
-        DataError: The data cannot be read or have too few rows.
+        DataError: The data cannot be read or has too few rows.
         InvalidArgument: An argument is wrong, or the plan would be too wide to learn anything from.
         PlanMismatch: Another plan is in force for these rows.
-        SameRows: They look like rows that this ledger knows.
+        SameRows: The rows look like rows this ledger already knows.
         LedgerError: The ledger cannot be used.
     """
     opening = check_opening(
@@ -148,7 +147,7 @@ def open(  # the name a newcomer expects: afresh.open
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a caller wants of the desk, checked before any data are read."""
+    """What a caller wants of the desk, checked before any data is read."""
 
     wanted: Wishes
     ledger: str | os.PathLike[str] | Ledger | None
@@ -256,12 +255,12 @@ def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
 
     if not is_frame(data):
         raise InvalidArgument(
-            "a simulation reveals the rows, so it cannot run on a file or on a table of a database; make rows up in "
-            "memory (a pandas or Polars frame, an Arrow table) and say made_up=True."
+            "a simulation reveals the rows, so it cannot run on a file or a database table; make rows up in "
+            "memory (a pandas or Polars frame, an Arrow table) and set made_up=True."
         )
     if not made_up:
         raise InvalidArgument(
-            "a simulation reveals the rows; if these were made up for it, say made_up=True. For real rows leave out "
+            "a simulation reveals the rows; if these were made up for it, set made_up=True. For real rows leave out "
             "simulation_seed=."
         )
 
@@ -310,8 +309,8 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
     assert stored is not None
     if differing := wanted.differing(stored):
         raise PlanMismatch(
-            f"{differing} The first answer fixes a plan, as open rows, a division or a charge do, because changing it "
-            "later would void intervals already released. Leave these arguments out to go on with the plan in force."
+            f"{differing} The first answer fixes the plan (so do open rows, a division or a charge), because changing "
+            "it later would void intervals already released. Leave these arguments out to continue with that plan."
         )
     return terms, stored
 
@@ -330,7 +329,7 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
 
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
-    """The plan that is wanted; what is left out is as before, or as usual."""
+    """The requested plan; anything left out is as before, or the default."""
     questions: int | None = DEFAULT_QUESTIONS
     if before is not None:
         questions = before.questions if before.expected is None else None
@@ -353,13 +352,13 @@ def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
 
 
 def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> None:
-    """Refuse a plan of which nothing can be learnt, and say what would work."""
+    """Refuse a plan too wide to learn anything from, and say what would work."""
     if (width := made.half_width(0.5)) <= WIDEST:
         return
     if made.expected is not None:
         raise InvalidArgument(
-            f"questions == None: of {made.rows:,} rows, answer number {made.expected:,} would be good to ±{width:.2g} "
-            "only, too wide to learn anything from; give a number of questions. allow_wide=True opens them anyway."
+            f"questions == None: with {made.rows:,} rows, answer number {made.expected:,} would be accurate only to "
+            f"±{width:.2g}, too wide to learn anything from; give a number of questions. allow_wide=True accepts it."
         )
     narrower = [way for way in made.ways if way.how != THIS and way.half_width <= WIDEST]
     instead = [f"{way.how} gives ±{show.width(way.half_width)}" for way in narrower]
@@ -370,6 +369,6 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
         more = plan(questions=made.questions, confidence=made.confidence, width=WIDEST, method=method, typical=typical)
         instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
-        f"{made.questions:,} questions to {made.rows:,} rows would be answered to ±{width:.2g} only, too wide to learn "
+        f"{made.questions:,} questions about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to "
         f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
     )

@@ -16,9 +16,9 @@ KINDS = ("pandas", "polars", "arrow")
 
 
 def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
-    """The open rows as an Arrow table, in the order of the data.
+    """The open rows as an Arrow table, in the data's order.
 
-    The plan is fixed first: whoever has seen these rows could otherwise have others, or all, guard an answer.
+    The plan is fixed first: someone who has seen these rows could otherwise have others, or all, guard an answer.
     """
     desk.check_open()
     span = desk.plan.mechanism.open_rows
@@ -33,7 +33,7 @@ def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
 
 
 def places_of(desk: Desk, span: Span) -> Any:
-    """Which rows of the data these are; None of a table in a database, which has no order to tell places by."""
+    """The positions of these rows in the data; None for a database table, which has no order."""
     from afresh.engines.embedded.engine import EmbeddedEngine
     from afresh.engines.embedded.rowwise import rows_of_span
 
@@ -59,6 +59,6 @@ def as_kind(kind: str, table: Any, places: Callable[[], Any]) -> Any:
 
 
 def kind_of(data: object) -> str:
-    """What kind of frame data are, by the package of their class."""
+    """The kind of frame, by the package of its class."""
     package = type(data).__module__.partition(".")[0]
     return {"polars": "polars", "pyarrow": "arrow"}.get(package, "pandas")

@@ -1,10 +1,10 @@
-"""What was revealed outside of a guard, converted into charges its certificate admits.
+"""What was revealed outside a guard, converted into charges its certificate admits.
 
-What that is, every mechanism says itself. `calibrated` charges the KL stability of every answer (section 2 of
-docs/guarantees.md), and so admits everything that has one: differential privacy, a mean with Gaussian noise.
-`stabilized` needs more of every answer than that (section 10): of foreign releases only means with fixed Gaussian noise
-have it, of no larger charge than an answer of its own. `split` and `guess-and-check` promise nothing about rows of
-which something is known, and admit nothing.
+Each mechanism states what it admits. `calibrated` charges the KL stability of every answer (section 2 of
+docs/guarantees.md), so it admits everything that has one: differential privacy, a mean with Gaussian noise.
+`stabilized` needs more of every answer (section 10): among outside releases only means with fixed Gaussian noise
+qualify, if they are charged no more than an answer of its own. `split` and `guess-and-check` promise nothing about rows
+that something is known about, and admit nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ KINDS = {"kl", "zcdp", "pure_dp", "noise_sd", "study"}
 
 
 def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int | None, count: int) -> Outside:
-    """The charges of something revealed: `basis` names one of `KINDS` and gives its value."""
+    """The charges for something revealed: `basis` names one of `KINDS` and gives its value."""
     from afresh.ledger import Outside
 
     given = {name: value for name, value in basis.items() if value is not None}
     if len(given) != 1 or not given.keys() <= KINDS:
         raise InvalidArgument(
-            f"say with exactly one of {', '.join(sorted(KINDS))} how what was revealed was protected, got "
+            f"state with exactly one of {', '.join(sorted(KINDS))} how the release was protected; got "
             f"{', '.join(given) or 'none'}. An exact number, or (eps, delta)-privacy with delta > 0, bounds no "
             "information at all and cannot be charged: ask other rows instead."
         )

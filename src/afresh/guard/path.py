@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Reply(NamedTuple):
-    """What the desk says to a question."""
+    """The desk's reply to a question."""
 
     asked: Asked
     number: Number
@@ -48,7 +48,7 @@ class Reply(NamedTuple):
     charged: tuple[Entry, ...]
     """Those of them that were paid for just now; the first of two equal questions pays."""
     left: int
-    """How many answers at full price this analyst has left."""
+    """The number of answers at full price this analyst has left."""
     scope: Scope
     """What was declared of the rows when it was asked."""
 
@@ -62,7 +62,7 @@ class Pending(NamedTuple):
 
 
 class Request:
-    """What one caller asks at once, and what became of it."""
+    """What one caller asks at once, and its outcome."""
 
     def __init__(self, asked: Sequence[Asked], scope: Scope, wish: Wish) -> None:
         """Nothing is paid for yet."""
@@ -111,7 +111,7 @@ class Path:
     """From requests to replies, on one opened dataset."""
 
     def __init__(self, desk: Parts, draw: Noise) -> None:
-        """Of a desk."""
+        """The path of a desk."""
         self._desk, self._draw = desk, draw
 
     def serve(self, requests: Sequence[Request]) -> None:
@@ -200,7 +200,7 @@ class Path:
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if scope.features == "public" else 3
-            with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
+            with np.errstate(all="ignore"):  # whether a mean is nearly 0, say, only the answer may reveal
                 released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
             found.append((entry, settle if callable(released) else settle(())))

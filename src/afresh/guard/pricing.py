@@ -1,4 +1,4 @@
-"""What a question would cost, found out without touching a row."""
+"""What a question would cost, found without reading a row."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def price_of_question(
     exam: int | None = None,
     deviation: float | None = None,
 ) -> Price:
-    """Of a question that was checked; or of one of so many of the exam."""
+    """The price of a checked question, or of one of this many in the exam."""
     if exam is not None:
         return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
-    if mean is None and asked.about is not None:  # what is hinted is what is expected
+    if mean is None and asked.about is not None:  # the hint is what is expected
         mean = asked.bounds[0] + asked.about * (asked.bounds[1] - asked.bounds[0])
     mean = _check_mean(mean, asked.bounds)
     new, left = _new_questions(desk, asked), desk.left(analyst)
@@ -84,7 +84,7 @@ def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) 
 def _price_in_exam(
     desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float | None, questions: int
 ) -> Price:
-    """The exam costs no answer of the budget."""
+    """The price in the exam, which costs no answers."""
     check_exam(desk.plan)
     questions = checks.whole("exam", questions, 1)
     asked = in_exam(desk.arranged(asked, exam=True))
@@ -109,11 +109,11 @@ def _price_in_exam(
 
 
 _GROUPS = {0.5: "half", 0.1: "a tenth", 0.01: "a hundredth"}
-"""Sizes of a group, as shares of the rows, of which a price speaks if nobody says what to expect."""
+"""Group sizes, as shares of the rows, that a price mentions if no share is given."""
 
 
 def _shares(asked: Asked, share: float | None) -> list[float]:
-    """The share of rows a mean is expected to be over. How large a group is nobody may look up before paying."""
+    """The share of rows a mean is expected to be over. The size of a group cannot be looked up before paying."""
     if share is not None:
         return [_check_share(share)]
     return [1.0] if asked.where is None else list(_GROUPS)
@@ -133,7 +133,7 @@ def _widths_in_words(widths: Mapping[float, float], mean: float, asked: Asked, s
 
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
-    """Of a statistic; what was asked before is free, so it may cost less."""
+    """The price of a statistic; what was asked before is free, so it may cost less."""
     from afresh.statistics.base import AtOnce  # which asks the desk
 
     schema, left = desk.schema, desk.left(analyst)
@@ -154,18 +154,18 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
 
 
 def _new_questions(desk: Desk, asked: Asked) -> list[Question]:
-    """Those of its queries that were not answered before, at least as precisely."""
+    """The queries that were not answered before at least as precisely."""
     return desk.ledger.unpaid(desk.terms, desk.questions([asked]))
 
 
 def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> float:
-    """How many questions like these can still be paid."""
+    """How many more questions like these the budget allows."""
     spent = desk.spent(analyst)
     return min((spent.affordable(each.charge, each.row_charge) for each in questions), default=math.inf)
 
 
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
-    """Of the answer to a question whose mean is `mean` over this share of the rows, in its own units."""
+    """The half-width of an answer with mean `mean` over this share of the rows, in its own units."""
     levels = asked.queries[-1].levels
     mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision, levels, asked.about)), levels)
     released = desk.ledger.released(desk.terms)
@@ -197,12 +197,12 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
 
 
 def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviation: float) -> float:
-    """Of a mean within a group of this share, if neither of its two answers has noise."""
+    """The half-width of a mean within a group of this share, if neither of its two answers has noise."""
     large, square = mechanism.large(share), mean * mean + deviation * deviation
     aims, ends = [], []
     for second in (False, True):
         aim = Aim(*aim_in_group(share * mean, share, second=second, large=large))
-        rows = 10**9  # of which as many are inside as the share says
+        rows = 10**9  # as many of which are inside as the share says
         inside = round(share * rows)
         own = Grouped(rows, inside * mean, inside * square, inside, second).of(aim)
         reach = mechanism.deviation_width(own.mean, math.sqrt(own.variance))
@@ -212,7 +212,7 @@ def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviat
 
 
 def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
-    """A number within the bounds of a question; their middle if nobody says it."""
+    """A number within the bounds of a question; their middle if none is given."""
     low, high = bounds
     if mean is None:
         return low / 2 + high / 2
@@ -222,7 +222,7 @@ def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
 
 
 def _check_deviation(deviation: float, mean: float, scale: float) -> float:
-    """As a part of the range: no more than a number with this mean can have."""
+    """The deviation as a share of the range: no more than a number with this mean can have."""
     most = math.sqrt(mean * (1 - mean)) * scale
     if isinstance(deviation, bool) or not (isinstance(deviation, Real) and 0 <= float(deviation) <= most):
         raise InvalidArgument(f"deviation = {deviation!r}, must be from 0 to {most:.4g} at this mean")
@@ -230,7 +230,7 @@ def _check_deviation(deviation: float, mean: float, scale: float) -> float:
 
 
 def _check_share(share: float) -> float:
-    """A part of the rows."""
+    """A share of the rows."""
     if isinstance(share, bool) or not (isinstance(share, Real) and 0 < float(share) <= 1):
         raise InvalidArgument(f"share = {share!r}, must be the share of rows you expect, above 0 and at most 1")
     return float(share)
@@ -242,5 +242,5 @@ def _in_words(desk: Desk, answers: int, charge: float, left: int, most: str = ""
     nats = "" if desk.plan.information is None else f" ({charge:.3g} nats)"
     enough = ", which is not enough" if short else ""
     if desk.plan.expected is not None and not short:
-        return f"Costs {most}{answers_in_words(answers)}{nats}; there is no end."
+        return f"Costs {most}{answers_in_words(answers)}{nats}; the budget never runs out."
     return f"Costs {most}{answers_in_words(answers)}{nats}; {left:,} left{enough}."

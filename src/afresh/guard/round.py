@@ -1,4 +1,4 @@
-"""A round: questions that are collected, and asked together when it ends."""
+"""A round: questions collected and then asked together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Round:
-    """Questions that are asked together. Made by `Guard.round`."""
+    """Questions that are asked together when the round ends. Made by `Guard.round`."""
 
     def __init__(self, guard: Guard, rows: int | None) -> None:
         """Not for users."""

@@ -1,4 +1,4 @@
-"""What the answers of a guard speak of: the population, or these rows' features where the analyst holds them."""
+"""What a guard's answers are about: the population, or these rows' features if the analyst holds them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ Features = Literal["public", "hidden"]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a holdout declared about the features of a guard's rows. A guard without a holdout has nothing declared."""
+    """What a holdout declared about the features of a guard's rows; nothing without a holdout."""
 
     features: Features | None = None
     label: str | None = None
     """With public features, the one column that the analyst does not hold."""
     called: str = "rows"
-    """What rows are called."""
+    """The word for rows."""
 
     def words(self, rows: int, dealt: bool) -> str:
-        """What a truth is a mean over."""
+        """What a true value is a mean over."""
         if self.features != "public":
             return f"in the population the {rows:,} {self.called} were drawn from"
-        which = "some of these rows, dealt at random" if dealt else f"these {rows:,} rows"
+        which = "a random part of these rows" if dealt else f"these {rows:,} rows"
         return f"on the features of {which}, if their labels were drawn anew (new rows may differ)"
 
     def check(self, queries: Iterable[RowQuestion]) -> None:
-        """Refuse a question about features that the analyst holds: its truth is known, and no population's."""
+        """Refuse a question about features the analyst holds: its true value is known, and is not a population's."""
         if self.features != "public":
             return
         for query in queries:
@@ -43,12 +43,12 @@ class Scope:
                 )
 
     def joined(self, other: Scope) -> Scope:
-        """The scope of a guard with one more holdout, which must not give away what another keeps."""
+        """The scope of a guard with one more holdout, which must not reveal what another hides."""
         if self.features is None or self == other:
             return other
         raise InvalidArgument(
             f"this guard has a holdout with features={self.features!r}"
             + (f" and the label {self.label!r}" if self.label is not None else "")
-            + "; a further one must declare the same, or it would give away what that one keeps. Several labels of one "
+            + "; another one must declare the same, or it would reveal what that one hides. Several labels of one "
             'guard need features="hidden".'
         )

@@ -1,4 +1,4 @@
-"""A question with a task: rows that only release symbols are asked for one, and not for a mean."""
+"""A question with a task: rows that release only symbols are asked for a symbol, not a mean."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tasked:
-    """One symbol is asked for, which depends on the means of one or several row functions."""
+    """A question for one symbol that depends on the means of one or several row functions."""
 
     inner: tuple[RowQuestion, ...]
     task: Task
@@ -29,7 +29,7 @@ class Tasked:
 
     @property
     def digest(self) -> str:
-        """Of what is averaged and of the task: another claim is another question."""
+        """The digest of what is averaged and of the task: another claim is another question."""
         names = [query.digest for query in self.inner]
         return hashlib.sha256(f"{' '.join(names)} {self.task!r}".encode()).hexdigest()
 
@@ -42,7 +42,7 @@ class Tasked:
 
     @property
     def alone(self) -> bool:
-        """Whether one of them is somebody else's function."""
+        """Whether one of them is a user's function."""
         return any(query.alone for query in self.inner)
 
     @staticmethod
@@ -56,5 +56,5 @@ class Tasked:
 
 
 def task_of(query: RowQuestion) -> Task | None:
-    """What is asked for besides a mean."""
+    """The task, if something other than a mean is asked for."""
     return query.task if isinstance(query, Tasked) else None

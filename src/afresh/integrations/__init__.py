@@ -1,1 +1,1 @@
-"""Guards inside other packages; each needs its extra."""
+"""Guards inside other packages; each needs an optional extra."""

@@ -9,9 +9,9 @@
 
     objective.optimize(study, batch=20)                          # on a holdout in rounds: 20 trials a round
 
-Each trial's value is a mean loss. Its attributes say what was released last: `afresh_value`, `afresh_low` and
-`afresh_high` (the interval), `afresh_charged` and `afresh_left` (the budget). A study reads a released value and
-nothing else of the holdout, so the intervals of all trials hold at once, the best one's too.
+Each trial's value is a mean loss. Its attributes hold what was released last: `afresh_value`, `afresh_low` and
+`afresh_high` (the interval), `afresh_charged` and `afresh_left` (the budget). A study reads only released values, so
+the intervals of all trials hold at once, including the best one's.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ __all__ = ["GuardedObjective"]
 
 _PRUNED, _FAILED = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.FAIL
 _ONE_BY_ONE = (
-    "study.optimize(objective) scores one trial at a time, and each is a round of its own; "
+    "study.optimize(objective) scores one trial at a time, each in a round of its own; "
     "objective.optimize(study, batch=20) scores 20 trials in one round."
 )
 
 
 class GuardedObjective:
-    """An objective for `study.optimize`: the loss of what `build(trial)` makes, on a guarded holdout.
+    """An objective for `study.optimize`: the loss of the model from `build(trial)` on a guarded holdout.
 
-    `build` returns a model or predictions; or it is a generator that yields one after each round of training, each of
-    which is scored and costs an answer. A trial is pruned after a round whose model cannot be better than the best
-    trial so far: its whole interval lies above that one's. That is certain of this round's model, as all intervals are;
-    that later rounds would not have caught up is not.
+    `build` returns a model or predictions, or is a generator that yields one after each round of training; each is
+    scored and costs an answer. A trial is pruned after a round whose model cannot be better than the best trial so far:
+    its whole interval lies above the best one's. This is certain for this round's model, as all intervals are; it is
+    not certain that later rounds would not have caught up.
 
-    When the budget ends, the trial that found out is pruned and the study stops. A study must minimize.
+    When the budget runs out, the current trial is pruned and the study stops. A study must minimize.
 
     On a holdout with open rows (`open=0.5`, or `open=(X_dev, y_dev)`) trials are scored on those: nothing is charged,
-    and a trial has no interval. `best` then confirms the best trial's model on the guarded rows, for one answer:
-    `build` runs once more for it, so it must make the same model from the same parameters.
+    and a trial has no interval. `best` then confirms the best trial's model on the guarded rows, for one answer. It
+    runs `build` once more, which must make the same model from the same parameters.
 
     `study.optimize(objective)` scores one trial at a time. On a holdout in rounds each is a separate round;
     `objective.optimize(study, batch=20)` scores 20 trials in one.
@@ -70,11 +70,11 @@ class GuardedObjective:
         loss: Any = None,
         precision: float | None = None,
     ) -> None:
-        """Check what was passed.
+        """Check the arguments.
 
         Args:
-            holdout: What `afresh.holdout` makes.
-            build: A function of a trial, as above.
+            holdout: A holdout from `afresh.holdout`.
+            build: A function of a trial, as described above.
             loss: As in `Holdout.score`.
             precision: As in `Holdout.score`.
         """
@@ -95,25 +95,25 @@ class GuardedObjective:
             if study is None:
                 raise
             trial.set_user_attr("afresh_exhausted", str(error))
-            with contextlib.suppress(RuntimeError):  # a trial that was asked for by hand: nothing runs
+            with contextlib.suppress(RuntimeError):  # a trial asked for by hand: nothing is running
                 study.stop()
             raise optuna.TrialPruned(str(error)) from None
 
     def optimize(self, study: optuna.Study, *, batch: int, rounds: int | None = None) -> None:
-        """Run trials in batches: ask the study for some, build all, score them together, tell the study.
+        """Run trials in batches: ask the study for some, build all, score them together, report to the study.
 
         On a holdout in rounds a batch is one round: exact scores on rows that no earlier trial has seen. If `build` is
         a generator, the trials of a batch advance together, and each step of all of them takes one round. On
         other holdouts a batch is scored in one scan.
 
-        A sampler is asked for a whole batch before it is told a value: TPESampler(constant_liar=True) then keeps the
-        trials of a batch apart. When rows or answers run out, it ends: trials that were asked for but not scored are
-        pruned. If `build` fails, they are told as failed, and the error is raised.
+        A sampler proposes a whole batch before it sees a value: TPESampler(constant_liar=True) then keeps the trials of
+        a batch apart. It ends when rows or answers run out: trials that were proposed but not scored are pruned. If
+        `build` fails, they are reported as failed, and the error is raised.
 
         Args:
             study: The study to continue.
-            batch: How many trials are scored together; fewer if fewer answers are left.
-            rounds: How many batches (default: as many as there are rows and answers left for).
+            batch: The number of trials scored together; fewer if fewer answers are left.
+            rounds: The number of batches (default: as many as the remaining rows and answers allow).
 
         Raises:
             InvalidArgument: The study does not minimize, predictions do not suit the loss, or a number is wrong.
@@ -122,7 +122,7 @@ class GuardedObjective:
         batch = checks.whole("batch", batch, 1)
         if rounds is None and self.holdout.has_open_rows:
             raise InvalidArgument(
-                "trials on open rows cost nothing, so say how many batches to run, for example rounds=10."
+                "trials on open rows are free, so set how many batches to run, for example rounds=10."
             )
         most = self._affordable(batch) if rounds is None else checks.whole("rounds", rounds, 1)
         for _ in range(most):
@@ -132,7 +132,7 @@ class GuardedObjective:
             trials = [study.ask() for _ in range(most_now)]
             try:
                 self._run_together(study, trials)
-            except BudgetExhausted as error:  # somebody else has spent it meanwhile, or steps took more rounds
+            except BudgetExhausted as error:  # someone else has spent it in the meantime, or steps took more rounds
                 for trial in _unfinished(study, trials):
                     trial.set_user_attr("afresh_exhausted", str(error))
                     study.tell(trial, state=_PRUNED)
@@ -142,14 +142,14 @@ class GuardedObjective:
                     study.tell(trial, state=_FAILED)
 
     def _affordable(self, batch: int) -> int:
-        """How many batches there are rows and answers for, the last of them perhaps smaller."""
-        if self.holdout.has_open_rows:  # tuning costs nothing; one answer confirms
+        """How many batches the remaining rows and answers allow; the last may be smaller."""
+        if self.holdout.has_open_rows:  # tuning is free; one answer confirms
             return _ENOUGH
         rounds, batches = rounds_left(self.holdout), math.ceil(self.holdout.budget.left / batch)
         return batches if rounds is None else min(rounds, batches)
 
     def _run_together(self, study: optuna.Study, trials: Sequence[optuna.Trial]) -> None:
-        """Build and score trials side by side, and tell the study what becomes of each."""
+        """Build and score trials side by side, and report each outcome to the study."""
         running = [(trial, self._models(trial, study)) for trial in trials]
         answers: Sequence[Answer | _Open | None] = [None] * len(running)
         while running:
@@ -174,7 +174,7 @@ class GuardedObjective:
             return float(ended.value)
 
     def _models(self, trial: optuna.Trial, study: optuna.Study | None) -> Generator[Any, Any, float]:
-        """Yields the models of a trial, is sent the answer of each, and returns the value of the last."""
+        """Yields the models of a trial, receives the answer to each, and returns the last one's value."""
         made = self.build(trial)
         if not isinstance(made, Generator):
             answer = yield made
@@ -204,43 +204,43 @@ class GuardedObjective:
 
         Args:
             study: The study so far.
-            answer: What was released of a model.
+            answer: The released answer for a model.
 
         Returns:
-            True if that model is worse, as surely as all intervals hold.
+            True if that model is certainly worse, given that all intervals hold.
         """
         if isinstance(answer, _Open):  # there is no interval: nothing is certain
             return False
         return any(answer.low > trial.user_attrs["afresh_high"] for trial in _scored(study))
 
     def stop_when_spent(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        """A callback: stop once nothing is left, before another model is built for nothing.
+        """A callback that stops the study once nothing is left, before another model is built in vain.
 
         Args:
-            study: Which to stop.
-            trial: The one that just ended; not looked at.
+            study: The study to stop.
+            trial: The trial that just ended; ignored.
         """
         if not self._affordable(1):
             study.stop()
 
     def best(self, study: optuna.Study) -> dict[str, Any]:
-        """Value, interval, parameters and number of the best trial, and which trials may be as good.
+        """Return the best trial's value, interval, parameters and number, and the trials that may be as good.
 
         Args:
             study: A study that was run with this objective.
 
         Returns:
-            `number`, `params`, `value`, `low`, `high`, `confidence`, and `not_worse`, numbers of trials; with open rows
-            also `confirmed`, whether the guarded rows agree with them.
+            `number`, `params`, `value`, `low`, `high`, `confidence` and `not_worse` (trial numbers); with open rows
+            also `confirmed`, whether the guarded rows agree.
 
         Raises:
-            InvalidArgument: No trial was scored yet.
+            InvalidArgument: No trial has been scored yet.
         """
         if self.holdout.has_open_rows:
             return self._confirmed(study)
         scored = _scored(study)
         if not scored:
-            raise InvalidArgument("no trial of this study was scored on a guarded holdout yet.")
+            raise InvalidArgument("no trial of this study has been scored on a guarded holdout yet.")
         best = min(scored, key=lambda trial: trial.values[0])
         low, high = best.user_attrs["afresh_low"], best.user_attrs["afresh_high"]
         least = min(trial.user_attrs["afresh_high"] for trial in scored)
@@ -259,7 +259,7 @@ class GuardedObjective:
         complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
         scored = [trial for trial in complete if "afresh_open" in trial.user_attrs]
         if not scored:
-            raise InvalidArgument("no trial of this study was scored on the open rows of this holdout yet.")
+            raise InvalidArgument("no trial of this study has been scored on the open rows of this holdout yet.")
         best = min(scored, key=lambda trial: trial.values[0])
         made = self.build(optuna.trial.FixedTrial(best.params))  # type: ignore[arg-type] # it suggests as a trial does
         model = list(made)[-1] if isinstance(made, Generator) else made
@@ -278,7 +278,7 @@ class GuardedObjective:
 
 
 class _Open(NamedTuple):
-    """A mean loss on open rows: no answer, and no interval."""
+    """A mean loss on open rows: not an answer, and without an interval."""
 
     value: float
     left: int
@@ -293,7 +293,7 @@ def _check_direction(study: optuna.Study) -> None:
 
 
 def _note(trial: optuna.Trial, answer: Answer | _Open) -> float:
-    """Write what was released into the attributes of a trial; its value."""
+    """Write what was released into a trial's attributes; return its value."""
     if isinstance(answer, _Open):
         trial.set_user_attr("afresh_open", answer.value)
         trial.set_user_attr("afresh_left", answer.left)
@@ -306,7 +306,7 @@ def _note(trial: optuna.Trial, answer: Answer | _Open) -> float:
 
 
 def _unfinished(study: optuna.Study, trials: Sequence[optuna.Trial]) -> list[optuna.Trial]:
-    """Those the study was not told about."""
+    """The trials not yet reported to the study."""
     known = study.get_trials(deepcopy=False)
     return [trial for trial in trials if not known[trial.number].state.is_finished()]
 

@@ -1,4 +1,4 @@
-"""Rounds as other packages meet them: how many are left, and what to do when there is none."""
+"""Rounds in other packages: how many are left, and what to do when none is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def rounds_left(holdout: Holdout) -> int | None:
-    """How many rounds of the planned size a holdout has rows for; None if it was not opened in rounds.
+    """Count the rounds of the planned size that a holdout has rows for; None if it was not opened in rounds.
 
     Args:
-        holdout: What `afresh.holdout` makes.
+        holdout: A holdout from `afresh.holdout`.
 
     Returns:
-        A number of rounds for its analyst.
+        The number of rounds left for its analyst.
     """
     rows, batch = holdout.budget.rows_left, holdout.guard.plan.mechanism.batch
     return None if rows is None or batch is None else rows // batch
@@ -27,17 +27,17 @@ def rounds_left(holdout: Holdout) -> int | None:
 
 @contextmanager
 def advising(holdout: Holdout, words: str) -> Iterator[None]:
-    """A refusal of a holdout in rounds also says what to do about it.
+    """Add advice to a refusal from a holdout in rounds.
 
     Args:
-        holdout: Which is asked in the body.
-        words: What to do; what was refused is said before them.
+        holdout: The holdout asked in the body.
+        words: The advice, added after the refusal.
 
     Returns:
-        A context for the questions.
+        A context manager for the questions.
 
     Raises:
-        BudgetExhausted: As the body did, with more words.
+        BudgetExhausted: The body's refusal, with the advice.
     """
     try:
         yield

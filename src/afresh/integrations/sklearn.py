@@ -5,12 +5,12 @@
     X, y, cv = with_holdout(X_train, y_train, holdout)
     GridSearchCV(model, grid, scoring=scorer(holdout), cv=cv, refit=False, error_score="raise").fit(X, y)
 
-(error_score="raise", or scikit-learn turns a refusal into NaN; HalvingGridSearchCV also needs return_train_score=False
-and a resource= that is a parameter of the model.)
+(Without error_score="raise", scikit-learn turns a refusal into NaN. HalvingGridSearchCV also needs
+return_train_score=False and a resource= that is a parameter of the model.)
 
-A score is an answer of the holdout's guard; a model that makes the same predictions again is scored for free. The
-scorer is handed data by whoever calls it and takes nothing but the features of the guarded holdout. It does not look
-at the labels it is handed: a refusal that depended on them would tell of the hidden ones.
+A score is an answer of the holdout's guard; scoring the same predictions again is free. The scorer accepts only the
+features of the guarded holdout. It ignores the labels it receives: a refusal that depended on them would reveal the
+hidden ones.
 """
 
 from __future__ import annotations
@@ -40,47 +40,47 @@ if TYPE_CHECKING:
 __all__ = ["GuardedScorer", "GuardedSearchCV", "scorer", "with_holdout"]
 
 _ONE_BY_ONE = (
-    "A scorer is handed one model at a time, and each is a round of its own; GuardedSearchCV(..., holdout=holdout) "
+    "A scorer receives one model at a time, and each is a round of its own; GuardedSearchCV(..., holdout=holdout) "
     "scores all candidates in one round."
 )
 
 
 def scorer(holdout: Holdout, *, loss: Any = None, intervals: bool = False) -> GuardedScorer:
-    """A scorer for scikit-learn: greater is better, which is the accuracy for zero-one loss, else minus the loss.
+    """Make a scorer for scikit-learn: the accuracy for zero-one loss, otherwise minus the loss; greater is better.
 
-    It can be pickled if the holdout was made of data and its ledger is a file or a server: with n_jobs, processes share
-    one budget.
+    It can be pickled if the holdout was made from data and its ledger is a file or a server: with n_jobs, processes
+    share one budget.
 
-    A search holds the rows it scores on, so the holdout's features are public; for hidden ones there is
+    A search holds the rows it scores on, so the holdout's features must be public; for hidden features use
     GuardedSearchCV(holdout=...).
 
     Args:
-        holdout: What `afresh.holdout` makes.
-        loss: What to average instead of the holdout's own loss.
-        intervals: Gives the keys score, low and high, which a search takes for three metrics.
+        holdout: A holdout from `afresh.holdout`.
+        loss: A loss to use instead of the holdout's own.
+        intervals: Return score, low and high, which a search treats as three metrics.
 
     Returns:
-        What a search takes as scoring=.
+        A value for a search's scoring=.
 
     Raises:
         InvalidArgument: The features are hidden, or the loss does not suit the labels.
     """
     if check_holdout(holdout).visibility == "hidden":
         raise InvalidArgument("a search would hold the hidden features; use GuardedSearchCV(..., holdout=holdout).")
-    holdout.settled(loss)  # or it would be found wanting in the middle of a search
+    holdout.settled(loss)  # otherwise it would fail in the middle of a search
     return GuardedScorer(holdout, holdout.loss if loss is None else make_loss(loss), intervals)
 
 
 class GuardedScorer:
-    """What `scorer` makes: called with a fitted estimator and the holdout's features."""
+    """The scorer that `scorer` makes: called with a fitted estimator and the holdout's features."""
 
     def __init__(self, holdout: Holdout, loss: Any, intervals: bool) -> None:
         """Not for users: see `scorer`.
 
         Args:
-            holdout: What `afresh.holdout` makes.
-            loss: What to average.
-            intervals: Whether to give three numbers.
+            holdout: A holdout from `afresh.holdout`.
+            loss: The loss to average.
+            intervals: Whether to return three numbers.
         """
         self.holdout, self.loss, self.intervals = holdout, loss, intervals
 
@@ -109,14 +109,14 @@ class GuardedScorer:
 
 
 def with_holdout(X: Any, y: Any, holdout: Holdout) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-    """Training rows and the holdout's features in one, and the split that trains on the first and scores on the second.
+    """Join training rows with the holdout's features, and make the split that trains on one and scores on the other.
 
-    The labels of the holdout are not in it but NaN or None: a search must not refit on them (refit=False).
+    The holdout's labels are replaced by NaN or None: a search must not refit on them (refit=False).
 
     Args:
         X: Training rows.
         y: Their labels.
-        holdout: What `afresh.holdout` makes.
+        holdout: A holdout from `afresh.holdout`.
 
     Returns:
         X, y and cv for a search.
@@ -142,12 +142,16 @@ def _join(X: Any, features: Any) -> Any:
         raise InvalidArgument("sparse features cannot be joined with the holdout's; pass X.toarray().")
     shape, width = np.shape(X), np.shape(features)[1]
     if len(shape) != 2 or shape[1] != width:
-        raise InvalidArgument(f"X has shape {shape}, and the holdout {width} features a row; pass the same.")
+        raise InvalidArgument(
+            f"X has shape {shape}, but the holdout has {width} features per row; pass the same features."
+        )
     if not hasattr(X, "columns"):
         return np.concatenate([np.asarray(X), np.asarray(features)])
     names = list(X.columns)
     if (held := list(getattr(features, "columns", names))) != names:
-        raise InvalidArgument(f"X has the columns {names}, and the holdout {held}; pass the same, in the same order.")
+        raise InvalidArgument(
+            f"X has the columns {names}, but the holdout has {held}; pass the same columns in the same order."
+        )
     if hasattr(X, "iloc"):
         import pandas as pd
 
@@ -158,11 +162,11 @@ def _join(X: Any, features: Any) -> Any:
 
 
 def same_rows(X: Any, features: Any) -> bool:
-    """Whether these are the features of the holdout, in their order.
+    """Whether these are the holdout's features, in the same order.
 
     Args:
-        X: What a search hands over.
-        features: The holdout's.
+        X: The rows a search passes.
+        features: The holdout's features.
 
     Returns:
         True if all cells are equal.
@@ -176,5 +180,5 @@ def same_rows(X: Any, features: Any) -> bool:
 
 
 def _values(X: Any) -> NDArray[Any]:
-    """As an array; what is missing in a frame of pandas is NaN, since its NA is neither equal nor different."""
+    """The values as an array; missing values in a pandas frame become NaN, since NA is neither equal nor different."""
     return np.asarray(X.to_numpy(na_value=np.nan) if hasattr(X, "iloc") else X)

@@ -1,4 +1,4 @@
-"""A search for hyper-parameters whose winner has an interval that holds."""
+"""A hyperparameter search whose winner has an interval that holds."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def as_score(answer: Answer, loss: Any) -> tuple[float, float, float]:
-    """Value and interval of an answer, greater is better.
+    """Convert an answer into a score and its interval; greater is better.
 
     Args:
         answer: A mean loss.
-        loss: Which.
+        loss: The loss it is the mean of.
 
     Returns:
-        The accuracy for zero-one loss, else minus the loss; then the ends of its interval.
+        The accuracy for zero-one loss, otherwise minus the loss; then the ends of its interval.
     """
     top = 1.0 if isinstance(loss, ZeroOne) else 0.0
     return top - answer.value, top - answer.high, top - answer.low
@@ -64,21 +64,21 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
     All candidates are scored together, in one round: exact scores on rows that no earlier question has seen. All
     intervals hold at once, and the winner's holds although it was chosen for its score: `best_interval_`, in the units
     of `best_score_`; `best_answer_` is the answer itself, in the units of the loss. With `factor` the search is
-    successive halving, and each rung is a round: the candidates that go on are chosen by one round's scores, and scored
-    again on the fresh rows of the next.
+    successive halving, and each rung is a round: one round's scores choose the candidates that advance, which are
+    scored again on the next round's fresh rows.
 
     The ledger remembers what was asked of these rows. Fitting again with the same data and candidates is free; other
-    candidates take a further round, so plan for it with `rounds` before the first fit. (Another random_state, or None,
+    candidates take another round, so plan for it with `rounds` before the first fit. (Another random_state, or None,
     guards other rows, and no ledger can know that they overlap: to try more random parameters on the same rows, pass a
-    `holdout`.) `best_estimator_` is the model that was scored; it is not fitted again on other rows. What `fit` is told
-    of every row, such as sample_weight, is for training; scores weigh all rows alike.
+    `holdout`.) `best_estimator_` is the model that was scored; it is not refitted on other rows. Per-row arguments of
+    `fit`, such as sample_weight, are for training; scores weigh all rows equally.
 
     With a holdout that has open rows (`afresh.holdout(X, y, open=0.5)`, or `open=(X_dev, y_dev)`) candidates are
-    compared on those, which costs nothing, and the winner alone is confirmed on the guarded rows, for one answer.
-    `best_interval_` is what was confirmed; `best_score_` and `cv_results_` are scores on the open rows, without ends.
+    compared on those for free, and only the winner is confirmed on the guarded rows, for one answer. `best_interval_`
+    is the confirmed interval; `best_score_` and `cv_results_` are scores on the open rows, without intervals.
 
-    The names of results are those of GridSearchCV, and with `factor` those of HalvingGridSearchCV; `best_score_` is
-    greater for better models.
+    Results have the names used by GridSearchCV and, with `factor`, by HalvingGridSearchCV; `best_score_` is greater for
+    better models.
     """
 
     def __init__(
@@ -99,26 +99,26 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         random_state: int | None = 0,
         verbose: int = 0,
     ) -> None:
-        """Keep what was passed, as scikit-learn wants it; `fit` checks it.
+        """Store the arguments, as scikit-learn expects; `fit` checks them.
 
         Args:
-            estimator: What to tune.
+            estimator: The estimator to tune.
             param_grid: As for GridSearchCV; with `n_iter`, as for RandomizedSearchCV.
             holdout: Guarded validation rows; without it, `validation` of the rows passed to `fit`.
-            validation: A share of the rows, drawn by `random_state`; the rest trains.
-            n_iter: Tries so many random parameters instead of all.
+            validation: The share of rows that validates, drawn by `random_state`; the rest trains.
+            n_iter: The number of random parameter settings to try, instead of all.
             factor: Successive halving: all candidates train on a few rows, the best 1/factor of them on `factor` times
                 as many, and so on; the last ones train on all. None trains every candidate on all rows, once.
-            loss: What to average; a regressor needs one with bounds.
-            rounds: How many fits with other candidates the validation rows are for, which are shared out among them
-                (and with `factor` among the rungs of each). None opens the guard with its default method, for fits
-                that follow each other without end.
-            questions: For how many answers to open the guard (default: as many as these fits ask for).
+            loss: The loss to average; a regressor needs one with bounds.
+            rounds: The number of fits with different candidates, among which the validation rows are divided (and, with
+                `factor`, among the rungs of each). None opens the guard with its default method, for any number of
+                successive fits.
+            questions: The number of answers to open the guard for (default: as many as these fits need).
             confidence: The probability that all intervals hold at once.
             ledger: As in `afresh.open`.
-            n_jobs: How many candidates are fitted at once.
-            random_state: Draws the validation rows, random parameters, and the rows that rungs train on.
-            verbose: 1 says how many candidates are fitted on how many rows, 2 also how each of them scored.
+            n_jobs: The number of candidates fitted at once.
+            random_state: The seed for the validation rows, random parameters, and the rows that rungs train on.
+            verbose: 1 shows how many candidates are fitted on how many rows; 2 also shows each one's score.
         """
         self.estimator, self.param_grid, self.holdout, self.validation = estimator, param_grid, holdout, validation
         self.n_iter, self.factor, self.loss, self.rounds, self.questions = n_iter, factor, loss, rounds, questions
@@ -126,25 +126,25 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Fit every candidate, score it, keep the best.
+        """Fit and score every candidate, and keep the best.
 
         Args:
-            X: Features of the rows that train, and of those that validate unless there is a holdout.
+            X: Features of the training rows and, without a holdout, of the validation rows.
             y: Their labels.
-            **fit_params: What the estimator's `fit` is told; what has an entry for each row is split like the rows.
+            **fit_params: Arguments for the estimator's `fit`; those with one entry per row are split like the rows.
 
         Returns:
             Itself.
 
         Raises:
-            InvalidArgument: Something that was passed is wrong; nothing was charged.
-            BudgetExhausted: Scores cost more than is left; nothing was charged.
+            InvalidArgument: An argument is wrong; nothing was charged.
+            BudgetExhausted: The scores cost more than is left; nothing was charged.
         """
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         if issparse(X):
             raise InvalidArgument("sparse features are not supported; pass X.toarray().")
-        if not hasattr(X, "columns"):  # a frame may hold what only the estimator knows to read
+        if not hasattr(X, "columns"):  # a frame may hold values that only the estimator can read
             X = check_array(X, ensure_all_finite=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
         if is_classifier(self.estimator):
@@ -179,7 +179,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         holdout: Holdout,
         loss: Loss,
     ) -> list[_Tried]:
-        """Every candidate of every rung: those of one are scored together, and the best of them go on."""
+        """Run every candidate of every rung: those of one rung are scored together, and the best advance."""
         tried: list[_Tried] = []
         order = balanced_order(train.y, is_classifier(self.estimator), self.random_state) if len(rungs) > 1 else None
         for place, rung in enumerate(rungs):
@@ -215,7 +215,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         holdout: Holdout,
         loss: Loss,
     ) -> list[_Tried]:
-        """Candidates of a rung by their losses on open rows, which is free; the last rung's winner is confirmed."""
+        """Rank a rung's candidates by their losses on open rows, for free; the last rung's winner is confirmed."""
         losses, last = holdout.open_losses(models, loss=loss), place + 1 == len(rungs)
         answers: list[Answer | None] = [None] * len(models)
         if last:
@@ -227,7 +227,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         ]
 
     def _keep(self, tried: list[_Tried], rungs: Sequence[_Rung], loss: Loss) -> Self:
-        """The results, under the names that scikit-learn gives them."""
+        """Store the results under scikit-learn's names."""
         scores = np.array([_score_of(each, loss) for each in tried])
         last = [i for i, each in enumerate(tried) if each.rung == len(rungs) - 1]
         self.best_index_ = max(last, key=lambda i: (scores[i, 0], -i))
@@ -255,10 +255,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def _rungs(self, candidates: int, y: Any) -> list[_Rung]:
-        """How many candidates train on how many rows; one rung of all unless it is successive halving.
+        """How many candidates train on how many rows; a single rung unless it is successive halving.
 
-        As in HalvingGridSearchCV with min_resources="exhaust": so many rungs that fewer than `factor` are left in the
-        last, if the rows are enough for the first to know every class.
+        As in HalvingGridSearchCV with min_resources="exhaust": enough rungs that fewer than `factor` candidates are
+        left in the last, provided that the first has enough rows to see every class.
         """
         factor, rows = self.factor, len(y)
         if factor is None:
@@ -275,8 +275,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         ]
 
     def _advice(self, own: bool, rungs: int) -> str:
-        """What to do when rows or answers are used up."""
-        each = "one round" if rungs == 1 else f"{rungs} rounds, one a rung,"
+        """What to do when rows or answers have run out."""
+        each = "one round" if rungs == 1 else f"{rungs} rounds, one per rung,"
         planned = "GuardedSearchCV(..., rounds=2)" if own else f"afresh.holdout(..., rounds={2 * rungs})"
         return (
             f"A fit with other candidates than before takes {each} of the rows that validate. The first fit fixes how "
@@ -292,11 +292,13 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         else:
             raise InvalidArgument("n_iter needs one mapping of parameters to lists or distributions.")
         if not found:
-            raise InvalidArgument(f"param_grid == {self.param_grid!r}, n_iter == {self.n_iter!r}: nothing to try.")
+            raise InvalidArgument(
+                f"param_grid == {self.param_grid!r}, n_iter == {self.n_iter!r}: there is nothing to try."
+            )
         return found
 
     def _split(self, given: TrainingRows) -> tuple[TrainingRows, Any, Any]:
-        """Rows that train, rows that are guarded and their labels."""
+        """The training rows, the guarded rows and their labels."""
         if not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise InvalidArgument(f"validation == {self.validation!r}, must be a share of the rows, between 0 and 1.")
         train, validate = train_test_split(
@@ -339,7 +341,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     @property
     def classes_(self) -> Any:
-        """Of the best model."""
+        """The classes of the best model."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.classes_
 
@@ -384,7 +386,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
 
     @_has("score")
     def score(self, X: Any, y: Any) -> Any:
-        """The best model's own score on rows that are not guarded.
+        """The best model's own score, on rows that are not guarded.
 
         Args:
             X: Features.
@@ -401,7 +403,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] 
         return hasattr(self, "best_estimator_")
 
     def __sklearn_tags__(self) -> Any:
-        """Those of the estimator that is tuned."""
+        """The tags of the estimator being tuned."""
         from sklearn.utils import get_tags
 
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -428,20 +430,20 @@ class _Tried(NamedTuple):
     params: dict[str, Any]
     model: Any
     loss: float
-    """On the rows by which candidates are compared: the guarded ones, or open ones."""
+    """The loss on the rows by which candidates are compared: guarded or open ones."""
     answer: Answer | None
-    """None of candidates that were compared on open rows, and did not win."""
+    """None for candidates that were compared on open rows and did not win."""
 
 
 def _score_of(tried: _Tried, loss: Loss) -> tuple[float, float, float]:
-    """Greater is better; the ends of what the guarded rows said, if they were asked."""
+    """The score, greater is better, and the ends of its interval if the guarded rows were asked."""
     top = 1.0 if isinstance(loss, ZeroOne) else 0.0
     _, low, high = (math.nan,) * 3 if tried.answer is None else as_score(tried.answer, loss)
     return top - tried.loss, low, high
 
 
 def _line(tried: _Tried, value: float, low: float, high: float) -> str:
-    """A candidate with its score, for people who watch."""
+    """A candidate with its score, for verbose output."""
     params = ", ".join(f"{name}={given}" for name, given in tried.params.items())
     return f"{params}: score={value:.4f}" + ("" if math.isnan(low) else f" [{low:.4f}, {high:.4f}]")
 
@@ -449,7 +451,7 @@ def _line(tried: _Tried, value: float, low: float, high: float) -> str:
 def _going_on(
     candidates: list[dict[str, Any]], losses: Sequence[float], rungs: Sequence[_Rung], place: int
 ) -> list[dict[str, Any]]:
-    """Those of the next rung; none after the last."""
+    """The candidates of the next rung; none after the last."""
     if place + 1 == len(rungs):
         return []
     best = sorted(range(len(losses)), key=losses.__getitem__)[: rungs[place + 1].candidates]
@@ -457,7 +459,7 @@ def _going_on(
 
 
 def _check_affordable(holdout: Holdout, rungs: Sequence[_Rung]) -> None:
-    """Refuse to begin what cannot be finished; what was begun before, whose first rung is free, may go on."""
+    """Refuse to start a search that cannot be finished; one started before, whose first rung is free, may continue."""
     rounds, budget, wanted = rounds_left(holdout), holdout.budget, sum(each.candidates for each in rungs)
     if wanted <= budget.left and (rounds is None or len(rungs) <= rounds):
         return
@@ -466,7 +468,7 @@ def _check_affordable(holdout: Holdout, rungs: Sequence[_Rung]) -> None:
         asked=wanted,
         spent=budget.spent,
         questions=budget.spent + budget.left,
-        message=f"this search takes {len(rungs)} rungs and {wanted:,} answers, and {left} are left. Nothing was "
+        message=f"this search takes {len(rungs)} rungs and {wanted:,} answers, but {left} are left. Nothing was "
         "charged; repeats are free.",
     )
 
@@ -476,7 +478,7 @@ def _fit(model: Any, params: dict[str, Any], X: Any, y: Any, fit_params: dict[st
 
 
 def _results(candidates: list[dict[str, Any]], scores: Any) -> dict[str, Any]:
-    """Like GridSearchCV's, with the ends of the intervals."""
+    """Results like GridSearchCV's, with the ends of the intervals."""
     names = sorted({name for params in candidates for name in params})
     masked = {
         f"param_{name}": np.ma.MaskedArray(

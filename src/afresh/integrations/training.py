@@ -1,4 +1,4 @@
-"""Rows that train the candidates of a search."""
+"""The rows that a search's candidates train on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 
 class TrainingRows(NamedTuple):
-    """Rows that train, and what `fit` is told of them.
+    """Training rows, with further arguments for `fit`.
 
     Args:
         X: Features.
         y: Labels.
-        told: What else `fit` is told.
+        told: The further arguments.
     """
 
     X: Any
@@ -23,13 +23,13 @@ class TrainingRows(NamedTuple):
     told: dict[str, Any]
 
     def at(self, places: Any) -> TrainingRows:
-        """Those at some places; what `fit` is told of every row goes with them.
+        """Select rows; arguments with one entry per row are selected with them.
 
         Args:
-            places: Of the rows.
+            places: The positions of the rows.
 
         Returns:
-            These rows alone.
+            Only these rows.
         """
         told = {
             name: _safe_indexing(value, places) if self._by_row(value) else value for name, value in self.told.items()
@@ -41,15 +41,15 @@ class TrainingRows(NamedTuple):
 
 
 def balanced_order(y: Any, classifier: bool, random_state: Any) -> Any:
-    """Places of rows in random order; of classes, so that every beginning has each in about its share, all at once.
+    """Put rows into a random order; for classes, such that every initial part has each class in about its share.
 
     Args:
         y: The labels.
         classifier: Whether they are classes.
-        random_state: As scikit-learn has it.
+        random_state: As in scikit-learn.
 
     Returns:
-        An array of places.
+        An array of positions.
     """
     shuffled = check_random_state(random_state).permutation(len(y))
     if not classifier:

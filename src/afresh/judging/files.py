@@ -1,4 +1,4 @@
-"""A candidate as files: a file, a folder or an archive, read without trust and written where nothing else is.
+"""A candidate as files: a file, a folder or an archive, read without trust and written to an empty place.
 
 Links, devices, absolute names, names that leave the folder, and more than the limits allow are refused; how much an
 archive unpacks to is counted while it is unpacked.
@@ -37,14 +37,14 @@ class Files:
     """The files of a candidate, by their names, each with whether it may be executed."""
 
     name: str
-    """What its maker calls it."""
+    """The name its author gave it."""
     files: Mapping[str, tuple[bytes, bool]]
     folder: bool
     """Whether it is a folder, and not one file."""
 
     @cached_property
     def digest(self) -> str:
-        """Of all files: however they were packed, the same files are the same candidate."""
+        """The digest of all files: the same files are the same candidate, however they were packed."""
         found = hashlib.sha256(b"folder" if self.folder else b"file")
         for name, (content, runs) in sorted(self.files.items()):
             for part in (name.encode(errors="surrogateescape"), b"x" if runs else b"-", content):
@@ -53,7 +53,7 @@ class Files:
 
     @property
     def label(self) -> str:
-        """Its name in the record: a changed candidate has another one, whatever it is called."""
+        """Its name in the record: a changed candidate has another one, whatever its author calls it."""
         return f"{self.name} {self.digest[:8]}"
 
     def write(self, folder: Path) -> str:
@@ -119,7 +119,7 @@ def _walked(top: Path, most: int) -> Iterator[tuple[str, tuple[bytes, bool]]]:
                 continue
             if not stat.S_ISREG(kind):
                 raise InvalidArgument(
-                    f"the candidate has {checks.shown(inside)}, which is a link or a device; use files and folders."
+                    f"the candidate contains {checks.shown(inside)}, which is a link or device; use files and folders."
                 )
             with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 content = file.read(left + 1)
@@ -203,14 +203,14 @@ def _untarred(content: bytes, media: str, most: int) -> list[tuple[str, tuple[by
 
 
 def _check_called(name: str) -> None:
-    if len(checks.text("name", name, "what to call the candidate")) > _LONGEST:
-        raise InvalidArgument(f"the candidate's name has {len(name):,} characters; use {_LONGEST} at most.")
+    if len(checks.text("name", name, "a name for the candidate")) > _LONGEST:
+        raise InvalidArgument(f"the candidate's name has {len(name):,} characters; use at most {_LONGEST}.")
 
 
 def _check_name(name: str, *, link: bool) -> None:
     if link:
         raise InvalidArgument(
-            f"the archive has {checks.shown(name)}, which is a link or a device; use files and folders."
+            f"the archive contains {checks.shown(name)}, which is a link or a device; use only files and folders."
         )
     parts = name.removeprefix("./").split("/")
     bad = "\\" in name or ":" in name or any(ord(each) < 32 for each in name) or len(parts) > _DEEPEST
@@ -234,8 +234,10 @@ def _checked(found: Files) -> Files:
 
 
 def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"a candidate may have at most {most:,} bytes, unpacked too. Nothing was charged.")
+    return TooLarge(f"a candidate may have at most {most:,} bytes, even unpacked. Nothing was charged.")
 
 
 def _too_many(count: int) -> TooLarge:
-    return TooLarge(f"a candidate may have {MOST_FILES:,} files, and this has {count:,}. Nothing was charged.")
+    return TooLarge(
+        f"a candidate may have at most {MOST_FILES:,} files, but this one has {count:,}. Nothing was charged."
+    )

@@ -1,8 +1,8 @@
-"""A judge: an evaluation that runs candidates itself. Whoever made a candidate learns what is open, and verdicts.
+"""A judge: an evaluation that runs candidates itself. A candidate's author sees what is open, and verdicts.
 
-The open items and the guarded items are run apart, in this order, so that nothing about a guarded item can show in what
-is open. Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would tell
-something about the items, and cost nothing. When a guarded run has ended shows on the clock only.
+The open items and the guarded items run separately, in this order, so that nothing about a guarded item can show in
+what is open. Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would
+reveal something about the items, for free. The end of a guarded run shows only on the clock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Opened(NamedTuple):
 
 
 class Judge(show.Shown, Closing):
-    """Runs candidates, and says what may be said of them. Make one with `open_judge`."""
+    """Runs candidates and gives verdicts. Make one with `open_judge`."""
 
     def __init__(self, settings: Settings, opened: Evaluation, rows: Sequence[dict[str, Any]]) -> None:
         """Not for users. `rows` are all items, in the order of their ids."""
@@ -84,7 +84,7 @@ class Judge(show.Shown, Closing):
         )
 
     def propose(self, files: Files) -> Proposed:
-        """Propose a candidate to the gate: accepted, or not. 1 answer; the same candidate again is free."""
+        """Propose a candidate to the gate: accepted or not. Costs 1 answer; the same candidate again is free."""
         opened = self._open(files).results
         with self._locked():
             gate = self._gate()
@@ -93,19 +93,19 @@ class Judge(show.Shown, Closing):
             return gate.propose(self._whole(opened, self._guarded(files, "guarded")), files.label)
 
     def score(self, files: Files) -> Scored:
-        """Estimate the mean score of a candidate: guessed from the open part, checked on the guarded part. 1 answer."""
+        """Estimate a candidate's mean score: guessed from the open part, checked on the guarded part. 1 answer."""
         opened = self._open(files).results
         return self.evaluation.score(self._whole(opened, self._guarded(files, "guarded")), name=files.label)
 
     def compare(self, a: Files, b: Files) -> Compared:
-        """Whether B is better than A, item by item: 1 answer."""
+        """Whether B is better than A, item by item. Costs 1 answer."""
         opened = [self._open(each).results for each in (a, b)]
         runs = [self._guarded(each, "guarded") for each in (a, b)]
         first, second = (self._whole(*both) for both in zip(opened, runs, strict=True))
         return self.evaluation.compare(first, second, names=(a.label, b.label))
 
     def exam(self, files: Files) -> Examined:
-        """Take the exam with the final candidate: its score, and its gain over the baseline. Once."""
+        """Take the exam with the final candidate, once: its score, and its gain over the baseline."""
         baseline = self._baseline()
         opened = [self._open(each).results for each in (files, baseline)]
         first = self._of_baseline(baseline, "exam")
@@ -113,7 +113,7 @@ class Judge(show.Shown, Closing):
         return self.evaluation.exam(final, start, names=(files.label, baseline.label))
 
     def check(self, again: bool = False) -> Checked:
-        """Run the baseline on the open items, and say what the gate can notice, before the first proposal. Free."""
+        """Run the baseline on the open items, and show what the gate can detect, before the first proposal. Free."""
         files = self._baseline()
         opened = self._open(files, again)
         scores = self.evaluation.open_scores(opened.results)

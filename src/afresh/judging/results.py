@@ -1,4 +1,4 @@
-"""What a judge says of the open items, and before the first proposal."""
+"""What a judge reports about the open items, and before the first proposal."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Tried(show.Told):
     candidate: str
     open_score: float
     scores: dict[str, float] = field(hash=False)
-    """Of every open item, by id."""
+    """The score of every open item, by id."""
     likely: bool
-    """Whether the open part says that it is worth a proposal."""
+    """Whether the open part suggests that it is worth proposing."""
     output: str
     """The end of what the evaluator wrote."""
 
     @property
     def verdict(self) -> str:
         """In words."""
-        worth = "worth a proposal" if self.likely else "not worth a proposal yet"
+        worth = "worth proposing" if self.likely else "not worth proposing yet"
         return f"{self.candidate} scores {self.open_score:.4g} on the open items, which may be overfitted: {worth}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Tried(show.Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked(show.Told):
-    """What an evaluation can notice, and how candidates are confined."""
+    """What an evaluation can detect, and how candidates are confined."""
 
     items: int
     open: int
@@ -53,7 +53,7 @@ class Checked(show.Told):
     """The baseline's mean score on the open items."""
     incumbent: str
     too_few: bool
-    """Whether there are too few items to notice a useful improvement; `advice` says how many would do."""
+    """Whether there are too few items to detect a useful improvement; `advice` says how many would be enough."""
     advice: str
     alone: bool
     network: bool
@@ -65,7 +65,7 @@ class Checked(show.Told):
         if self.alone:
             net = "with the network" if self.network else "without a network"
             return f"as another user, in namespaces of their own, {net}"
-        return "as this user: they can read and write what it can; serve the evaluation as root, or on another machine"
+        return "as this user, with the same access to files; serve the evaluation as root, or on another machine"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

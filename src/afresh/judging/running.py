@@ -1,4 +1,4 @@
-"""One run of the steward's evaluator: a candidate, some items, a process of its own, and a score for every item."""
+"""One run of the steward's evaluator: a candidate, some items, a separate process, and a score for every item."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ran:
     err: str
     results: Results | None
     wrong: str = ""
-    """Why there are no results, in words for the steward, or for whoever made the candidate if the items are open."""
+    """Why there are no results, in words for the steward, or for the candidate's author if the items are open."""
 
 
 def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], log: str) -> Ran:
@@ -143,7 +143,7 @@ def _confined(settings: Settings, command: list[str], folder: Path, log: str) ->
         for each in (heard, told, *streams):
             if each >= 0:
                 os.close(each)
-    if not said:  # whatever killed it
+    if not said:  # something killed it
         return {"ended": "exit", "code": launched.returncode or 1, "seconds": 0.0, "alone": user is not None}
     return dict(json.loads(said))
 
@@ -208,7 +208,7 @@ def _let_go(folder: Path) -> None:
 
 
 def tail(path: str) -> str:
-    """The end of what a command wrote, for whoever may see it."""
+    """The end of what a command wrote, for those who may see it."""
     with open(path, "rb") as file:
         file.seek(max(os.fstat(file.fileno()).st_size - 4 * _SHOWN, 0))
         return file.read().decode(errors="replace")[-_SHOWN:].strip()

@@ -18,13 +18,13 @@ class Command:
     """How a candidate is run on items."""
 
     command: tuple[str, ...]
-    """A program and its arguments; {candidate}, {items} and {results} stand for paths."""
+    """A program and its arguments; {candidate}, {items} and {results} are replaced by paths."""
     files: tuple[str, ...] = ()
     """What the command needs from the file's folder; copied to where it runs."""
     results: str = "results.jsonl"
-    """Where it leaves a score for every item; may have * for what it does not know beforehand."""
+    """Where it writes a score for every item; may contain * for what is not known beforehand."""
     score: str | None = None
-    """Which score, where there are several."""
+    """The name of the score, if there are several."""
     seconds: float = 600.0
     memory: int = 2_000_000_000
     processes: int = 256
@@ -86,13 +86,13 @@ def evaluation_of(reader: Reader, path: tuple[str, ...], table: Mapping[str, Any
             "description": words,
             "shares": shares,
             "open": lambda key, value: checks.between_0_and_1(key, value),
-            "exam": lambda key, value: checks.number(key, value, "a part of the items", least=0, below=1),
+            "exam": lambda key, value: checks.number(key, value, "a share of the items", least=0, below=1),
             "questions": lambda key, value: checks.whole(key, value, 1),
             "confidence": lambda key, value: checks.between_0_and_1(key, value),
             **(_places(reader) if not path else {}),  # named where keys are listed
         },
     )
-    for key, what in (("items", "a file of items"), ("baseline", "the candidate that is there now, to be improved")):
+    for key, what in (("items", "a file of items"), ("baseline", "the current candidate, to be improved")):
         if key not in table:
             reader.wrong(path, f"{key} must be given: {what}.")
         elif key in given and not os.path.exists(given[key]):
@@ -136,7 +136,7 @@ def _command(reader: Reader, path: tuple[str, ...], table: Any) -> Command:
     if "user" in given and (found := user_of(given["user"])) is None:
         reader.wrong((*path, "user"), f"there is no user {checks.shown(given['user'])}.")
     elif "user" in given and found is not None and found[0] == 0:
-        reader.wrong((*path, "user"), "candidates must not run as root; name a user that owns nothing.")
+        reader.wrong((*path, "user"), "candidates must not run as root; name a user who owns nothing.")
     return Command(**{"command": (), **given})
 
 
@@ -167,5 +167,5 @@ def _inside(key: str, value: Any) -> str:
 
 def _environment(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(each, str) and "\0" not in each for each in value.values()):
-        raise checks.wrong(key, value, "a table of names and texts")
+        raise checks.wrong(key, value, "a table of names and strings")
     return {checks.text(key, name, "names of variables"): each for name, each in value.items()}

@@ -1,8 +1,8 @@
-"""Analysts: who asks, hears, and asks again.
+"""Analysts: they ask, hear the answers, and ask again.
 
-Any object with the two methods of `Analyst` can be plugged in. It is made anew for every repeat, from a `World`
-and a generator for its own coins, and it knows everything about the population but nothing of the sample except
-what it hears.
+Any object with the two methods of `Analyst` can be plugged in. A new one is made for every repeat, from a `World` and a
+generator for its own coins. It knows everything about the population, but nothing about the sample except what it
+hears.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class World:
     n: int
     k: int
     price: Callable[[int], int] = int
-    """As how many answers so many questions count that are asked at once and exclude one another."""
+    """The number of answers that this many mutually exclusive questions count as if asked at once."""
 
 
 class Analyst(Protocol):
@@ -65,7 +65,7 @@ class Fixed:
         return questions
 
     def hear(self, answers: Floats) -> None:
-        """Nothing is learnt."""
+        """Nothing is learned."""
 
 
 class Aggregation:
@@ -146,7 +146,7 @@ def outliers(excess: Floats, n: int) -> NDArray[np.bool_]:
 
 
 class Stopping(Aggregation):
-    """Attacks at every tenth turn, and walks away as soon as an attack seems to have worked."""
+    """Attacks at every tenth turn, and stops as soon as an attack seems to have worked."""
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
         """As at every tenth."""
@@ -185,7 +185,7 @@ class Gambling(Aggregation):
 
 
 class Repeating:
-    """Asks few bits many times each, so that noise averages out, then lets them vote, many times too."""
+    """Asks a few bits many times each, so that noise averages out, then lets them vote, also many times."""
 
     def __init__(self, world: World, rng: np.random.Generator, times: int = 10) -> None:
         """Nine tenths of the questions go to the bits."""
@@ -210,9 +210,9 @@ class Repeating:
 
 
 class Overfitting:
-    """Holds the open rows: votes, every time, with the side on which other bits happen to lie there.
+    """Holds the open rows: every vote uses the side on which other bits happen to lie there.
 
-    Where no rows are open it has nothing to go by, and votes at random.
+    Without open rows it has nothing to go by, and votes at random.
     """
 
     def __init__(self, world: World, rng: np.random.Generator, voters: int = 201) -> None:
@@ -238,7 +238,7 @@ class Overfitting:
         return [self.world.population.vote(signs)]
 
     def hear(self, answers: Floats) -> None:
-        """Nothing is learnt that it did not know."""
+        """Nothing new is learned."""
         self._turn += 1
 
 
@@ -335,5 +335,5 @@ def find_analyst(name: str) -> Start:
 
 
 def find(kind: str, name: str, known: dict[str, Found]) -> Found:
-    """What has that name, or an error that lists all names."""
+    """The item with that name, or an error that lists all names."""
     return known[checks.one_of(kind, name, known)]

@@ -13,7 +13,7 @@ from afresh.lab.climbing import BOARDS, ENTRIES, ROWS, Exact, play, world
 from afresh.lab.coverage import clopper_pearson, markdown
 from afresh.lab.loops import write_between
 
-_Z = 1.959964  # what everybody puts around an exact mean
+_Z = 1.959964  # the usual interval around an exact mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +23,22 @@ class Climbed:
     board: str
     runs: int
     claimed: float
-    """The mean loss that the leader is shown with, averaged over runs."""
+    """The leader's displayed mean loss, averaged over runs."""
     truth: float
     """The leader's true mean loss."""
     worse: int
-    """In how many runs the leader is worse than the upper end of its interval."""
+    """The number of runs in which the leader is worse than the upper end of its interval."""
     false: int
-    """In how many runs some pair is called ordered, and is not."""
+    """The number of runs in which some pair is falsely called ordered."""
     missed: int
-    """In how many runs some interval misses."""
+    """The number of runs in which some interval misses."""
     separated: float
-    """The mean number of pairs that are called ordered."""
+    """The mean number of pairs called ordered."""
     pairs: int
     group: float
     """How many entries may be the best, on average."""
     has_best: int
-    """In how many runs the truly best entry is one of these."""
+    """The number of runs in which the truly best entry is one of these."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -50,12 +50,12 @@ def climb(name: str, runs: int, seed: int = 2018, progress: Callable[[int], None
 
     Args:
         name: One of `BOARDS`.
-        runs: How many.
+        runs: The number of runs.
         seed: The seed of everything random.
-        progress: Told whenever a run is done.
+        progress: Called whenever a run is done.
 
     Returns:
-        What it claimed, and what was true.
+        What the board claimed, and what was true.
     """
     rows = []
     for run in range(runs):
@@ -174,11 +174,11 @@ def write(page: Path, text: str, command: str = "boards") -> None:
 
     Args:
         page: A Markdown file.
-        text: What goes there.
-        command: Of `afresh lab`, as the marks name it.
+        text: The table to put there.
+        command: The command of `afresh lab` that the marks name.
 
     Raises:
-        InvalidArgument: It has no such marks.
+        InvalidArgument: The page has no such marks.
     """
     begin, end = (f"<!-- afresh lab {command}: {which} -->" for which in ("begin", "end"))
     write_between(page, text, (begin, end))

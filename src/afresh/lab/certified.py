@@ -55,7 +55,7 @@ class InwardTable:
 
 @dataclass(frozen=True)
 class Certified:
-    """A mechanism of the guard, or one that is like it: most remember nothing, so a conversation is k releases."""
+    """A guard's mechanism, or one like it: most remember nothing, so a conversation is k releases."""
 
     mechanism: Releasing
     certified: ClassVar[bool] = True
@@ -167,7 +167,7 @@ class _InRounds:
         self._rounds, self._opened = rounds, 0
 
     def answer(self, values: Values) -> Answers:
-        if self._rounds.rounds == self._rounds.questions:  # whoever asks many at once could ask them one by one
+        if self._rounds.rounds == self._rounds.questions:  # questions asked together could also be asked one by one
             own = np.stack([values[i, self._next()] for i in range(len(values))])
         else:
             own = values[:, self._next()]

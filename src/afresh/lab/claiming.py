@@ -1,4 +1,4 @@
-"""Analysts made for rows that only release symbols: they learn from passes and failures, and game a gate.
+"""Analysts for rows that release only symbols: they learn from passes and failures, and game a gate.
 
 Each plays one conversation with the guarded rows of a plan and says whether anything that was certified is false, as
 the lab counts misses. `python -m afresh.lab.claiming` prints how often.
@@ -108,18 +108,18 @@ ANALYSTS: dict[str, Callable[[Checked, np.random.Generator], bool]] = {
 
 
 def misses(analyst: str, rows: int, questions: int, failure: float, repeats: int, seed: int = 2018) -> int:
-    """In how many conversations something that was certified was false.
+    """Count the conversations in which something certified was false.
 
     Args:
         analyst: A name of `ANALYSTS`.
         rows: Half of them open, half guarded.
-        questions: Of every conversation.
+        questions: The number of questions in every conversation.
         failure: The probability with which anything certified may be false.
-        repeats: How many conversations.
+        repeats: The number of conversations.
         seed: The seed of everything random.
 
     Returns:
-        How many had a miss.
+        The number with a miss.
     """
     mechanism = plan_open_rows(rows, questions, failure, share=0.5)
     assert mechanism is not None
@@ -153,15 +153,15 @@ def _moments(n: int, hits: float) -> Moments:
 
 
 def difference_of(n: int, better: int, worse: int) -> Moments:
-    """The moments of (d + 1)/2, where so many rows are better and worse.
+    """Compute the moments of (d + 1)/2, with this many better and worse rows.
 
     Args:
-        n: Of rows.
-        better: How many have d = 1.
-        worse: How many have d = -1.
+        n: The number of rows.
+        better: The number of rows with d = 1.
+        worse: The number of rows with d = -1.
 
     Returns:
-        What a comparison is made from.
+        The moments a comparison is made from.
     """
     halves = n - better - worse
     return Moments(n, better + halves / 2, better + halves / 4)

@@ -1,9 +1,10 @@
 """Boards that are climbed on purpose: a world of entries, the boosting attack, and three boards to enter them on.
 
-Every row has a label of its own chance, and the truth of an entry is its mean loss if labels were drawn anew. Some rows
-are coins: nobody can know their labels, so whoever is right there by what a board revealed is right about old labels
-only. Climbers enter one good model again and again with other guesses for the coins, and at last the vote of all their
-guesses, weighted by what the board said of each (Blum and Hardt's boosting attack, on top of a good model).
+Every row's label has its own probability, and the true value of an entry is its mean loss if labels were drawn again.
+Some rows are coins: nobody can know their labels, so an entry that is right there because of what a board revealed is
+right only about old labels. Climbers enter one good model again and again with other guesses for the coins, and finally
+the vote of all their guesses, weighted by the board's score for each (Blum and Hardt's boosting attack, on top of a
+good model).
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ class World:
         return self.chances > 0.5
 
     def truth(self, predictions: Bits) -> float:
-        """The mean loss if labels were drawn anew."""
+        """The mean loss if labels were drawn again."""
         return float(np.where(predictions, 1 - self.chances, self.chances).mean())
 
 
 def world(rng: np.random.Generator, rows: int = ROWS) -> World:
-    """Draw one.
+    """Draw a world.
 
     Args:
-        rng: The seed of everything random.
-        rows: How many.
+        rng: The source of randomness.
+        rows: The number of rows.
 
     Returns:
         Rows, three in ten of which are coins.
@@ -67,7 +68,7 @@ def world(rng: np.random.Generator, rows: int = ROWS) -> World:
 
 
 class Board(Protocol):
-    """Takes entries, and says of each what it reveals of its mean loss."""
+    """Takes entries, and reveals something about each one's mean loss."""
 
     def enter(self, predictions: Bits) -> float:
         """The value that the board shows."""
@@ -76,7 +77,7 @@ class Board(Protocol):
 
 @dataclass
 class Exact:
-    """The board everybody knows: exact means of the same rows, for as many entries as come."""
+    """The usual board: exact means of the same rows, for any number of entries."""
 
     world: World
     values: list[float] = field(default_factory=list)
@@ -117,11 +118,11 @@ class Splits:
 
 @lru_cache
 def mechanism(rows: int, answers: int, failure: float) -> Symmetrized:
-    """What guards our board.
+    """The mechanism that guards our board.
 
     Args:
-        rows: Of the holdout.
-        answers: For entries and comparisons.
+        rows: The number of rows of the holdout.
+        answers: The number of answers for entries and comparisons.
         failure: The probability with which anything at all may miss.
 
     Returns:
@@ -212,7 +213,7 @@ def finer_reach(m: Symmetrized, times: float) -> float:
 
     Args:
         m: The plan's mechanism.
-        times: Below 1, as noise that follows a public disagreement has it.
+        times: Below 1, as for noise that follows a public disagreement.
 
     Returns:
         A half-width on [0, 1].
@@ -242,7 +243,7 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
         board: Where they enter.
         of: The rows.
         rng: The seed of everything random.
-        entries: In all.
+        entries: The total number of entries.
         climbers: How many of them climb.
 
     Returns:
@@ -272,8 +273,8 @@ def entered(of: World, rng: np.random.Generator, *, climbs: bool) -> Bits:
 
     Args:
         of: The rows.
-        rng: Of everything random.
-        climbs: Whose it is.
+        rng: The source of randomness.
+        climbs: Whether it is a climber's.
 
     Returns:
         Its predictions.

@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def used(self) -> float:
-        """The worst error as a share of the half-width: how much of what is promised an analyst could use up."""
+        """The worst error as a share of the half-width: how much of the promised width an analyst could use up."""
         return self.worst_error / self.half_width
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,15 +49,15 @@ class Cell:
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a binomial proportion.
+    """Compute the exact interval of a binomial proportion.
 
     Args:
-        successes: How many there were.
-        trials: Of how many.
+        successes: The number of successes.
+        trials: The number of trials.
         confidence: The probability with which the interval holds.
 
     Returns:
-        Its lower and upper end.
+        Its lower and upper ends.
     """
     from scipy.special import betaincinv
 
@@ -76,7 +76,7 @@ def trials(
     failure: float = 0.05,
     seed: int = 2018,
 ) -> list[Trial]:
-    """All combinations that make sense: rounds of one need a row a question, reconstructing fewer rows than questions.
+    """List all sensible combinations: rounds of one need a row per question, reconstruction fewer rows than questions.
 
     An analyst who brings a population of its own makes the same of several of ours, and meets each once.
 
@@ -108,7 +108,7 @@ def trials(
 
 
 def cell(trial: Trial, columns: Columns) -> Cell:
-    """A trial's line from its repeats.
+    """Make a trial's line from its repeats.
 
     Args:
         trial: What was repeated.
@@ -145,10 +145,10 @@ def coverage(
     """Run all trials, or read those that are done, and count how often every interval held.
 
     Args:
-        wanted: One trial a line, as `trials` gives them.
-        repeats: Conversations for each.
-        folder: Where finished parts are kept, so that an interrupted run goes on; None keeps nothing.
-        processes: How many worker processes.
+        wanted: One trial per line, as `trials` returns them.
+        repeats: The number of conversations for each.
+        folder: Where finished parts are kept, so that an interrupted run can continue; None keeps nothing.
+        processes: The number of worker processes.
         progress: Called with the number of repeats that were finished since the last call.
 
     Returns:
@@ -173,7 +173,7 @@ HEADER = (
 
 
 def lines(cells: Iterable[Cell]) -> list[tuple[str, ...]]:
-    """The table as text, a tuple a line.
+    """Format the table as text, one tuple per line.
 
     Args:
         cells: What `coverage` gave.
@@ -195,7 +195,7 @@ SUMMARY = ("mechanism", "cells", "conversations", "with a miss", "coverage at le
 
 
 def summary(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """A line a mechanism, over all its cells; the worst cell has the most misses, or else uses up most of its width.
+    """Summarize each mechanism over its cells; the worst cell has the most misses, or else uses up most of its width.
 
     Args:
         cells: What `coverage` gave, of any mechanisms.
@@ -220,7 +220,7 @@ def summary(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that docs can hold.
+    """Format a Markdown table.
 
     Args:
         header: The names of the columns.

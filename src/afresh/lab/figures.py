@@ -1,4 +1,4 @@
-"""The figures of the literature, made again: published values next to ours."""
+"""Figures from the literature, reproduced: published values next to ours."""
 
 from __future__ import annotations
 
@@ -217,11 +217,11 @@ def published_jung_error(n: int, k: int, failure: float) -> float:
 def reproduce(
     folder: Path, repeats: int = 10, seed: int = 2018, progress: Callable[[int], None] | None = None
 ) -> tuple[list[Line], list[Path]]:
-    """Every figure, with the published numbers that are printed somewhere next to ours.
+    """Reproduce every figure, with published numbers next to ours.
 
     Args:
         folder: Where the pictures go.
-        repeats: Of Science 2015; the Ladder has ten times as many.
+        repeats: The number of repeats of Science 2015; the Ladder has ten times as many.
         seed: The seed of everything random.
         progress: Called with 1 after every repeat of Science 2015.
 

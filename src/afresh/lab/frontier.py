@@ -62,7 +62,7 @@ class Point:
 
 
 def point(n: int, k: int, mean: float, failure: float) -> Point:
-    """All half-widths at one place. Every method has one plan a (n, k, beta), the planner's, for all means.
+    """Compute all half-widths at one point. Every method has one plan per (n, k, beta), the planner's, for all means.
 
     Args:
         n: Rows.
@@ -103,7 +103,7 @@ def frontier(
     failures: Sequence[float] = FAILURES,
     progress: Callable[[int], None] | None = None,
 ) -> list[Point]:
-    """The whole grid.
+    """Compute the whole grid.
 
     Args:
         rows: The n of the grid.
@@ -126,7 +126,7 @@ def frontier(
 
 
 def draw(points: Sequence[Point], folder: Path) -> list[Path]:
-    """One picture a beta: a panel for every n and mean, the narrowest guarantee named along the bottom.
+    """Draw one picture per beta: a panel for every n and mean, the narrowest guarantee named along the bottom.
 
     Args:
         points: What `frontier` gave.

@@ -1,4 +1,4 @@
-"""The half-widths that were aimed at, each computed by the code that guards run, beside its limit."""
+"""Target half-widths, each computed by the code that guards run, next to its limit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from afresh.lab.simulation import Trial, run
 from afresh.theory.figures import Figure, figures
 
-HEADER = ("task, 95%, half-width at a mean of one half unless said", "at most", "ours", "reached")
+HEADER = ("task, 95%, half-width at a mean of one half unless stated", "at most", "ours", "reached")
 _WORST = "gambling"  # of the lab's analysts, at (10^4, 1000): docs/lab-coverage.md
 
 
 def goals(repeats: int = 0, progress: Callable[[int], None] | None = None) -> list[Figure]:
-    """All figures that follow from plans, and that of the lab's worst analyst if conversations are to be run.
+    """Compute all figures that follow from plans and, if conversations are to be run, that of the lab's worst analyst.
 
     Args:
         repeats: How many conversations with it; 0 measures nothing.
@@ -34,7 +34,7 @@ def goals(repeats: int = 0, progress: Callable[[int], None] | None = None) -> li
 
 
 def lines(found: Iterable[Figure]) -> list[tuple[str, ...]]:
-    """The figures as text, a tuple a line.
+    """Format the figures as text, one tuple per line.
 
     Args:
         found: What `goals` gave.

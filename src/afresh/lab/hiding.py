@@ -1,10 +1,10 @@
 """An analyst who hides adaptivity inside a round: it watches errors and times, and asks what they suggest.
 
-Questions of a round must not depend on its rows. Nothing of a round is told before it ends, so whoever wants to cheat
-can only use what comes back while questions are put: an error, or how long it takes. This one puts questions that
-divide by zero, overflow or cast only on rows where a fair column is 1, takes every error and every longer pause for a
-sign that the column is often 1, and lets all columns vote that way in the last question of the same round. The truth
-of the vote is one half. `python -m afresh.lab.hiding` prints how often its interval misses, for a guard of real rows.
+Questions of a round must not depend on its rows. Nothing about a round is released before it ends, so a cheat can only
+use what comes back while questions are asked: an error, or how long it takes. This one asks questions that divide by
+zero, overflow or cast only on rows where a fair column is 1, takes every error and every longer pause as a sign that
+the column is often 1, and lets all columns vote that way in the last question of the same round. The true value of the
+vote is one half. `python -m afresh.lab.hiding` prints how often its interval misses, for a guard on real rows.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ HEADER = ("analyst", "n", "k", "confidence", "conversations", "with a miss", "co
 
 
 def conversation(rows: int, columns: int, failure: float, rng: np.random.Generator) -> bool:
-    """One round, and whether the interval of its last question misses.
+    """Play one round; return whether the interval of its last question misses.
 
     Args:
-        rows: Of the dataset, all of which the round gets.
-        columns: How many fair columns; odd, so that their vote is never a tie.
+        rows: The number of rows of the dataset, all of which the round gets.
+        columns: The number of fair columns; odd, so that their vote is never a tie.
         failure: The probability with which anything may miss.
         rng: Makes the rows.
 
@@ -61,14 +61,14 @@ def conversation(rows: int, columns: int, failure: float, rng: np.random.Generat
 
 
 def table(rows: int, columns: int, failure: float, repeats: int, seed: int = 2018) -> str:
-    """How often it missed, as Markdown.
+    """Show how often it missed, as Markdown.
 
     Args:
         rows: As in `conversation`.
         columns: As in `conversation`.
         failure: As in `conversation`.
-        repeats: How many conversations.
-        seed: Of the rows.
+        repeats: The number of conversations.
+        seed: The seed of the rows.
 
     Returns:
         A table with one line.

@@ -1,4 +1,4 @@
-"""Loops that edit, evaluate and keep: simulated agents, and several ways to decide what is kept.
+"""Loops that edit, evaluate and keep: simulated agents, and several ways to decide what to keep.
 
 A world holds many runs of one loop side by side. Of a run only counts matter: in each part of the items, how many the
 incumbent and the present candidate get right, together and apart. An edit turns failures of the present candidate into
@@ -51,7 +51,7 @@ class Edit:
     broken: list[Counts]
 
     def gain(self, part: int) -> Counts:
-        """How many more items of a part are right."""
+        """How many more items of a part become right."""
         found: Counts = (self.mended[part] - self.broken[part]).sum(axis=1)
         return found
 
@@ -60,7 +60,7 @@ class World:
     """Many runs of a loop. `tables[part][run, incumbent right, present right]` counts items."""
 
     def __init__(self, sizes: Sequence[int], runs: int, agent: str, rng: np.random.Generator) -> None:
-        """Parts of so many items; the agent sees the first one."""
+        """Parts with these numbers of items; the agent sees the first one."""
         self.sizes, self.runs, self.agent, self.rng = tuple(sizes), runs, AGENTS[agent], rng
         self.truth = np.full(runs, START)
         self.incumbent = self.truth.copy()
@@ -98,7 +98,7 @@ class World:
         return found
 
     def incumbent_right(self, part: int) -> Counts:
-        """How many of them the incumbent gets, which may be another candidate."""
+        """How many of them the incumbent, perhaps another candidate, gets right."""
         found: Counts = self.tables[part][:, 1, :].sum(axis=1)
         return found
 
@@ -130,7 +130,7 @@ def _idle(rng: np.random.Generator, truth: Floats) -> Change:
 
 
 def _overfitting(rng: np.random.Generator, truth: Floats) -> Change:
-    """Learns 1% of the items that it sees by heart with every edit, and gets worse by a tenth of a point elsewhere."""
+    """Memorizes 1% of the items it sees with every edit, and gets worse by a tenth of a point elsewhere."""
     gain, loss, _ = _changed(0.02, np.full(truth.size, -0.001), truth)
     return gain, loss, np.full(truth.size, 0.01)
 

@@ -1,4 +1,4 @@
-"""`afresh lab loops`: what loops of edits end with, by the way in which they decide what to keep."""
+"""`afresh lab loops`: how loops of edits end, by the way they decide what to keep."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def loop(way: str, agent: str, items: int, steps: int, runs: int, seed: int = 20
     Args:
         way: A name of `WAYS`.
         agent: A name of `AGENTS`.
-        items: Of the evaluation.
-        steps: Edits of the agent.
-        runs: How many; fewer of ways that are slow.
+        items: The number of items of the evaluation.
+        steps: The number of the agent's edits.
+        runs: The number of runs; fewer for slow ways.
         seed: The seed of everything random.
 
     Returns:
@@ -102,14 +102,14 @@ def loops(
     seed: int = 2018,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[Loop]:
-    """Several loops.
+    """Run several loops.
 
     Args:
         wanted: Way, agent, items and steps of each.
-        runs: Of a loop.
-        most_runs: Of loops at 5,000 items and 300 steps.
+        runs: The number of runs of a loop.
+        most_runs: The number of runs of loops at 5,000 items and 300 steps.
         seed: The seed of everything random.
-        progress: Told whenever a loop is done.
+        progress: Called whenever a loop is done.
 
     Returns:
         The loops.
@@ -122,7 +122,7 @@ def loops(
 
 
 def cells(items: Sequence[int] = ITEMS, steps: Sequence[int] = STEPS) -> list[tuple[str, str, int, int]]:
-    """Way, agent, items and steps of every loop: all agents at 5,000 items and 300 steps, mixed edits elsewhere.
+    """List way, agent, items and steps of every loop: all agents at 5,000 items and 300 steps, mixed edits elsewhere.
 
     Args:
         items: Sizes of evaluations.
@@ -140,7 +140,7 @@ HEADER = ("way", "true accuracy", "worst run", "claimed", "±", "held", "kept", 
 
 
 def lines(found: Sequence[Loop]) -> list[tuple[str, ...]]:
-    """A line for every way.
+    """Format one line per way.
 
     Args:
         found: Loops of one agent and size.
@@ -165,7 +165,7 @@ def lines(found: Sequence[Loop]) -> list[tuple[str, ...]]:
 
 
 def table(found: Sequence[Loop]) -> str:
-    """Markdown: every agent at 5,000 items and 300 steps, then true accuracies and intervals at all sizes.
+    """Format as Markdown: every agent at 5,000 items and 300 steps, then true accuracies and intervals at all sizes.
 
     Args:
         found: Loops.
@@ -204,11 +204,11 @@ def _rate(found: Loop) -> str:
 
 
 def holds(found: Loop, confidence: float = 0.95) -> bool:
-    """Whether its intervals may hold as often as they say: not certainly less often.
+    """Whether its intervals may hold as often as they claim: not certainly less often.
 
     Args:
         found: Many runs.
-        confidence: How often they say.
+        confidence: How often they claim to.
 
     Returns:
         Whether the upper limit of the rate, at 95%, reaches the confidence.
@@ -217,12 +217,12 @@ def holds(found: Loop, confidence: float = 0.95) -> bool:
 
 
 def draw(folder: Path, items: int = 5000, steps: int = 300, seed: int = 2018) -> Path:
-    """One run of the same loop, naive and guarded: what it believes, and what is true.
+    """Draw one run of the same loop, naive and guarded: what it believes, and what is true.
 
     Args:
         folder: Where the picture goes.
-        items: Of the evaluation.
-        steps: Of the loop.
+        items: The number of items of the evaluation.
+        steps: The number of steps of the loop.
         seed: The seed of everything random.
 
     Returns:

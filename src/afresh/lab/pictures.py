@@ -1,4 +1,4 @@
-"""Matplotlib, asked for when a picture is wanted, and without a window."""
+"""Matplotlib, imported when a picture is needed, without a window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, A
 
 
 def save(figure: Any, path: Path) -> Path:
-    """Write a PNG and say where."""
+    """Write a PNG and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     return path

@@ -1,4 +1,4 @@
-"""Where samples come from, and the truth of every question about them.
+"""Where samples come from, and the true answer to every question about them.
 
 `Bits` are rows of independent bits, as many as an analyst cares to ask for. `Universe` is a finite list of rows,
 drawn with replacement: every function of a row can be asked, and its truth is its mean over the list.
@@ -41,7 +41,7 @@ class Population(Protocol):
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Its name in tables."""
         ...
 
     def draw(self, n: int, rng: np.random.Generator) -> Any:
@@ -130,7 +130,7 @@ class BitSample:
         return centre + self._weight * (plain - centre)
 
     def weighed(self, plain: Values) -> Values:
-        """Plain 0/1 values times the rows' weights, so that they go on excluding one another."""
+        """Plain 0/1 values times the rows' weights, so that they still exclude one another."""
         return plain if self._weight is None else self._weight * plain
 
     def _draw_block(self) -> NDArray[np.uint8]:
@@ -142,7 +142,7 @@ class BitSample:
 
 
 def bits(name: str, p: float = 0.5, **options: Any) -> Bits:
-    """`Bits` whose p is rounded to 16 binary digits, so that what is drawn has exactly the truth that is told."""
+    """`Bits` whose p is rounded to 16 binary digits, so that what is drawn has exactly the stated truth."""
     return Bits(name, round(p * 2**16) / 2**16, **options)
 
 

@@ -58,10 +58,10 @@ def ruled(
 
     Args:
         rule: One of `RULES`.
-        runs: How many.
-        seed: Of everything random.
-        progress: Told whenever a run is done.
-        rows: Of the holdout.
+        runs: The number of runs.
+        seed: The seed of everything random.
+        progress: Called whenever a run is done.
+        rows: The number of rows of the holdout.
 
     Returns:
         What was said, and whether it was true.
@@ -156,7 +156,7 @@ def _vote(of: World, guesses: Sequence[Bits], said: Sequence[float]) -> Bits:
 
 
 def _truth(of: World, own: slice, predictions: Bits) -> float:
-    """The mean loss over some rows if their labels were drawn anew."""
+    """The mean loss over some rows if their labels were drawn again."""
     chances = of.chances[own]
     return float(np.where(predictions[own], 1 - chances, chances).mean())
 

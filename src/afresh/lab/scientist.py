@@ -17,7 +17,7 @@ _SIZE, _TRAINING, _FEATURES = 40_000, 600, 15
 
 @lru_cache(maxsize=1)
 def customers() -> Universe:
-    """A list of rows with a label that features predict in part, and training rows that the scientist may look at."""
+    """Rows with a label that features partly predict, and training rows that the scientist may look at."""
     rng = np.random.default_rng(1)
     features = rng.standard_normal((_SIZE + _TRAINING, _FEATURES)).astype(np.float32)
     signal = features[:, 0] + 0.7 * features[:, 1] * features[:, 2] - 0.5 * (features[:, 3] > 1)

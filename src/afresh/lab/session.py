@@ -1,4 +1,4 @@
-"""Mechanisms as the lab meets them: a conversation about one sample, in memory.
+"""Mechanisms as the lab uses them: a conversation about one sample, in memory.
 
 Every mechanism can hold one, also those that remember (Thresholdout, the Ladder, guess and check) and those
 without a certificate.
@@ -68,7 +68,7 @@ class AtOnce(Protocol):
     """A conversation in which questions that exclude one another are released at once, for less (section 18)."""
 
     def price(self, size: int) -> int:
-        """As how many answers so many of them count."""
+        """The number of answers that this many of them count as."""
         ...
 
     def answer_at_once(self, values: Values) -> Answers:

@@ -4,7 +4,7 @@
     model.predict(X_new)
     model.certificate_                            # its accuracy on new rows, with an interval that holds
 
-A row reaches the model through noisy means alone, so that the same rows can tell how good it is. It needs scikit-learn:
+A row reaches the model only through noisy means, so the same rows can show how good it is. It needs scikit-learn:
 pip install 'afresh[sklearn]'.
 """
 

@@ -1,4 +1,4 @@
-"""What both estimators have in common: where the rows come from, and the guard that keeps them."""
+"""What both estimators have in common: where the rows come from, and the guard in front of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Guarded(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn publish
         return self.certificate_.low, self.certificate_.high
 
     def _opened(self, X: Floats, y: Any) -> tuple[Guard, list[str]]:
-        """A guard of these rows, planned for one fit."""
+        """A guard on these rows, planned for one fit."""
         import pyarrow as pa
 
         import afresh
@@ -65,7 +65,7 @@ class Guarded(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn publish
         return checks.whole("steps", self.steps, 1, 10**6)
 
     def _fit(self, guard: Guard, features: Sequence[str], label: str, **more: Any) -> None:
-        """Have it fitted where the rows are, and keep what comes back."""
+        """Fit where the rows are, and keep the result."""
         kind, scale = self._kind, self._scaled(len(features))
         fitted = guard.fit(
             checked(Task(kind, tuple(features), label, self.bounds, self.norm, self._steps, float(self.alpha), **more))

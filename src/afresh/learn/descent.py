@@ -32,7 +32,7 @@ _KEPT = 0.5  # the part of the steps, the last ones, whose weights are averaged:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What is public of the features: bounds of each, and the norm that rows are shortened to."""
+    """What is public about the features: bounds of each, and the norm that rows are shortened to."""
 
     low: Floats
     high: Floats
@@ -56,7 +56,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows behind a guard as a fit sees them: inside the guard only."""
+    """The rows behind a guard as a fit sees them, inside the guard only."""
 
     desk: Desk
     analyst: str
@@ -68,7 +68,7 @@ class Sample:
     """What else names its questions: JSON-ready."""
 
     def digest(self, kind: str, weights: Floats) -> str:
-        """The name of a question; keyed, and of public numbers alone."""
+        """The name of a question: keyed, and made from public numbers only."""
         parts = [VERSION, kind, *self.names, *self.about, [float(each).hex() for each in weights]]
         return keyed_digest(self.desk.terms.seed, parts)
 
@@ -130,7 +130,7 @@ class Gradient:
 def descend(
     sample: Sample, norm: float, slope: Slope, curvature: float, steps: int, alpha: float
 ) -> tuple[Floats, int]:
-    """The weights after so many noisy gradients, with momentum, averaged over the last half; and what was charged.
+    """The weights after this many noisy gradients, with momentum, averaged over the last half; and the charge.
 
     `curvature` bounds the second derivative of the loss by the prediction, so that no step is too long.
     """
@@ -156,7 +156,7 @@ def descend(
 
 
 def _check_budget(sample: Sample, asked: Sequence[Asked], vector: Vector | None, steps: int) -> None:
-    """Refuse a fit that could not be finished, unless it was begun before: what was asked then is free."""
+    """Refuse a fit that could not be finished, unless it was started before: what was asked then is free."""
     desk, left = sample.desk, sample.desk.left(sample.analyst)
     wanted = steps * (len(asked) if vector is None else vector.answers) + 1
     if wanted > left and desk.ledger.unpaid(desk.terms, desk.questions(asked, vector=vector)):
@@ -165,7 +165,7 @@ def _check_budget(sample: Sample, asked: Sequence[Asked], vector: Vector | None,
 
 
 def scale_of(bounds: Any, columns: int, norm: float | None) -> Scale:
-    """The public bounds of every feature, and the norm: by default six tenths of the longest row there can be."""
+    """The public bounds of every feature, and the norm: by default six tenths of the longest possible row."""
     given: Sequence[Any] = list(bounds) if np.ndim(bounds) == 2 else [bounds] * columns
     if len(given) != columns:
         raise checks.wrong("bounds", bounds, f"two numbers, or {columns} pairs, one for each feature")

@@ -1,4 +1,4 @@
-"""A fit as one task: what is public of it goes in, weights and a certificate come out. The rows stay with the desk."""
+"""A fit as one task: public parameters go in, weights and a certificate come out. The rows stay with the desk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def checked(task: Task) -> Task:
-    """A task whose every value is one, or an error."""
+    """A task with valid values, or an error."""
     checks.one_of("kind", task.kind, tuple(SLOPES))
     checks.whole("steps", task.steps, 1, 10**6)
     checks.number("alpha", task.alpha, "a number from 0", least=0)
@@ -34,7 +34,7 @@ def checked(task: Task) -> Task:
 
 
 def fit(desk: Desk, analyst: str, task: Task) -> Fitted:
-    """Descend by noisy gradients, and certify what was found."""
+    """Descend by noisy gradients, and certify the result."""
     logistic = checked(task).kind == "logistic"
     scale = scale_of(task.bounds, len(task.features), task.norm)
     sample = sample_of(desk, analyst, task, scale)
@@ -47,7 +47,7 @@ def fit(desk: Desk, analyst: str, task: Task) -> Fitted:
 
 
 def sample_of(desk: Desk, analyst: str, task: Task, scale: Scale) -> Sample:
-    """The rows as this task sees them. All of it that a row's numbers depend on names the questions."""
+    """The rows as this task sees them. Everything a row's numbers depend on is part of the questions' names."""
     features, column = _columns(desk, task)
     logistic = task.kind == "logistic"
     # As text, since a label of numpy is no JSON; with its type, since the labels 1 and '1' are two.
@@ -77,7 +77,7 @@ def _columns(desk: Desk, task: Task) -> tuple[Floats, Any]:
 def numbers_of(values: Any, name: str) -> Floats:
     """A column as numbers, NaN where one is missing."""
     if np.ma.getdata(values).dtype.kind not in "biuf":
-        raise InvalidArgument(f"the column {name!r} has no numbers.")
+        raise InvalidArgument(f"the column {name!r} does not hold numbers.")
     found: Floats = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
     return found
 
@@ -98,7 +98,7 @@ def _accuracy(sample: Sample, task: Task, weights: Floats) -> Asked:
     return sample.single(
         "accuracy",
         f"accuracy of the logistic regression of {task.label} after {task.steps} steps",
-        "the share of rows that the model classifies rightly",
+        "the share of rows that the model classifies correctly",
         weights,
         right,
         (0.0, 1.0),

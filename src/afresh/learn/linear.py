@@ -20,26 +20,27 @@ Floats = NDArray[np.float64]
 
 
 class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit-learn publishes no types
-    """Least squares, fitted by noisy gradients: one answer of the guard a step.
+    """Least squares, fitted by noisy gradients: one answer of the guard per step.
 
     Features and target are clipped to public bounds and scaled to [-1, 1]; rows longer than `norm` are shortened to it,
     and residuals count up to half the target's range, as in Huber's regression. Choose the bounds without looking at
-    the data. The mean squared error of the fitted model, cut in the same way, is certified by one more answer.
+    the data. The mean squared error of the fitted model, clipped in the same way, is certified by one more answer.
 
     Args:
-        bounds: What features are clipped to: two numbers for all, or a pair for each.
-        target_bounds: What the target is clipped to.
-        norm: The longest row, scaled, with a 1 for the intercept (default: 0.6 times the root of features + 1).
-        steps: How many gradients are asked for, one answer each.
+        bounds: The range features are clipped to: two numbers for all, or a pair for each.
+        target_bounds: The range the target is clipped to.
+        norm: The length of scaled rows, with a 1 for the intercept, beyond which they are shortened (default: 0.6 times
+            the root of features + 1).
+        steps: The number of gradients to ask for, one answer each.
         alpha: The strength of the ridge penalty, for scaled features and target.
-        confidence: With which the certificate holds.
-        ledger: Where answers are recorded (default: as `afresh.open` has it).
+        confidence: The probability that the certificate holds.
+        ledger: Where answers are recorded (default: as in `afresh.open`).
 
     Attributes:
-        coef_: Coefficients for features in their own units, of rows that were not shortened.
+        coef_: Coefficients for features in their own units, for rows that are not shortened.
         intercept_: The intercept.
         certificate_: The mean squared error on new rows, an `Answer`.
-        charged_: How many answers the fit was charged.
+        charged_: The number of answers charged for the fit.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
         self.alpha, self.confidence, self.ledger = alpha, confidence, ledger
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Open a guard of these rows and fit through it. The same fit again is free, and gives the same model.
+        """Open a guard on these rows and fit through it. Repeating a fit is free and gives the same model.
 
         Args:
             X: Features.
@@ -68,8 +69,8 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
             Itself.
 
         Raises:
-            InvalidArgument: The bounds are none, or there are too few rows for so many steps.
-            BudgetExhausted: The budget of these rows, by an earlier plan, is too small.
+            InvalidArgument: The bounds are wrong, or there are too few rows for this many steps.
+            BudgetExhausted: The budget of these rows, from an earlier plan, is too small.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         guard, names = self._opened(X, np.asarray(y, dtype=np.float64))
@@ -78,7 +79,7 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
         return self
 
     def fit_guard(self, guard: Guard, features: Sequence[str], label: str) -> Self:
-        """Fit to columns of rows that a guard keeps; nothing else of them is read.
+        """Fit to columns of a guard's rows; nothing else is read.
 
         Args:
             guard: Made by `afresh.open(..., method="symmetrized")`, with room for `steps` + 1 answers.
@@ -89,7 +90,7 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
             Itself.
 
         Raises:
-            InvalidArgument: There is no such column, or it is no number.
+            InvalidArgument: There is no such column, or it does not hold numbers.
             BudgetExhausted: The guard has no room for it; nothing was charged.
         """
         self._fit(guard, features, label, target=self._target)
@@ -110,20 +111,20 @@ class LinearRegression(RegressorMixin, Guarded):  # type: ignore[misc]  # scikit
         self.intercept_ = intercept * (high - low) / 2 + (low + high) / 2
 
     def predict(self, X: Any) -> Floats:
-        """The target, within its bounds.
+        """Predict the target, within its bounds.
 
         Args:
             X: Features.
 
         Returns:
-            A number a row.
+            One number per row.
         """
         check_is_fitted(self)
         low, high = self._target
         return (low + high) / 2 + np.clip(self._predicted(X), -1.0, 1.0) * (high - low) / 2
 
     def __sklearn_tags__(self) -> Any:
-        """As noise depends on the number of rows, few rows give a poor score."""
+        """Mark poor scores on few rows: the noise depends on the number of rows."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = True

@@ -21,25 +21,26 @@ Floats = NDArray[np.float64]
 
 
 class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # scikit-learn publishes no types
-    """Logistic regression of two classes, fitted by noisy gradients: one answer of the guard a step.
+    """Logistic regression of two classes, fitted by noisy gradients: one answer of the guard per step.
 
     Features are clipped to public bounds and scaled to [-1, 1]; rows longer than `norm` are shortened to it. Choose
     both without looking at the data. The accuracy of the fitted model is certified by one more answer.
 
     Args:
-        bounds: What features are clipped to: two numbers for all, or a pair for each.
-        norm: The longest row, scaled, with a 1 for the intercept (default: 0.6 times the root of features + 1).
-        steps: How many gradients are asked for, one answer each.
+        bounds: The range features are clipped to: two numbers for all, or a pair for each.
+        norm: The length of scaled rows, with a 1 for the intercept, beyond which they are shortened (default: 0.6 times
+            the root of features + 1).
+        steps: The number of gradients to ask for, one answer each.
         alpha: The strength of the ridge penalty, for scaled features.
-        confidence: With which the certificate holds.
-        ledger: Where answers are recorded (default: as `afresh.open` has it).
+        confidence: The probability that the certificate holds.
+        ledger: Where answers are recorded (default: as in `afresh.open`).
 
     Attributes:
-        coef_: Coefficients for features in their own units, of rows that were not shortened.
+        coef_: Coefficients for features in their own units, for rows that are not shortened.
         intercept_: The intercept.
         classes_: The two classes.
         certificate_: The accuracy on new rows, an `Answer`.
-        charged_: How many answers the fit was charged.
+        charged_: The number of answers charged for the fit.
     """
 
     def __init__(
@@ -57,18 +58,18 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
         self.alpha, self.confidence, self.ledger = alpha, confidence, ledger
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Open a guard of these rows and fit through it. The same fit again is free, and gives the same model.
+        """Open a guard on these rows and fit through it. Repeating a fit is free and gives the same model.
 
         Args:
             X: Features.
-            y: Labels of two classes, which are taken for public; the labels of rows are not.
+            y: Labels of two classes. The two classes are considered public; the rows' labels are not.
 
         Returns:
             Itself.
 
         Raises:
-            InvalidArgument: There are not two classes, or too few rows for so many steps.
-            BudgetExhausted: The budget of these rows, by an earlier plan, is too small.
+            InvalidArgument: There are not two classes, or too few rows for this many steps.
+            BudgetExhausted: The budget of these rows, from an earlier plan, is too small.
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -82,19 +83,19 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
         return self
 
     def fit_guard(self, guard: Guard, features: Sequence[str], label: str, classes: Sequence[Any] = (0, 1)) -> Self:
-        """Fit to columns of rows that a guard keeps; nothing else of them is read.
+        """Fit to columns of a guard's rows; nothing else is read.
 
         Args:
             guard: Made by `afresh.open(..., method="symmetrized")`, with room for `steps` + 1 answers.
             features: Columns of numbers.
             label: A column with two classes.
-            classes: What these are, the second one the positive: any other label counts as the first.
+            classes: The two classes, the positive one second; any other label counts as the first.
 
         Returns:
             Itself.
 
         Raises:
-            InvalidArgument: There is no such column, or it is no number.
+            InvalidArgument: There is no such column, or a feature does not hold numbers.
             BudgetExhausted: The guard has no room for it; nothing was charged.
         """
         self._fit(guard, features, label, classes=tuple(classes))
@@ -109,44 +110,44 @@ class LogisticRegression(ClassifierMixin, Guarded):  # type: ignore[misc]  # sci
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
 
     def decision_function(self, X: Any) -> Floats:
-        """The log-odds of the second class.
+        """Compute the log-odds of the second class.
 
         Args:
             X: Features.
 
         Returns:
-            A number a row.
+            One number per row.
         """
         check_is_fitted(self)
         return self._predicted(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class of every row.
+        """Predict the likelier class of every row.
 
         Args:
             X: Features.
 
         Returns:
-            Classes.
+            One class per row.
         """
         second = self.decision_function(X) > 0
         found: NDArray[Any] = self.classes_[second.astype(int)]
         return found
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of both classes.
+        """Predict the probabilities of both classes.
 
         Args:
             X: Features.
 
         Returns:
-            Two columns.
+            One row per input row, with two columns.
         """
         second = expit(self.decision_function(X))
         return np.column_stack([1 - second, second])
 
     def __sklearn_tags__(self) -> Any:
-        """Two classes; and as noise depends on the number of rows, few rows give a poor score."""
+        """Mark two classes, and poor scores on few rows: the noise depends on the number of rows."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True

@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 def default_place() -> str:
-    """Where the ledger is unless told otherwise: $AFRESH_LEDGER, else a file in this user's state directory."""
+    """Where the ledger is by default: $AFRESH_LEDGER, or a file in this user's state directory."""
     chosen = os.environ.get("AFRESH_LEDGER")
     if chosen:
         return chosen
@@ -53,7 +53,7 @@ def is_server(place: str) -> bool:
 
 
 def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
-    """The ledger in a file or a PostgreSQL database, the default one for None; a ledger is returned as it is.
+    """Open the ledger in a file or a PostgreSQL database, or the default one for None; a ledger is returned unchanged.
 
     `":memory:"` gives a ledger that ends with the process, for simulations and tests.
 

@@ -59,7 +59,7 @@ class Account:
     latest: datetime | None = None
     entries: Paid = field(default_factory=Paid)
     trusted: int = 0
-    """How many of the first records were read on the word of a checkpoint."""
+    """How many of the first records were taken from a checkpoint."""
     finest: dict[str, int] = field(default_factory=dict)
     """By digest, the number of the entry with the least noise: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Account:
     started: Reserved | None = None
     """The last coordinate of a vector of which more must follow."""
     closed: bool = False
-    """Whether nothing more may be asked, but for final looks."""
+    """Whether nothing more may be asked, except final looks."""
     exam: tuple[int, int] | None = None
     """The rows that the plan keeps for an exam."""
     examined: int = 0
@@ -160,7 +160,7 @@ class Account:
         return self.purse.shares
 
     def spent(self, analyst: str | None = None) -> Spent:
-        """What was paid for, and the caps: of all, or of what one analyst may use."""
+        """What was paid for, and the caps: in total, or for what one analyst may use."""
         return self.purse.spent(analyst)
 
     @property
@@ -229,7 +229,7 @@ class Account:
         if record.span != self.exam or (self.examined and self.batch != self.exam):
             raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
         if record.analyst in self.shares or record.charge or record.row_charge:
-            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of somebody with a share")
+            raise BrokenChain(f"record {self.length + 1} takes the exam in the name of someone with a share")
         self.batch, self.examined = self.exam, self.examined + 1
 
     def check_exam(self, analyst: str) -> None:
@@ -238,7 +238,7 @@ class Account:
             raise InvalidArgument("the plan of this dataset keeps no rows for an exam")
         if analyst in self.shares:
             raise InvalidArgument(
-                f"the exam is taken once for everybody, and {analyst} has only a share of the budget; the person who "
+                f"the exam is taken once for everyone, and {analyst} has only a share of the budget; the person who "
                 "divided the budget can take it."
             )
         if self.examined:
@@ -277,7 +277,7 @@ class Account:
             )
 
     def next_span(self, rows: int) -> tuple[int, int]:
-        """So many rows that no question has seen; whether they are there, the purse says."""
+        """The next rows that no question has seen; the purse decides whether there are enough."""
         return self.opened_rows, self.opened_rows + rows
 
     def rows_left(self, analyst: str) -> int:
@@ -294,7 +294,7 @@ class Account:
         place, answered = number - 1, self.entries.answered
         if not 0 <= place < len(answered) or answered[place] is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
-        self.batch = None  # whoever knows an answer asks other rows
+        self.batch = None  # anyone who knows an answer asks other rows
         answered[place] = answer
         self.entries.order.append(place)
 
@@ -318,7 +318,7 @@ class Account:
         """Raise `InvalidArgument` unless every part of a derived number was answered."""
         answers = [self.entries.answered[part - 1] for part in statement.parts if 1 <= part <= len(self.entries)]
         if not answers or len(answers) < len(statement.parts) or None in answers:
-            raise InvalidArgument(f"{statement.text!r} follows from answers that are not there")
+            raise InvalidArgument(f"{statement.text!r} follows from answers that do not exist")
 
     def stored(self, digest: str, coarseness: float) -> Entry | None:
         """The entry that serves this question, if it was paid for at this noise or less."""

@@ -30,7 +30,7 @@ class Question:
     digest: str
     """A hash of the canonical query; one digest is one question."""
     text: str
-    """What the question means, readable."""
+    """What the question means, in readable words."""
     charge: float
     """Nats."""
     row_charge: float = 0.0
@@ -40,7 +40,7 @@ class Question:
     bounds: tuple[float, float] = (0.0, 1.0)
     levels: int | None = None
     own: bool = True
-    """Whether it is asked for itself, and not as a part of a statement."""
+    """Whether it is asked for itself, not as part of a statement."""
     guess: tuple[float, float] | None = None
     vector: tuple[str, int, int, int] | None = None
     """If it is a coordinate of a vector: kind, size, as how many answers the whole counts, and its place."""
@@ -73,7 +73,7 @@ def outcome(released: Released, value: float, low: float, high: float, *, ends: 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One question, paid for; answered once `outcome` is there."""
+    """One question, paid for; answered once it has an `outcome`."""
 
     number: int
     """1, 2, ... in order of reservation within the guard, never reused: splitting takes it as its block."""
@@ -98,7 +98,7 @@ class Entry:
 
     @property
     def counts(self) -> int:
-        """As how many answers it counts."""
+        """The number of answers it counts as."""
         return counted(self)
 
 
@@ -133,14 +133,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Something that was revealed outside of the guard, with its charges."""
+    """Something revealed outside the guard, with its charges."""
 
     text: str
     basis: Mapping[str, float] = field(hash=False)
     charge: float
     row_charge: float = 0.0
     answers: int = 0
-    """How many noisy answers it counts for."""
+    """The number of noisy answers it counts as."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -161,9 +161,9 @@ class Limits:
     plan: Mapping[str, Any] = field(hash=False)
     """The method and its constants."""
     questions: int
-    """How many answers at full price the caps are made for."""
+    """The number of answers at full price the caps are made for."""
     answers: int
-    """The cap on the number of answers, of whatever price."""
+    """The cap on the number of answers at any price."""
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None = None
@@ -243,7 +243,7 @@ class Spent:
 
 
 def counted(asked: Question | Reserved | Entry) -> int:
-    """As how many answers a question counts: of a vector's coordinates, the first counts for all."""
+    """The number of answers a question counts as: of a vector's coordinates, the first counts for all."""
     if asked.vector is None:
         return 1
     _, _, answers, place = asked.vector
@@ -307,7 +307,7 @@ def check_ends(made: Outcome | Answered, step: float) -> None:
 
 
 def check_plan(plan: Mapping[str, Any]) -> None:
-    """Refuse what is no plan: constants by name, as JSON has them."""
+    """Refuse anything but a plan: constants by name, as in JSON."""
     if not isinstance(plan, Mapping):
         raise InvalidArgument(f"plan == {plan!r}, must be a mapping of names to constants")
     try:
@@ -318,7 +318,7 @@ def check_plan(plan: Mapping[str, Any]) -> None:
 
 
 def check_amount(name: str, value: float) -> None:
-    """Refuse what is no amount."""
+    """Refuse an invalid amount."""
     if not (math.isfinite(value) and value >= 0):
         raise InvalidArgument(f"{name} == {value}, must be finite and >= 0")
 
@@ -330,20 +330,20 @@ def _check_step(name: str, value: float) -> None:
 
 
 def check_count(name: str, value: int) -> None:
-    """Refuse what is no count, or too large a one."""
+    """Refuse an invalid or too large count."""
     if not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise InvalidArgument(f"{name} == {value}, must be between 0 and 2^63 - 1")
 
 
 def check_bounds(bounds: tuple[float, float]) -> None:
-    """Refuse what is no scale."""
+    """Refuse an invalid scale."""
     low, high = bounds
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidArgument(f"bounds == {bounds}, must be two finite numbers in order")
 
 
 def check_text(name: str, value: str) -> None:
-    """Refuse what cannot be encoded."""
+    """Refuse text that cannot be encoded."""
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} == {value!r}, must be text")
     try:

@@ -13,7 +13,7 @@ def paused() -> Iterator[None]:
 
     The collector would go through all records of a long chain again and again, a fifth of the time that reading takes.
     """
-    if not gc.isenabled():  # somebody else has paused it, and goes on when that is over
+    if not gc.isenabled():  # someone else has paused it, and will resume it
         yield
         return
     gc.disable()

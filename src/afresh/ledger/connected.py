@@ -102,7 +102,7 @@ class ConnectedJournal(ABC, Generic[Connected]):
             self.drop()
 
     def __del__(self) -> None:
-        """Whoever forgets to close a guard loses nothing, so the driver need not warn of it."""
+        """Forgetting to close a guard loses nothing, so the driver need not warn about it."""
         self.drop()
 
     def drop(self) -> None:

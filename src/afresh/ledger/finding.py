@@ -24,7 +24,7 @@ def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, 
             return chain, []
         if found is not None:
             alike.append((opened, found))
-    transaction.check()  # nobody may be told "never seen" of rows whose chain is only hidden
+    transaction.check()  # rows whose chain is only hidden must not be reported as never seen
     return None, alike
 
 

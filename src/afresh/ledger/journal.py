@@ -21,7 +21,7 @@ class Sealed(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What the storage knows of a chain without reading it."""
+    """What the storage knows about a chain without reading it."""
 
     id: int
     seed: str
@@ -30,7 +30,7 @@ class Chain(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """How far a chain was verified, as somebody noted beside it. It has a hash of its own, and nobody's signature."""
+    """How far a chain was verified, as noted next to it. It has a hash of its own, but no signature."""
 
     length: int
     head: str
@@ -38,7 +38,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, length: int, head: str) -> Checkpoint:
-        """That of a chain; for another one it would not do."""
+        """The checkpoint of one chain; it is not valid for another."""
         return cls(length, head, hashlib.sha256(f"{chain.seed}\n{length}\n{head}".encode()).hexdigest())
 
 
@@ -46,7 +46,7 @@ class Transaction(Protocol):
     """Reading and appending within one transaction."""
 
     def chains(self) -> Sequence[Chain]:
-        """All chains there are, in the order in which they were made."""
+        """All chains, in the order of their creation."""
         ...
 
     def chain(self, id: int) -> Chain | None:
@@ -82,7 +82,7 @@ class Transaction(Protocol):
         ...
 
     def checkpoint(self, chain: Chain) -> Checkpoint | None:
-        """What was noted last, or whatever became of it."""
+        """What was noted last, perhaps damaged since."""
         ...
 
     def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
@@ -158,7 +158,7 @@ class MemoryJournal:
         return next(iter(self._records[chain.id - 1]), None)
 
     def alone(self) -> None:
-        """Whoever has the lock is."""
+        """True for the holder of the lock."""
 
     def check(self) -> None:
         """See `Transaction`."""

@@ -1,4 +1,4 @@
-"""Whether data are known: what a ledger keeps of an identity, keyed with a secret, and how it is met again.
+"""Whether data is known: what a ledger keeps of an identity, keyed with a secret, and how it is recognized.
 
 Only keyed digests are stored: whoever reads a ledger without its seed, or a receipt, cannot test guesses about rows.
 """
@@ -66,7 +66,7 @@ def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
 
 
 def plain(fingerprint: str, rows: int) -> Identity:
-    """Rows of which nothing but a name is known."""
+    """Rows known only by name."""
     return Identity(rows, fingerprint, ())
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from afresh.errors import LedgerError
 
 VERSION = 2
-APPLICATION = 0x61667268  # "afrh", in the file's header: tells a ledger from any other SQLite file
+APPLICATION = 0x61667268  # "afrh", in the file's header: distinguishes a ledger from any other SQLite file
 
 _TABLES = [
     """CREATE TABLE afresh_guards (
@@ -30,7 +30,7 @@ _TABLES = [
         hash TEXT NOT NULL
     )""",
 ]
-# The code never tries any of this; the triggers are for whoever opens the file with other tools.
+# The code never tries any of this; the triggers are for people who open the file with other tools.
 _APPEND_ONLY = [
     f"CREATE TRIGGER {name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
     for name, event in {
@@ -50,7 +50,9 @@ def check(connection: sqlite3.Connection, where: str) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise LedgerError(f"{where} is an SQLite database but not a ledger, and was left as it is; choose another path")
+        raise LedgerError(
+            f"{where} is an SQLite database but not a ledger, and was left unchanged; choose another path"
+        )
     if found != VERSION:
         raise LedgerError(
             f"the ledger {where} has layout {found}, but this afresh knows layout {VERSION}; use the afresh that "
@@ -59,7 +61,7 @@ def check(connection: sqlite3.Connection, where: str) -> None:
 
 
 def check_health(connection: sqlite3.Connection) -> None:
-    """Refuse a file with any damage that SQLite or the tables can show: a guard hidden by it would be made anew."""
+    """Refuse a file with any damage that SQLite or the tables can show: a guard hidden by it would be made again."""
     found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
     (checked,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     orphans = connection.execute("PRAGMA foreign_key_check").fetchone()

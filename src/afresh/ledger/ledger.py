@@ -1,4 +1,4 @@
-"""The ledger: open, reserve, record, replay, over whatever stores the chains.
+"""The ledger: open, reserve, record, replay, over any storage of chains.
 
 A guard's path is: reserve the charge -> evaluate -> record what is released, with its interval -> release it. Each step
 is durable before the next begins, so that no crash can reveal a number nobody paid for.
@@ -64,7 +64,7 @@ class Ledger:
         self._journal, self._books, self._clock = journal, Books(journal), clock
         self.memory = memory
         self.path = path
-        """The file it is in; None in memory or on a server. What belongs to its data may be kept beside it."""
+        """The file it is in; None in memory or on a server. What belongs to its data may be kept next to it."""
 
     def find(self, identity: Identity) -> Terms | None:
         """The terms of the guard of these rows, if they ever had one. The whole chain is verified.
@@ -224,7 +224,7 @@ class Ledger:
                     return
                 if account.fixed:
                     raise PlanMismatch(
-                        "since you opened these rows, somebody else has fixed another plan for them; "
+                        "since you opened these rows, someone else has fixed another plan for them; "
                         "open them again without questions=, confidence=, method= and answers=. Nothing was charged."
                     )
                 write([planned(self._now(account), analyst, terms.limits)])
@@ -283,7 +283,7 @@ class Ledger:
         What was stated before stays as it was, and is not written again.
         """
         check_text("analyst", analyst)
-        if not statements:  # as most questions have: no transaction for nothing
+        if not statements:  # as for most questions: no needless transaction
             return []
         with self._books.reading(terms) as account:
             if all(each.question in account.stated for each in statements):
@@ -327,7 +327,7 @@ class Ledger:
         return True
 
     def divide(self, terms: Terms, shares: Mapping[str, int], analyst: str = "") -> None:
-        """Say how many full-price answers each named analyst may have in all. Later divisions replace earlier ones."""
+        """Set how many full-price answers each named analyst may have. Later divisions replace earlier ones."""
         for name in (*shares, analyst):
             check_text("analyst", name)
         with self._writing(terms, analyst) as (account, write):
@@ -366,7 +366,7 @@ class Ledger:
             return list(account.entries)
 
     def reading(self, terms: Terms) -> AbstractContextManager[Account]:
-        """The account as it is now, for whoever looks at a part of a long one: to be read, within the block only."""
+        """The present account, for reading part of a long one: to be read only, within the block."""
         return self._books.reading(terms)
 
     def released(self, terms: Terms) -> Sequence[Released]:
@@ -461,5 +461,5 @@ def _settled(
 
 
 def _told(account: Account, statements: Sequence[Statement], new: Mapping[Any, Statement]) -> list[Statement]:
-    """What may be told: a number that was stated before as it was."""
+    """What may be reported: a number stated before, unchanged."""
     return [new.get(each.question) or statement_of(account.stated[each.question]) for each in statements]

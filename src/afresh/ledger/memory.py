@@ -1,4 +1,4 @@
-"""Identities of data that were opened before, kept beside the ledger, so that opening need not hash all rows again.
+"""Identities of previously opened data, kept next to the ledger, so that opening need not hash all rows again.
 
 An entry is found by the whole state of the data: of files their paths, sizes, inodes and times to the nanosecond; see
 `Engine.state`. A file that is damaged, belongs to somebody else or can be written by others is as good as none: rows
@@ -25,7 +25,7 @@ _LARGEST = 2**24  # bytes; columns come by the thousand
 
 
 class Memory:
-    """What was opened before with one ledger. Nothing here fails: what cannot be read or written is not remembered."""
+    """What was opened before with one ledger. Nothing here fails: what cannot be stored is not remembered."""
 
     def __init__(self, ledger: Path) -> None:
         """Beside this ledger."""

@@ -40,7 +40,7 @@ class Paid(Sequence[Entry]):
         return entry_of(self.reserved[place], self.answer(place))
 
     def answer(self, place: int) -> Answered | None:
-        """What was released for a question; checked at the latest here, before anybody is told."""
+        """What was released for a question; checked here at the latest, before anyone sees it."""
         found = self.answered[place]
         if isinstance(found, str):
             found = self.answered[place] = self._checked(found, range(len(self))[place] + 1)

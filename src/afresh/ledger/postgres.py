@@ -19,7 +19,7 @@ except ImportError as error:
 LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout
 _LARGEST = 2**63 - 1
 _REFUSED = "AF001"  # what the functions of `analysts.sql` refuse with
-_CREATING = 0x61667268  # the advisory lock of whoever creates tables or guards
+_CREATING = 0x61667268  # the advisory lock for creating tables or guards
 
 _TABLES = """
 CREATE TABLE afresh_layout (version integer NOT NULL);
@@ -113,7 +113,7 @@ class _Statements:
         return None if row is None else Chain(*row), cursor.fetchall()
 
     def _found(self, id: int) -> str:
-        # FOR UPDATE waits for whoever is writing to this guard, and then sees what was written.
+        # FOR UPDATE waits for any process writing to this guard, and then sees what was written.
         lock = " FOR UPDATE" if self._lock else ""
         return f"SELECT id, seed, length, head FROM afresh_guards WHERE id = {id:d}{lock}"
 
@@ -135,7 +135,7 @@ class _Statements:
         ).fetchone()
         if row is None or row[0]:
             raise LedgerError(
-                "the ledger is damaged: its guards and its records do not agree, so nobody can tell whether your rows "
+                "the ledger is damaged: its guards and its records do not agree, so it is unknown whether your rows "
                 "have a guard; restore it from a copy. A new ledger would forget what was spent"
             )
 
@@ -246,7 +246,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
             )
         except psycopg.OperationalError as error:
             # What libpq says about connecting, for example that there is no such database, names no password.
-            said = ([line for line in str(error).splitlines() if line[:1].strip()] or ["no reason is known"])[-1]
+            said = ([line for line in str(error).splitlines() if line[:1].strip()] or ["the reason is unknown"])[-1]
         raise LedgerError(
             f"the ledger {self.name} cannot be reached: {said}; check the address and the server. Nothing was released."
         )

@@ -145,13 +145,13 @@ class Purse:
         return asked
 
     def check_outside(self, outside: Outside) -> Sum:
-        """What was revealed outside costs; `BudgetExhausted` unless it fits what is left beside the shares."""
+        """What was revealed outside costs; `BudgetExhausted` unless it fits what is left besides the shares."""
         asked = Sum.of(outside.answers, outside.charge, outside.row_charge)
         used, caps = self.pot("", self.shares)
         if _fits(used, caps, asked):
             return asked
         count = f" and {outside.answers} answers" if outside.answers else ""
-        beside = " beside the shares" if self.shares else ""
+        beside = " besides the shares" if self.shares else ""
         raise BudgetExhausted(
             asked=outside.answers,
             spent=used.answers,
@@ -163,7 +163,7 @@ class Purse:
         )
 
     def check_shares(self, shares: Mapping[str, int]) -> None:
-        """Raise `InvalidArgument` unless the shares fit the whole and what everybody has spent already."""
+        """Raise `InvalidArgument` unless the shares fit the whole and what everyone has already spent."""
         for name, share in shares.items():
             named = isinstance(name, str) and name.strip()
             if not named or isinstance(share, bool) or not isinstance(share, int) or share < 0:
@@ -175,7 +175,7 @@ class Purse:
             used, caps = self.pot(name, shares)
             if not _fits(used, caps, Sum()):
                 who, has = (name, shares[name]) if name else ("those without a share", whole - wanted)
-                raise InvalidArgument(f"{who} would have {has} answers, but more than that were spent already")
+                raise InvalidArgument(f"{who} would have {has} answers, but has already spent more")
 
     def spent(self, analyst: str | None = None) -> Spent:
         """What was paid for, and the caps: of all, or of what one analyst may use."""
@@ -261,7 +261,7 @@ def _too_few_rows(left: int, asked: int, answers: int, whose: str | None) -> Bud
         asked=0,
         spent=answers,
         questions=answers,
-        message=f"this round takes {asked:,} rows that no question has seen, and {max(left, 0):,} are left{beside}. "
+        message=f"this round takes {asked:,} fresh rows, but {max(left, 0):,} are left{beside}. "
         "Nothing was charged; repeats are free.",
         analyst=whose,
     )

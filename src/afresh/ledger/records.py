@@ -46,7 +46,7 @@ class Opened(NamedTuple):
     columns: Sequence[Mapping[str, str | None]]
     """Keyed hashes of single columns, by which rows are known again when a table was edited."""
     new_rows: str | None
-    """Why rows that look like others in this ledger are not theirs, in the words of whoever opened them."""
+    """Why rows that look like others in this ledger are different, in the words of the analyst who opened them."""
     simulated: bool
     rows: int
     seed_digest: str
@@ -61,9 +61,9 @@ class Planned(NamedTuple):
     plan: Mapping[str, Any]
     """The method and its public constants."""
     questions: int
-    """How many answers at full price the caps are made for; shares are counted in these."""
+    """The number of answers at full price the caps are made for; shares are counted in these."""
     answers: int
-    """The cap on the number of answers, of whatever price."""
+    """The cap on the number of answers at any price."""
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None
@@ -84,7 +84,7 @@ class Reserved(NamedTuple):
     digest: str
     """A hash of the canonical query; one digest is one question."""
     text: str
-    """What the question means, readable."""
+    """What the question means, in readable words."""
     bounds: tuple[float, float]
     """The scale of the question; what is released is on [0, 1]."""
     levels: int | None
@@ -127,14 +127,14 @@ class Answered(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """A number that an analyst was told, derived from answers: a mean within a group, a difference, a quantile."""
+    """A number released to an analyst, derived from answers: a mean within a group, a difference, a quantile."""
 
     at: datetime
     analyst: str
     text: str
-    """What it is, readable."""
+    """What it is, in readable words."""
     rule: str
-    """The name of the rule by which it follows from its parts."""
+    """The name of the rule that derives it from its parts."""
     parameters: Mapping[str, Any]
     parts: tuple[int, ...]
     """The numbers of the answers it follows from, in the rule's order."""
@@ -145,22 +145,22 @@ class Stated(NamedTuple):
 
 
 class Charged(NamedTuple):
-    """What was revealed outside of the guard, as far as its certificate admits it."""
+    """What was revealed outside the guard, as far as its certificate admits it."""
 
     at: datetime
     analyst: str
     text: str
-    """What was revealed, in the words of whoever recorded it."""
+    """What was revealed, in the words of the person who recorded it."""
     basis: Mapping[str, float]
     """What the charge was computed from."""
     answers: int
-    """How many noisy answers it counts for."""
+    """The number of noisy answers it counts as."""
     charge: float
     row_charge: float
 
 
 class Divided(NamedTuple):
-    """How many full-price answers each named analyst may have in all; whoever is not named shares the rest."""
+    """How many full-price answers each named analyst may have in total; all others share the rest."""
 
     at: datetime
     analyst: str
@@ -188,7 +188,7 @@ def kind_of(record: Record) -> str:
 
 
 def encode(record: Record) -> str:
-    """The record's canonical text. Floats keep every bit; a number that is none cannot be written.
+    """The record's canonical text. Floats keep every bit; NaN and infinities cannot be written.
 
     ASCII, so that it is the same in a database of any encoding, and survives whatever a receipt goes through.
     """
@@ -247,7 +247,7 @@ def _decode(text: str) -> Record:
     body = json.loads(text)
     version, kind = body.pop("version"), body.pop("kind")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise BrokenChain(f"a record has version {version!r}, which no afresh ever wrote")
+        raise BrokenChain(f"a record has version {version!r}, which no version of afresh ever wrote")
     if version > VERSION or kind not in KINDS:
         raise BrokenChain(
             f"a record has version {version} and kind {kind!r}, which this afresh does not know; upgrade afresh"
@@ -269,7 +269,7 @@ _ANSWERS = re.compile(
 
 
 def answers(text: str) -> int | None:
-    """The number of the question that a record answers, from a glance at it; None where that does not tell."""
+    """The number of the question that a record answers, from a glance at it; None if that is not enough."""
     found = _ANSWERS(text)
     return None if found is None else int(found[1])
 

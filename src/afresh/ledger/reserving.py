@@ -35,7 +35,7 @@ class Wish:
     exam: bool = False
     """Whether they are those of the exam, on the rows that the plan keeps for it; it costs no answer of the budget."""
     came: datetime | None = None
-    """When it was asked, the time of its records: when it could be paid for tells how long others' scans took."""
+    """When it was asked, the time of its records: the time of payment would reveal how long others' scans took."""
     found: Entries | BudgetExhausted | None = None
     """What came of it; durable once `Ledger.reserve_each` has returned, and otherwise a draft that may be."""
 
@@ -68,7 +68,7 @@ class Reserving:
             if stored is None:
                 new.setdefault(question.digest, question)
             else:
-                # If whoever wrote it was interrupted and it was durable all the same, this wish has paid for it.
+                # If its writer was interrupted but it was durable all the same, this wish has paid for it.
                 found[question.digest] = replace(stored, new=True) if _is_one_of(drafted, stored) else stored
         spent = self._account.spent(wish.analyst)
         if new:
@@ -110,6 +110,6 @@ class Reserving:
 
 
 def _is_one_of(drafted: Sequence[Entry], stored: Entry) -> bool:
-    """Whether one of them became what is stored: somebody else's would have another number or another time."""
+    """Whether one of them is what is stored: another process's would have another number or another time."""
     same = stored.number, stored.digest, stored.reserved_at
     return any((each.number, each.digest, each.reserved_at) == same for each in drafted)

@@ -125,7 +125,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         return _Statements(connection)
 
     def check_place(self) -> None:
-        """A removed file can be written on, unseen and soon forgotten."""
+        """A removed file could still be written to, unseen and soon lost."""
         if self._identity is not None and self._identity != _identity(self._path):
             raise LedgerError(
                 f"the ledger {self._path} was removed or replaced while it was open; put it back and "
@@ -133,7 +133,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             )
 
     def connect(self) -> sqlite3.Connection:
-        """The file is made if there never was one, by us: SQLite itself would let a lost ledger come back empty."""
+        """The file is created only if there never was one: SQLite itself would let a lost ledger come back empty."""
         identity = self._identity
         if identity is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -222,7 +222,7 @@ def _create(path: Path) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
-        with suppress(FileExistsError):  # somebody was faster
+        with suppress(FileExistsError):  # another process was faster
             os.link(draft, path)
     finally:
         with suppress(FileNotFoundError):
@@ -260,7 +260,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-        # SQLite keeps what was written last beside the name it was opened by: two names would be two budgets.
+        # SQLite keeps the last writes next to the name the file was opened by: two names would be two budgets.
         raise LedgerError(
             f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
             "than once; remove the others"

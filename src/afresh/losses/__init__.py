@@ -1,8 +1,8 @@
-"""Losses of one row in [0, 1], the smaller the better: what a holdout averages.
+"""Losses: what a holdout averages. A loss maps each row to a number; smaller is better.
 
-`holdout(X, y, loss="zero-one")` takes the name of a loss that needs nothing more, or one of these objects. A loss
-without natural bounds is clipped: the largest loss a row may have is chosen without looking at the data, like the
-bounds of any question. A row whose label is missing has the largest loss.
+`holdout(X, y, loss="zero-one")` takes the name of a loss that needs no parameters, or one of these objects. A loss
+without natural bounds is clipped: choose the largest loss a row may have without looking at the data, like the bounds
+of any question. A row whose label is missing has the largest loss.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.models.labels import Labels
 __all__ = ["Absolute", "Brier", "Cost", "Custom", "Log", "Loss", "Pinball", "Squared", "ZeroOne"]
 
 _NAMED: dict[str, Callable[[], Loss]] = {"zero-one": ZeroOne, "log": Log, "brier": Brier}
-_SAME = {  # as scikit-learn calls them; a score there is a loss here
+_SAME = {  # scikit-learn's names; a score there is a loss here
     "accuracy": "zero-one",
     "zero_one": "zero-one",
     "zero_one_loss": "zero-one",
@@ -47,7 +47,7 @@ _OTHERS = {name: instead for instead, names in _INSTEAD.items() for name in name
 
 
 def make_loss(loss: Any) -> Loss:
-    """A loss by its name, or one of the objects above."""
+    """The loss with this name, or one of the objects above."""
     if isinstance(loss, str):
         loss = _SAME.get(loss, loss)
         if loss in _OTHERS:
@@ -59,12 +59,14 @@ def make_loss(loss: Any) -> Loss:
         return _NAMED[loss]()
     if isinstance(loss, ZeroOne | Clipped | Brier | Cost | Custom):
         return loss
-    raise checks.wrong("loss", loss, "a name or one of afresh.losses; wrap a function in Custom")
+    raise checks.wrong("loss", loss, "a name or a loss from afresh.losses; wrap a function in Custom")
 
 
 def settle(loss: Loss, labels: Labels) -> Loss:
-    """A loss that suits the labels' type and classes, known by what it does now; or an error, before any charge."""
+    """A loss that suits the labels' type and classes, in its present state; or an error, before any charge."""
     labels.suit(loss.kind)
     if isinstance(loss, Cost) and len(labels.classes) != len(loss.costs):
-        raise InvalidArgument(f"there are {len(labels.classes)} classes and {len(loss.costs)} rows of costs.")
+        raise InvalidArgument(
+            f"there are {len(labels.classes)} classes but {len(loss.costs)} rows of costs; give one row per class."
+        )
     return loss.tried(labels) if isinstance(loss, Custom) else loss

@@ -1,4 +1,4 @@
-"""What a loss is."""
+"""The interface of losses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from afresh.queries.text import number
 
 
 class Loss(Protocol):
-    """A loss: what it is called, what it is of, and its values."""
+    """A loss: its name, what it applies to, and its values."""
 
     @property
     def kind(self) -> Kind:
@@ -26,7 +26,7 @@ class Loss(Protocol):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest loss, the scale of answers."""
+        """The smallest and largest loss, the scale of answers."""
         ...
 
     @property
@@ -36,16 +36,16 @@ class Loss(Protocol):
 
     @property
     def words(self) -> str:
-        """Name and parameters: all that makes it this loss and no other."""
+        """Name and parameters, which identify the loss."""
         ...
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
         """The losses of some rows, rescaled to [0, 1]; booleans if `binary`.
 
         Args:
-            predictions: Of all rows, of the kind that `kind` names.
-            labels: Of all rows.
-            rows: Which rows are wanted.
+            predictions: The predictions for all rows, of the kind that `kind` names.
+            labels: The labels of all rows.
+            rows: The rows to compute losses for.
 
         Returns:
             One loss for each of these rows.
@@ -53,17 +53,17 @@ class Loss(Protocol):
         ...
 
 
-_ONES = np.ones(1 << 18)  # as many as rows are evaluated at once
+_ONES = np.ones(1 << 18)  # as many as the rows evaluated at once
 
 
 def at_most_one(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cut at 1, in place. numpy is twice as fast with an array of ones as with the number."""
+    """Clip at 1, in place. NumPy is twice as fast with an array of ones as with the number."""
     return np.minimum(losses, _ONES[: len(losses)] if len(losses) <= len(_ONES) else 1.0, out=losses)
 
 
 @dataclass(frozen=True, slots=True)
 class Clipped(ABC):
-    """A loss without natural bounds, cut at `clip`, in its own units."""
+    """A loss without natural bounds, clipped at `clip` in its own units."""
 
     clip: float
 
@@ -84,7 +84,7 @@ class Clipped(ABC):
 
     @property
     def words(self) -> str:
-        """The name and where it is cut."""
+        """The name and where it is clipped."""
         return f"{self.name} clipped at {number(self.clip)}"
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A loss that somebody wrote."""
+"""A loss that the user wrote."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Any function (y_true, y_pred) of labels and predictions, two arrays, that gives an array of losses in [0, 1].
+    """Any function (y_true, y_pred) of two arrays, labels and predictions, that returns losses in [0, 1].
 
-    It must treat each row by itself; nothing can check that. Where it gives NaN, or raises on a row, the loss is 1, and
-    values are clipped to [0, 1], without a word. The function is handed labels, so whoever passes it is trusted with
-    them, and with how long it takes.
+    It must treat each row by itself; this cannot be checked. If it returns NaN or raises on a row, the loss is 1, and
+    values are silently clipped to [0, 1]. The function sees the labels, so its author is trusted with them, and with
+    how long it takes.
 
-    Which loss it is, is said by `name` and `version` together with its values on 4096 made-up predictions and labels,
-    the same everywhere: of the declared classes all pairs, up to 64 classes. A loss of the same name, version and
-    values on these gets the answers given before. Raise the version whenever you change what the function computes:
-    a change that shows on no made-up row, and keeps the version, gets the old answer.
+    A loss is identified by its `name` and `version` and by its values on 4096 made-up predictions and labels, the same
+    everywhere: all pairs of the declared classes, up to 64 classes. A loss with the same name, version and values on
+    these gets the answers given before. Raise the version whenever you change what the function computes: a change that
+    no made-up row reveals, without a new version, gets the old answer.
 
     Args:
-        function: Called with labels and predictions of some rows, in this order, as metrics of scikit-learn are; gives
-            a loss for each.
-        name: What the loss is called in answers and receipts.
+        function: Called with labels and predictions of some rows, in this order, like scikit-learn's metrics; returns
+            one loss per row.
+        name: The loss's name in answers and receipts.
         kind: What predictions are: classes, probabilities or numbers.
-        version: New for every change of what the function computes.
-        mark: Left out by users; `tried` sets it.
+        version: A new value for every change in what the function computes.
+        mark: Not for users; `tried` sets it.
     """
 
     function: Callable[[Any, Any], Any] = field(repr=False)
@@ -46,7 +46,7 @@ class Custom:
     kind: Kind = "numbers"
     version: int | str = 1
     mark: str = field(default="", repr=False)
-    """Not for users: what its values on made-up rows are called, once the classes are known."""
+    """Not for users: the name of its values on made-up rows, once the classes are known."""
 
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     binary: ClassVar[bool] = False
@@ -58,25 +58,25 @@ class Custom:
         if (order := _swapped(self.function)) is not None:
             raise InvalidArgument(
                 f"the loss {self.name!r} takes ({', '.join(order)}), but a loss is called with labels first: "
-                "(y_true, y_pred), as metrics of scikit-learn are."
+                "(y_true, y_pred), like scikit-learn's metrics."
             )
         checks.text("name", self.name, "text that names the loss")
         checks.one_of("kind", self.kind, ("classes", "probabilities", "numbers"))
         if isinstance(self.version, str):
-            checks.text("version", self.version, "a number or text, new for every change")
+            checks.text("version", self.version, "a number or text that is new for every change")
         else:
             checks.whole("version", self.version, 0)
 
     @property
     def words(self) -> str:
-        """The name, the version and what the function says of made-up rows, if it was `tried`."""
+        """The name, the version and the mark of its values on made-up rows, if it was `tried`."""
         return f"{self.name}, version {self.version}" + (f" ({self.mark})" if self.mark else "")
 
     def tried(self, labels: Labels) -> Self:
-        """The same, marked by its values on made-up rows now; an error where it has none.
+        """Return the same loss, marked by its present values on made-up rows; an error if it has none.
 
         Args:
-            labels: Of the holdout; only their classes are used.
+            labels: The holdout's labels; only their classes are used.
 
         Returns:
             The loss with its `mark`.
@@ -95,7 +95,7 @@ class Custom:
         return replace(self, mark=digest(losses))
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """What the function says, made total."""
+        """The function's losses, made total."""
         if self.kind == "numbers":
             known, given, truth = np.isfinite(labels.numbers[rows]), predictions[rows], labels.numbers[rows]
         else:
@@ -107,9 +107,9 @@ class Custom:
         return np.ones(len(known)) if losses is None else np.where(known, losses, 1.0)
 
     def _total(self, given: NDArray[Any], truth: NDArray[Any]) -> Floats | None:
-        """Losses in [0, 1] of all rows, 1 where it fails; None where it fails on each."""
+        """Losses in [0, 1] for all rows, 1 where it fails; None if it fails on every row."""
         losses = self._call(given, truth)
-        if losses is None:  # some row may be to blame: ask for each
+        if losses is None:  # one row may be to blame: try each
             one_by_one = [self._call(given[i : i + 1], truth[i : i + 1]) for i in range(len(given))]
             if all(loss is None for loss in one_by_one):
                 return None
@@ -120,14 +120,14 @@ class Custom:
     def _call(self, given: NDArray[Any], truth: NDArray[Any]) -> Floats | None:
         try:
             with np.errstate(all="ignore"):
-                # Copies, as it may write into what it is handed.
+                # Copies, since it may write into its arguments.
                 losses = np.array(self.function(truth.copy(), given.copy()), dtype=np.float64)
-        except Exception:  # whatever it says may quote a row
+        except Exception:  # its message may quote a row
             return None
         return losses if losses.shape == (len(given),) else None
 
     def _error(self, given: NDArray[Any], truth: NDArray[Any]) -> str:
-        """What it says of the first made-up row, which is public."""
+        """Its error on the first made-up row, which is public."""
         try:
             with np.errstate(all="ignore"):
                 self.function(truth[:1].copy(), given[:1].copy())
@@ -137,10 +137,10 @@ class Custom:
 
 
 def _swapped(function: Callable[[Any, Any], Any]) -> tuple[str, str] | None:
-    """The names of the first two parameters, if they say that predictions come first."""
+    """The names of the first two parameters, if they suggest that predictions come first."""
     try:
         names = [each.lower() for each in inspect.signature(function).parameters]
-    except (TypeError, ValueError):  # some functions do not tell
+    except (TypeError, ValueError):  # some functions have no signature
         return None
     predicted = names[:1] == ["p"] or any(name.startswith(_PREDICTED) for name in names[:1])
     return (names[0], names[1]) if predicted and any(name.startswith(_TRUE) for name in names[1:2]) else None

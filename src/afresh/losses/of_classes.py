@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ZeroOne:
-    """1 where the class is wrong: its mean is 1 - accuracy."""
+    """1 if the class is wrong, otherwise 0: its mean is 1 - accuracy."""
 
     kind: ClassVar[Kind] = "classes"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -36,10 +36,10 @@ class ZeroOne:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a mistake costs: `costs[true class][predicted class]`, in the order of the classes.
+    """The cost of a mistake: `costs[true class][predicted class]`, in the order of the classes.
 
     Args:
-        costs: A square of finite numbers; a row for each true class, a column for each predicted one.
+        costs: A square array of finite numbers; one row per true class, one column per predicted class.
     """
 
     costs: tuple[tuple[float, ...], ...]
@@ -55,7 +55,9 @@ class Cost:
         if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not np.isfinite(table).all():
             raise checks.wrong("costs", self.costs, "a square array of finite numbers, one row per true class")
         if table.min() == table.max():
-            raise checks.wrong("costs", self.costs, "at least two different values, or there is nothing to measure")
+            raise checks.wrong(
+                "costs", self.costs, "at least two different values; otherwise there is nothing to measure"
+            )
         if not sys.float_info.min <= float(table.max()) - float(table.min()) < math.inf:
             raise checks.wrong("costs", self.costs, "neither too far apart nor too close together; use other units")
         object.__setattr__(self, "costs", tuple(map(tuple, table.tolist())))
@@ -67,16 +69,16 @@ class Cost:
 
     @property
     def binary(self) -> bool:
-        """Whether there are but two costs."""
+        """Whether there are only two costs."""
         return len(np.unique(self.costs)) == 2
 
     @property
     def words(self) -> str:
-        """With all costs."""
+        """The name with all costs."""
         return "cost " + "; ".join(",".join(number(cost) for cost in row) for row in self.costs)
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """The cost of every row, rescaled; the greatest where the label is missing."""
+        """The cost of every row, rescaled; the greatest if the label is missing."""
         low, high = self.bounds
         table = np.vstack([(np.asarray(self.costs) - low) / (high - low), np.ones(len(self.costs))])
         losses: Floats = table[labels.codes[rows], predictions[rows]]  # the code -1 finds the last row
@@ -85,7 +87,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Log(Clipped):
-    """-ln of the probability that was given to the true class, at most `clip` nats.
+    """Minus the logarithm of the probability given to the true class, at most `clip` nats.
 
     Args:
         clip: The largest loss a row may have, in nats; chosen without looking at the data.
@@ -97,9 +99,9 @@ class Log(Clipped):
     name = "log loss"
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """-ln p, cut before the logarithm could be infinite."""
+        """-ln p, clipped before the logarithm could be infinite."""
         right = _of_truth(predictions[rows], labels.codes[rows])
-        least = min(math.exp(-self.clip), 0.1)  # exp(-1e-17) is 1, of which the loss is none
+        least = min(math.exp(-self.clip), 0.1)  # exp(-1e-17) is 1, whose loss is 0
         losses = np.log(np.maximum(right, least, out=right), out=right)
         np.abs(losses, out=losses)
         losses *= 1 / self.clip
@@ -108,7 +110,7 @@ class Log(Clipped):
 
 @dataclass(frozen=True, slots=True)
 class Brier:
-    """Half the squared distance between the probabilities and the truth; of two classes (p - y)^2."""
+    """Half the squared distance between the probabilities and the truth; for two classes, (p - y)^2."""
 
     kind: ClassVar[Kind] = "probabilities"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -130,7 +132,7 @@ class Brier:
 
 
 def _of_truth(chances: Floats, codes: Codes) -> Floats:
-    """The probability of the true class, in an array of its own; 0 where the label is missing."""
+    """The probability of the true class, in a new array; 0 if the label is missing."""
     if chances.ndim == 1:  # of two classes: of the second
         found: Floats = (1 - codes) - chances
         np.abs(found, out=found)

@@ -1,4 +1,4 @@
-"""Losses of numbers, each cut at the largest loss that a row may have."""
+"""Losses of numbers, each clipped at the largest loss a row may have."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Floats = NDArray[np.float64]
 
 
 class _OfNumbers(Clipped):
-    """A loss of what a prediction is off."""
+    """A loss of a prediction's error."""
 
     __slots__ = ()
     kind = "numbers"
 
     def rows(self, predictions: NDArray[Any], labels: Labels, rows: Rows) -> Values:
-        """The loss of the residual, cut and rescaled."""
+        """The loss of the residual, clipped and rescaled."""
         with np.errstate(over="ignore"):
             losses = self._of(labels.numbers[rows] - predictions[rows])
         return at_most_one(losses)
@@ -70,7 +70,7 @@ class Absolute(_OfNumbers):
 
 @dataclass(frozen=True, slots=True)
 class Pinball(_OfNumbers):
-    """The loss that a quantile minimises, at most `clip`: q for each unit too low, 1 - q for each too high.
+    """The loss that a quantile minimizes, at most `clip`: q per unit too low, 1 - q per unit too high.
 
     Args:
         clip: The largest loss a row may have; chosen without looking at the data.
@@ -84,11 +84,11 @@ class Pinball(_OfNumbers):
         Clipped.__post_init__(self)
         object.__setattr__(self, "quantile", checks.between_0_and_1("quantile", self.quantile))
         if min(self.quantile, 1 - self.quantile) / self.clip == 0:  # of a missing label the loss would be NaN
-            raise InvalidArgument(f"quantile == {self.quantile!r} is too near 0 or 1 for clip == {self.clip!r}.")
+            raise InvalidArgument(f"quantile == {self.quantile!r} is too close to 0 or 1 for clip == {self.clip!r}.")
 
     @property
     def words(self) -> str:
-        """With its quantile."""
+        """The name with its quantile."""
         return f"pinball loss of the {number(self.quantile)} quantile clipped at {number(self.clip)}"
 
     def _of(self, residual: Floats) -> Floats:

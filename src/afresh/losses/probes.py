@@ -19,12 +19,12 @@ from afresh.models.labels import Kind
 
 COUNT = 4096
 GRID = 1e-6
-"""Losses on probes are rounded to it before they are hashed: processors differ in the last bits of a logarithm."""
+"""Losses on probes are rounded to this before hashing: processors differ in the last bits of a logarithm."""
 _SEED = 2018
 
 
 def probes(kind: Kind, classes: tuple[Any, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Predictions and labels. Of up to 64 classes they are all pairs there are."""
+    """Predictions and labels. For up to 64 classes they are all possible pairs."""
     if kind == "numbers":
         return _numbers()
     names = np.asarray(classes)

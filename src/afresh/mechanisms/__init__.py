@@ -1,4 +1,4 @@
-"""One file a mechanism that a guard can run: a charge per answer, a released number from moments, an interval from it.
+"""The mechanisms a guard can run, one file each: a charge per answer, a release from moments, an interval from it.
 
-`registry` names them all, `base` is what a guard needs of one, and `parts` are traits that several share.
+`registry` names them all, `base` is the interface a guard needs, and `parts` are traits that several share.
 """

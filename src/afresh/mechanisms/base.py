@@ -18,7 +18,7 @@ else:
     from afresh.lazy import np
 
 
-# The three means at which plans are compared, unless the user says what is typical.
+# The three means at which plans are compared, unless the user gives typical ones.
 TYPICAL_MEANS = (0.5, 0.1, 0.01)
 
 
@@ -26,12 +26,12 @@ Pairs = Literal["parts", "squares", "shifted"]
 
 
 class Charges(NamedTuple):
-    """What something revealed outside of the guard is charged."""
+    """The charges for something revealed outside the guard."""
 
     charge: float
     row_charge: float = 0.0
     answers: int = 0
-    """How many noisy answers it counts for."""
+    """The number of noisy answers it counts as."""
 
 
 class Heard(NamedTuple):
@@ -46,10 +46,10 @@ class Heard(NamedTuple):
 
 
 class Mechanism(Protocol):
-    """Public constants, fixed before data are seen, and three pure functions of them.
+    """Public constants, fixed before data is seen, and three pure functions of them.
 
     The charge never depends on data. `release` turns moments and one standard normal number into what is released,
-    which lies on a public grid; everything after is a function of it alone.
+    which lies on a public grid; everything afterwards is a function of it alone.
     """
 
     method: ClassVar[str]
@@ -57,17 +57,17 @@ class Mechanism(Protocol):
     about: ClassVar[str]
     """What it is, in a line of the comparison of methods."""
     proviso: ClassVar[str]
-    """What its widths depend on besides the plan, in words that follow them; empty if they are promised."""
+    """What its widths depend on besides the plan, in words to put after them; empty if they are promised."""
     unavailable: ClassVar[str]
-    """Why there may be no plan for some rows and questions, in place of that line."""
+    """Why there may be no plan for some rows and questions, shown instead of that line."""
     promised: ClassVar[bool]
     """Whether widths are promised in advance."""
     checks_guesses: ClassVar[bool]
-    """Whether an analyst may pass a guess of their own."""
+    """Whether an analyst may pass their own guess."""
     exact_moments: ClassVar[bool]
     """Whether exact moments of rows are released, so that one answer gives the mean within a group."""
     symbols: ClassVar[bool]
-    """Whether it takes claims and contests, of which only symbols are released."""
+    """Whether it takes claims and contests, for which only symbols are released."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
@@ -82,7 +82,7 @@ class Mechanism(Protocol):
 
     @property
     def questions(self) -> int:
-        """How many answers at full price it may release."""
+        """The number of answers at full price it may release."""
         ...
 
     @property
@@ -97,7 +97,7 @@ class Mechanism(Protocol):
 
     @property
     def charge(self) -> float:
-        """Nats of information that one answer is charged."""
+        """The nats of information charged for one answer."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class Mechanism(Protocol):
 
     @property
     def accounted(self) -> str:
-        """What is charged for answers, or why nothing is, in words."""
+        """What answers are charged, or why nothing is, in words."""
         ...
 
     @property
@@ -127,7 +127,7 @@ class Mechanism(Protocol):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """How the failure probability is used; the parts add up to at most `failure`."""
+        """How the failure probability is divided up; the parts add up to at most `failure`."""
         ...
 
     def __hash__(self) -> int:
@@ -136,36 +136,36 @@ class Mechanism(Protocol):
 
     @property
     def grid(self) -> float | None:
-        """The step of the public grid on which noise lands, of coarser answers too; None if there is no noise."""
+        """The step of the public grid on which noise lands, also for coarser answers; None if there is no noise."""
         ...
 
     @property
     def shuffles(self) -> bool:
-        """Whether answers are made from some of the rows, so that these must be shuffled."""
+        """Whether answers use only some of the rows, so that rows must be shuffled."""
         ...
 
     @property
     def batch(self) -> int | None:
-        """How many rows the questions of one batch get for themselves; None where batches do not matter."""
+        """The number of rows reserved for the questions of one batch; None if batches do not matter."""
         ...
 
     @property
     def open_rows(self) -> Span | None:
-        """Which of the shuffled rows the analyst may hold in full; None where none."""
+        """Which of the shuffled rows the analyst may hold in full; None if none."""
         ...
 
     @property
     def exam_rows(self) -> Span | None:
-        """Which of the shuffled rows are kept for the questions of an exam; None where none."""
+        """Which of the shuffled rows are kept for an exam; None if none."""
         ...
 
     def exam_share(self, questions: int) -> float:
-        """The failure probability of one of so many questions of the exam; 0 where there is none."""
+        """The failure probability of one of this many exam questions; 0 if there is no exam."""
         ...
 
     @property
     def own(self) -> bool:
-        """Whether guesses come from rows of the analyst's own, whose moments precede those of `spans`."""
+        """Whether guesses come from the analyst's own rows, whose moments precede those of `spans`."""
         ...
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
@@ -175,13 +175,13 @@ class Mechanism(Protocol):
         """
         ...
 
-    # What is released is a number, or a few named ones; guess and check makes it only when it knows what came before.
+    # A number is released, or a few named ones; guess and check makes it only when it knows what came before.
     def release(self, moments: Any, noise: Any) -> Any:
         """What to release about a query with these moments, given one standard normal number, or `draws` of them."""
         ...
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Whether this could have been released, from rows opened for it: a number on the grid, or whatever it is."""
+        """Whether this could have been released from the rows opened for it: a number on the grid, for example."""
         ...
 
     def meets_first(self, released: Any) -> bool:
@@ -189,15 +189,15 @@ class Mechanism(Protocol):
         ...
 
     def noise_in(self, released: Any) -> float:
-        """About the standard deviation of the noise in `value`, at most; 0 if it is exact or a part of the range."""
+        """Roughly the standard deviation of the noise in `value`, at most; 0 if it is exact or a part of the range."""
         ...
 
     def value(self, released: Any) -> float:
-        """What was released on the scale of the mean, in [0, 1]."""
+        """The released number on the scale of the mean, in [0, 1]."""
         ...
 
     def interval(self, released: Any, *, levels: int | None = None) -> tuple[float, float]:
-        """The simultaneous interval; `levels` says how many values the query has, if few."""
+        """The simultaneous interval; `levels` is the number of values the query can take, if few."""
         ...
 
     def half_width(self, mean: float) -> float:
@@ -205,11 +205,11 @@ class Mechanism(Protocol):
         ...
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """The same for the next answer, after what was released so far, of which the last is enough."""
+        """The same for the next answer, given what was released so far; the last release is enough."""
         ...
 
     def history(self, earlier: Sequence[Any]) -> Any:
-        """What later answers need of what was released before; `InvalidArgument` if it cannot have been."""
+        """What later answers need from earlier releases; `InvalidArgument` if these are impossible."""
         ...
 
     def confirmed(self, released: Any) -> bool | None:
@@ -217,22 +217,22 @@ class Mechanism(Protocol):
         ...
 
     def widened(self, released: Any) -> float | None:
-        """By what share an answer whose check failed makes those after it wider; None if nothing failed."""
+        """How much wider an answer whose check failed makes later ones, as a share; None if nothing failed."""
         ...
 
     def coarser(self, coarseness: float) -> Self:
-        """The same plan's mechanism for an answer with that many times the noise, at a lower charge.
+        """The same plan's mechanism for an answer with that multiple of the noise, at a lower charge.
 
-        All answers of one plan share its certificate, in whatever mix. Raises `InvalidArgument` where that is not so.
+        All answers of one plan share its certificate, in any mix. Raises `InvalidArgument` where that does not hold.
         """
         ...
 
     def problems(self) -> list[str]:
-        """Why these constants would not carry the certificate; empty if they do. Nothing is optimised."""
+        """Why these constants would not carry the certificate; empty if they do. Nothing is optimized."""
         ...
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
-        """The charges of `count` things revealed elsewhere about so many rows, protected in a way that `kind` names.
+        """The charges of `count` releases made elsewhere about this many rows, protected in the way `kind` names.
 
         Raises `InvalidArgument` if the certificate cannot account for them.
         """
@@ -243,7 +243,7 @@ class Mechanism(Protocol):
         ...
 
     def disagreement(self, *parts: Heard) -> float:
-        """About the mean of |d|, from the same answers."""
+        """Roughly the mean of |d|, from the same answers."""
         ...
 
     def difference_width(self, disagreement: float) -> float:
@@ -253,10 +253,10 @@ class Mechanism(Protocol):
 
 @runtime_checkable
 class FollowsDisagreement(Protocol):
-    """A mechanism whose noise can follow how often two models disagree, where anybody can see it."""
+    """A mechanism whose noise can follow how often two models disagree, if that is public."""
 
     def noise_following(self, disagreement: float) -> float:
-        """The part of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
+        """The share of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
         ...
 
 
@@ -281,19 +281,19 @@ class FollowsDeviation(Protocol):
 
 @runtime_checkable
 class FollowsHint(Protocol):
-    """A mechanism whose noise can follow what an analyst says the answer is about."""
+    """A mechanism whose noise can follow an analyst's rough idea of the answer."""
 
     def noise_about(self, mean: float) -> float:
-        """How many times the plan's noise an answer then has, about a mean in [0, 1]."""
+        """The multiple of the plan's noise that such an answer has, near a mean in [0, 1]."""
         ...
 
 
 @runtime_checkable
 class AnswersNumbers(Protocol):
-    """A mechanism that answers numbers otherwise than conditions, at the same price."""
+    """A mechanism that answers numbers differently from conditions, at the same price."""
 
     def answering(self, levels: int | None) -> Mechanism:
-        """The mechanism of a question with so many values; of any number of them if None."""
+        """The mechanism of a question with this many values; any number of values if None."""
         ...
 
 
@@ -316,11 +316,11 @@ class AimsInGroups(Protocol):
 
 @runtime_checkable
 class NeverEnds(Protocol):
-    """A mechanism without a limit on answers that anybody would reach: each is a little wider than the one before."""
+    """A mechanism without a practical limit on answers: each is a little wider than the one before."""
 
     @property
     def expected(self) -> int:
-        """For about how many answers its constants were chosen."""
+        """Roughly how many answers its constants were chosen for."""
         ...
 
     def half_width_at(self, place: int, mean: float) -> float:
@@ -330,10 +330,10 @@ class NeverEnds(Protocol):
 
 @runtime_checkable
 class ReadsMany(Protocol):
-    """A mechanism that can say at once what many released numbers mean, for whoever checks a long chain."""
+    """A mechanism that can read many released numbers at once, for checking a long chain."""
 
     def read_each(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """`value` and both ends of `interval` of numbers that it admits, for whatever levels, to within 1e-10.
+        """`value` and both ends of `interval` for numbers it admits, for any levels, to within 1e-10.
 
         NaN where it cannot tell, or does not admit the number.
         """
@@ -396,11 +396,11 @@ def round_to_grid(value: float, step: float) -> float:
 
 
 def geometric_mean(half_width: Callable[[float], float], typical: Sequence[float] = TYPICAL_MEANS) -> float:
-    """The planner's yardstick: the geometric mean of the half-widths at the typical means."""
+    """The planner's measure: the geometric mean of the half-widths at the typical means."""
     return math.exp(math.fsum(math.log(half_width(mean)) for mean in typical) / len(typical))
 
 
-_STEPS = 4  # coarseness goes in powers of 2^(1/4), so that equal wishes are equal questions
+_STEPS = 4  # coarseness goes in powers of 2^(1/4), so that equal requests are equal questions
 _MOST_STEPS = 80
 
 
@@ -432,12 +432,12 @@ def coarseness_for(mechanism: Mechanism, half_width: float) -> float:
     if half_width < best:
         raise InvalidArgument(
             f"precision == {half_width:.6g} of the range between the bounds is finer than this plan's answers, which "
-            f"are accurate to ±{best:.4g} of that range; leave precision out for the best there is, or ask for "
+            f"are accurate to ±{best:.4g} of that range; leave precision out for the most accurate answer, or ask for "
             f"{best:.4g} times the range or more."
         )
     if half_width >= 0.5:
         raise InvalidArgument(
-            f"precision == {half_width:.6g} of the range between the bounds asks for nothing: every mean is within "
+            f"precision == {half_width:.6g} of the range between the bounds says nothing: every mean is within "
             f"±0.5 of the middle. Give a half-width from {best:.4g} to below 0.5."
         )
     fits, fails = 0, _MOST_STEPS

@@ -194,7 +194,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
             return ["the charge is not finite"]
         found = grid_problems(self.grid, 1 / math.sqrt(self.T))
         if not self._smallest_z * (1 - _ROUNDING) <= self.z:
-            found.append("z is smaller than the quantile of so many noises")
+            found.append("z is smaller than the quantile of this many noises")
         if not self._smallest_L * (1 - _ROUNDING) <= self.L:
             found.append("L is smaller than the information of all answers makes it")
         return found

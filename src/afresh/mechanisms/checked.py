@@ -1,4 +1,4 @@
-"""Checked answers (sections 15 and 16): guesses from some rows, claims confirmed on others that only release symbols.
+"""Checked answers (sections 15 and 16): guesses from some rows, claims confirmed on others that release only symbols.
 
 All that the guarded rows ever say is a path of symbols: a claim passed, a claim failed and here is its cell, a
 challenger was accepted, a candidate won. Every symbol is recorded with the path before it, so that the levels that
@@ -116,7 +116,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         """That intervals are promised, and widths are not."""
         return (
             f"{self.method} promises that every interval holds, not how wide it is: its widths are expected, and each "
-            "guess that fails its check makes later answers wider (promise=True keeps to promised widths)."
+            "guess that fails its check makes later answers wider (promise=True uses only promised widths)."
         )
 
     @property

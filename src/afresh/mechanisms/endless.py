@@ -1,4 +1,4 @@
-"""A budget that never ends: answers of fixed noise, each with constants of its own (section 17.8)."""
+"""A budget that never runs out: answers of fixed noise, each with constants of its own (section 17.8)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     """
 
     method: ClassVar[str] = "endless"
-    about: ClassVar[str] = "fixed noise, and a budget that never ends: widths grow slowly"
+    about: ClassVar[str] = "fixed noise, and a budget that never runs out: widths grow slowly"
     unavailable: ClassVar[str] = "too few rows"
 
     rows: int
@@ -76,7 +76,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     @property
     def accounted(self) -> str:
         """What an answer tells; there is no limit but the last answer's."""
-        return f"{self.charge:.4g} nats an answer, and no limit"
+        return f"{self.charge:.4g} nats per answer, and no limit"
 
     @property
     def advice(self) -> str:

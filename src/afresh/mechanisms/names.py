@@ -1,14 +1,14 @@
-"""What the methods are called that new plans can be of, without importing them: help must not wait for that.
+"""The names of the methods that new plans can use, without importing them: help must not wait for that.
 
-`registry` is what these names mean, and a test holds the two together.
+`registry` defines what these names mean, and a test keeps the two in step.
 """
 
 OFFERED = ("stabilized", "symmetrized", "settled", "calibrated", "rounds", "checked")
-# Those whose widths are expected, and not promised.
+# Methods whose widths are expected, not promised.
 EXPECTED = ("checked",)
-# Those that check a guess of the analyst's own.
+# Methods that check the analyst's own guess.
 GUESSING = ("checked",)
-# Those that take claims, challenges and contests.
+# Methods that take claims, challenges and contests.
 CLAIMING = ("checked",)
-# Those whose noise can follow a hint (`about=`).
+# Methods whose noise can follow a hint (`about=`).
 HINTED = ("settled",)

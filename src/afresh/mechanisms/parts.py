@@ -1,4 +1,4 @@
-"""What several mechanisms have in common, a small class for each trait; a mechanism inherits those that it has."""
+"""What several mechanisms have in common, one small class per trait; a mechanism inherits those it has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _HasInformation(Protocol):
 
 
 class Promised:
-    """Its widths are promised before any data are seen."""
+    """Its widths are promised before any data is seen."""
 
     method: ClassVar[str]
     proviso: ClassVar[str] = ""
@@ -52,7 +52,7 @@ class Promised:
     @property
     def advice(self) -> str:
         """The promise."""
-        return f"{self.method} promises these widths before any data are seen."
+        return f"{self.method} promises these widths before any data is seen."
 
 
 class NoBatches:
@@ -128,7 +128,7 @@ class FromAllRows(NoMemory, NoBatches):
     @property
     def accounted(self: _HasInformation) -> str:
         """The budget in nats, and what one answer takes of it."""
-        return f"{self.information:.4g} nats, {self.charge:.4g} an answer"
+        return f"{self.information:.4g} nats, {self.charge:.4g} per answer"
 
 
 class NoRowAccount:
@@ -152,18 +152,18 @@ class NoInformation:
 
     @property
     def charge(self) -> float:
-        """0: an answer is paid in another way."""
+        """0: an answer is paid for in another way."""
         return 0.0
 
     @property
     def information(self) -> None:
-        """None: what was released may tell much about the rows that it came from."""
+        """None: what was released may reveal much about the rows it came from."""
         return None
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
         """Refused."""
         raise InvalidArgument(
-            f"the certificate of method={self.method!r} cannot account for this, because it needs rows of which "
+            f"the certificate of method={self.method!r} cannot account for this, because it needs rows about which "
             "nothing is known; open data with method='calibrated'."
         )
 

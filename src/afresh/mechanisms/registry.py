@@ -1,7 +1,7 @@
-"""The mechanisms that a guard can run, by name. A new one is a file of its own, its theory, and a line here.
+"""The mechanisms a guard can run, by name. A new one needs its own file, its theory, and a line here.
 
-New plans are made by those that are offered. Those that are retired go on where a ledger has a plan of theirs, and
-their receipts verify for ever. A mechanism is imported when it is looked up: a plan by one need not wait for the rest.
+New plans use only the mechanisms on offer. Retired ones keep working where a ledger has such a plan, and their receipts
+verify forever. A mechanism is imported when it is looked up: a plan with one need not wait for the rest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Planner(Protocol):
-    """From rows, questions, failure probability and answers to constants; None where the method is not available."""
+    """From rows, questions, failure probability and answers to constants; None if the method is not available."""
 
     def __call__(self, rows: int, questions: int, failure: float, answers: int | None = None, /) -> Mechanism | None:
         """The constants; `answers` is None where all answers are at full price."""
@@ -55,9 +55,9 @@ _HOMES = {
     "calibrated": ("calibrated", "Calibrated", "plan_calibrated"),
     "rounds": ("rounds", "Rounds", "plan_rounds"),
     "checked": ("checked", "Checked", "planned_checks.plan_checks"),
-    # Planned from something else than rows, questions and failure: no number of questions.
+    # Planned from something other than rows, questions and failure: no number of questions.
     "endless": ("endless", "Endless", "plan_endless"),
-    # No new plan is made for these; ledgers and receipts that have one go on with it.
+    # No new plan uses these; ledgers and receipts that have one keep using it.
     "split": ("split", "Split", ""),
     "guess-and-check": ("guess_and_check", "GuessAndCheck", ""),
     "twofold": ("twofold", "Twofold", ""),
@@ -95,7 +95,7 @@ def _planner(name: str) -> Any:
 
 MECHANISMS: Mapping[str, type[Mechanism]] = _Mechanisms()
 PLANNERS: Mapping[str, Planner] = {name: _planner(name) for name in OFFERED}
-# Those a plan chooses from. The others stand in every comparison too, but are used only if asked for by name.
+# The methods a plan chooses from. The others appear in every comparison too, but are used only if named.
 PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if name not in EXPECTED}
 # Those whose constants can be chosen for other typical means (`typical=`) than the usual ones.
 TUNED: tuple[str, ...] = ("stabilized", "symmetrized", "settled")
@@ -105,7 +105,7 @@ FOLLOWING: tuple[str, ...] = ("symmetrized",)
 AT_ONCE = "symmetrized"
 # The promise that is narrowest near one half, where there are many questions and answers are narrow.
 AT_HALF = "symmetrized"
-# The one whose budget never ends, and its planner, from rows, failure probability and typical means.
+# The one whose budget never runs out, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = "endless", _planner("endless")
 # The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
 FOR_NUMBERS, planner_for_numbers = "settled", PLANNERS["settled"]
@@ -114,7 +114,7 @@ IN_ROUNDS = "rounds"
 
 
 def planner_for_deviation(rows: int, questions: int, failure: float, deviation: float) -> Mechanism | None:
-    """The plan with room for numbers of this standard deviation, a part of the range between their bounds."""
+    """The plan with room for numbers of this standard deviation, a share of the range between their bounds."""
     made: Mechanism | None = _planner(FOR_NUMBERS)(rows, questions, failure, deviation=deviation)
     return made
 

@@ -1,4 +1,4 @@
-"""Rounds: questions that are asked together are answered from rows of their own, without noise (section 14)."""
+"""Rounds: questions asked together are answered from rows of their own, without noise (section 14)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
     def advice(self) -> str:
         """The promise, and when it is a narrow one."""
         if self.rounds == self.questions:
-            how = "Every question has rows of its own, which suits a few questions; ask in fewer rounds if you can."
+            how = (
+                "Every question has rows of its own, which suits only a few questions; ask in fewer rounds if you can."
+            )
         else:
             how = f"Questions asked together share a round's {self.batch:,} rows; there are {self.rounds:,} rounds."
         return f"{super().advice} {how}"
@@ -142,7 +144,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
 
 def plan_rounds(rows: int, questions: int, failure: float, answers: int | None = None) -> Rounds | None:
-    """Rows of its own for every question, as whoever chooses each after the last answer needs it."""
+    """Rows of its own for every question, as needed if each is chosen after the last answer."""
     return make_rounds(rows, questions, failure, answers, questions)
 
 

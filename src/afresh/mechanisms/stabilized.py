@@ -72,7 +72,7 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 _ROUNDING = 1e-9
 _OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
 _LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
-_MOST_CELLS = 64  # a plan with more would only exhaust the memory of whoever verifies it
+_MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """
 
     method: ClassVar[str] = "stabilized"
-    about: ClassVar[str] = "fixed noise on a variance-stabilised mean"
+    about: ClassVar[str] = "fixed noise on a variance-stabilized mean"
     unavailable: ClassVar[str] = "too few rows for its variance floor"
     promised: ClassVar[bool] = True
     checks_guesses: ClassVar[bool] = False

@@ -164,7 +164,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     @property
     def advice(self) -> str:
         """The promise, and where it is a narrow one."""
-        return f"{super().advice} They are narrowest for means that are not rare, and hardly grow with the confidence."
+        return f"{super().advice} They are narrowest for means not near 0 or 1, and hardly grow with the confidence."
 
     def release(self, moments: Moments, noise: float) -> float:
         """y: noise of fixed scale on the mean, on the public grid, within [0, 1]."""

@@ -15,7 +15,7 @@ class Claim:
     low: float
     high: float
     expected: bool = True
-    """Whether a pass is the rule, as of a claim, and not the exception, as of a challenge: what the other costs."""
+    """Whether a pass is the rule, as for a claim, or the exception, as for a challenge: the other outcome costs."""
     signs: bool = False
     """Of a difference above 0: whether rows are alike, so that the exact sign test may decide."""
 
@@ -31,7 +31,7 @@ class Contest:
     bins: int = 0
     """Of how many bins the winner's score is released; 0: it is not."""
     incumbent: bool = False
-    """Whether there is one to beat; otherwise somebody wins."""
+    """Whether there is one to beat; otherwise there is always a winner."""
     signs: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Claims, challenges and contests of models: symbols of rows that only release symbols."""
+"""Claims, challenges and contests of models: symbols, from rows that release only symbols."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MOST_BINS = 1000
 
 
 def claim_score(rows: LabelledRows, model: Predicted, between: Any, loss: Loss, analyst: str) -> Claimed:
-    """That the mean loss of a model lies between two ends."""
+    """Claim that a model's mean loss lies between two ends."""
     return put(rows.desk, analyst, of_mean(loss_question(rows, model, loss), between))
 
 
 def claim_better(
     rows: LabelledRows, b: Predicted, a: Predicted, by: float, loss: Loss, analyst: str, *, challenge: bool = False
 ) -> Claimed:
-    """That B's mean loss is smaller than A's by more than `by`."""
+    """Claim that B's mean loss is smaller than A's by more than `by`."""
     tasked = better(rows, b, a, by, loss, challenge=challenge)
     return put(rows.desk, analyst, tasked, differing(rows, [(a, b)], loss))
 
@@ -52,7 +52,7 @@ def better(rows: LabelledRows, b: Predicted, a: Predicted, by: float, loss: Loss
 
 
 def differing(rows: LabelledRows, pairs: Sequence[tuple[Predicted, Predicted]], loss: Loss) -> float | None:
-    """The largest standard deviation of the differences, where anybody can see on which rows predictions differ."""
+    """The largest possible standard deviation of the differences, if it is public which rows' predictions differ."""
     if rows.visibility != "public":
         return None
     scale = loss.bounds[1] - loss.bounds[0]
@@ -96,9 +96,9 @@ def contest(
     if incumbent is not None:
         certified.append("A winner has a smaller mean loss than the incumbent")
     if count:
-        certified.append("the winner's mean loss lies where it is said to lie" if certified else "The value holds")
+        certified.append("the winner's mean loss lies in the stated range" if certified else "The value holds")
     said = " and ".join(certified) or "Nothing is certified about the winner"
-    covers = f"{said} {desk.target}, at once with all that this guard certifies, {desk.odds}."
+    covers = f"{said} {desk.target}, together with everything else this guard certifies, {desk.odds}."
     return Contested(
         models=tuple(names),
         winner=None if winner < 0 else winner,
@@ -117,7 +117,7 @@ def contest(
 def _alike(rows: LabelledRows) -> bool:
     """Whether rows are draws from one population, so that the sign test decides which of two models is better.
 
-    With public features rows differ, and which losses differ may depend on labels: bets decide there.
+    With public features rows differ, and which losses differ may depend on the labels: there, bets decide.
     """
     return rows.visibility == "hidden"
 

@@ -43,7 +43,9 @@ def compare(
     check_scale(loss)
     scale = loss.bounds[1] - loss.bounds[0]
     enough = None if precision is None else _precision(loss, precision)
-    desk.coarseness(enough, _levels(desk, loss))  # refused where all answers are alike, also if nothing will be asked
+    desk.coarseness(
+        enough, _levels(desk, loss)
+    )  # refused if all answers have the same noise, even if nothing will be asked
     if identical(rows, a, b):
         return Identical(
             a.name, b.name, loss.words, rows=desk.engine.rows, left=desk.left(analyst), simulated=simulated
@@ -64,7 +66,7 @@ def compare(
         confidence=plan.confidence,
         rows=desk.engine.rows,
         covers=desk.covers(
-            f"The interval covers the difference {desk.target}, at once with all others of this guard, {desk.odds}."
+            f"The interval covers the difference {desk.target}, together with all others of this guard, {desk.odds}."
         ),
         method=plan.method,
         charged=found.charged,
@@ -74,15 +76,15 @@ def compare(
 
 
 def identical(rows: LabelledRows, a: Predicted, b: Predicted) -> bool:
-    """Whether both make the same predictions, which anybody can see where features are public, and nobody where not."""
+    """Whether both make the same predictions, which is public if features are, and secret otherwise."""
     return rows.visibility == "public" and a.digest == b.digest
 
 
 def check_scale(loss: Loss) -> None:
-    """Refuse a loss whose differences have no scale that is a number."""
+    """Refuse a loss whose differences have no finite scale."""
     low, high = loss.bounds
     if not math.isfinite(2 * (high - low)):
-        raise InvalidArgument(f"{loss.words} is too large to be compared; give it in other units.")
+        raise InvalidArgument(f"{loss.words} is too large to compare; use other units.")
 
 
 def _precision(loss: Loss, precision: float) -> float:
@@ -92,17 +94,17 @@ def _precision(loss: Loss, precision: float) -> float:
 
 
 def coarseness_of(desk: Desk, loss: Loss, precision: float | None) -> float:
-    """How many times the plan's noise is enough for a difference, even of models that disagree on every row."""
+    """The multiple of the plan's noise that suffices for a difference, even of models that disagree on every row."""
     return 1.0 if precision is None else desk.coarseness(_precision(loss, precision), _levels(desk, loss))
 
 
 def _levels(desk: Desk, loss: Loss) -> int | None:
-    """How many values the questions of a comparison have; None if any."""
+    """The number of values a comparison's questions can take; None if unlimited."""
     return (3 if desk.plan.mechanism.pairs == "shifted" else 2) if loss.binary else None
 
 
 def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
-    """Scores of all, and the differences of all to the one that scores best."""
+    """The scores of all, and each one's difference to the best."""
     check_scale(loss)
     _check_names(predicted)
     if len(predicted) < 2:
@@ -126,7 +128,7 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
             nearest.append(found)
             charged, left = charged + found.charged, found.left
     except BudgetExhausted:
-        pass  # the scores, which are paid for, give an order of their own, with more ties
+        pass  # the scores are paid for and give an order by themselves, with more ties
     names = [each.name for each in predicted]
     ranked = tuple(rank(names, scores, to_leader, leader, same, scored_on, compared_on))
     told = min(nearest, key=lambda each: each.value).would_tell if nearest else ()
@@ -134,7 +136,7 @@ def best_of(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, anal
 
 
 def examine(rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str) -> Ranking:
-    """Scores and all pairs of one or more models, from the rows of the exam."""
+    """Scores and all pairwise differences of one or more models, from the exam's rows."""
     check_scale(loss)
     _check_names(predicted)
     if not predicted:
@@ -152,7 +154,7 @@ def _check_names(predicted: Sequence[Predicted]) -> None:
 def _best_in_one_round(
     rows: LabelledRows, predicted: Sequence[Predicted], loss: Loss, analyst: str, *, exam: bool = False
 ) -> Ranking:
-    """The same where questions that are asked together share fresh rows: all pairs, as nobody knows who will lead."""
+    """The same if questions asked together share fresh rows: all pairs, since the leader is not known in advance."""
     pairs = [
         (i, j)
         for i, j in itertools.combinations(range(len(predicted)), 2)
@@ -186,7 +188,7 @@ def _best_in_one_round(
 
 
 def _rows_of(rows: LabelledRows, reply: Reply) -> object:
-    """Which rows answered, where features are public: a mean over other rows' features is another truth."""
+    """Which rows answered, if features are public: a mean over other rows' features has another true value."""
     return [part.entry.span for part in reply.parts] if rows.visibility == "public" else None
 
 
@@ -196,13 +198,13 @@ class _Difference(NamedTuple):
     value: float
     interval: Interval
     smallest: float
-    """That would show."""
+    """The smallest difference that would be detected."""
     noise: float
     confirmed: bool | None
     widened: float | None
     would_tell: tuple[str, ...]
     rows: object
-    """Which rows answered, where that matters."""
+    """Which rows answered, if that matters."""
     charged: int
     left: int
 
@@ -214,7 +216,7 @@ def _differences(
     analyst: str,
     precision: float | None = None,
 ) -> list[_Difference]:
-    """Of every pair, the first minus the second; one or two answers each."""
+    """The difference of every pair, first minus second; one or two answers each."""
     plan, scale = rows.desk.plan, loss.bounds[1] - loss.bounds[0]
     replies = rows.desk.answer([asked_difference(rows, a, b, loss, precision) for a, b in pairs], analyst)
     return [
@@ -235,7 +237,7 @@ def _differences(
 
 
 def _would_tell(plan: Plan, reply: Reply, scale: float) -> tuple[str, ...]:
-    """What would have told a difference as large as was released, where its interval leaves open who is better."""
+    """What would have detected a difference as large as the released one, if its interval leaves it open."""
     value, low, high = reply.number
     if not low <= 0 <= high or plan.expected is not None:
         return ()
@@ -252,13 +254,13 @@ def asked_difference(
     precision: float | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Asked:
-    """The question of a pair; which row functions answer it, the mechanism says. `about` is recorded with it."""
+    """The question for a pair; the mechanism decides which row functions answer it. `about` is recorded with it."""
     scale = loss.bounds[1] - loss.bounds[0]
     text, sign = rows.words(f"{loss.words} of {a.name} minus that of {b.name}"), 1
     pairs, noise = rows.desk.plan.mechanism.pairs, following(rows, a, b, loss) if precision is None else None
     if noise is not None:
         pairs = "shifted"
-    if pairs != "parts" and a.digest > b.digest:  # one question for a pair, whichever comes first
+    if pairs != "parts" and a.digest > b.digest:  # one question per pair, whichever comes first
         a, b, sign = b, a, -1
     queries: tuple[VectorQuery, ...]
     match pairs:
@@ -273,7 +275,7 @@ def asked_difference(
         question=text,
         bounds=(-scale, scale),
         about_value="the difference of two models' mean losses",
-        about_missing="A row whose label is missing has the largest loss with both.",
+        about_missing="A row without a label has the largest loss for both models.",
         rule="difference",
         parameters={"scale": scale, "sign": sign, **(about or {})},
         precision=precision,
@@ -282,16 +284,16 @@ def asked_difference(
 
 
 def following(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> float | None:
-    """The noise that follows how much two models disagree; None where nobody can see it, or it would not pay."""
+    """The noise that follows how much two models disagree; None if that is not public, or would not pay."""
     mechanism = rows.desk.plan.mechanism
     if rows.visibility != "public" or not isinstance(mechanism, FollowsDisagreement) or isinstance(loss, Custom):
-        return None  # a function of somebody's own may give two losses for one prediction
+        return None  # a user's function may give two losses for one prediction
     noise = mechanism.noise_following(min(float(np.mean(np.square(_ranges(rows, a, b, loss)))) * (1 + 1e-9), 1.0))
     return noise if noise < 1 else None
 
 
 def expected_width(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> float | None:
-    """About the half-width that a comparison would have, in units of the loss; None where nobody can know it before."""
+    """Roughly the half-width of a comparison, in units of the loss; None if it cannot be known in advance."""
     if rows.visibility != "public" or isinstance(loss, Custom):
         return None
     share = min(float(np.mean(np.square(_ranges(rows, a, b, loss)))), 1.0)
@@ -303,9 +305,9 @@ _MOST_CLASSES = 32
 
 
 def _ranges(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> NDArray[np.float64]:
-    """How much (1 + d)/2 of every row depends on its label, from predictions alone: no label is looked at.
+    """How much (1 + d)/2 depends on each row's label, from predictions alone: no label is read.
 
-    Where predictions are the same so are losses, whatever the label is; elsewhere every class is tried.
+    Where predictions are equal so are losses, whatever the label; elsewhere every class is tried.
     """
     apart = np.asarray(a.values != b.values).reshape(len(a.values), -1)
     differ: NDArray[np.bool_] = np.logical_or.reduce(apart, axis=1)
@@ -313,7 +315,7 @@ def _ranges(rows: LabelledRows, a: Predicted, b: Predicted, loss: Loss) -> NDArr
     if loss.binary or not 0 < len(classes) <= _MOST_CLASSES:
         return differ.astype(np.float64)
     everywhere = slice(None)
-    low, high = np.zeros(len(differ)), np.zeros(len(differ))  # a missing label costs both the most, so d is 0
+    low, high = np.zeros(len(differ)), np.zeros(len(differ))  # both have the largest loss on a missing label, so d is 0
     for each in classes:
         labels = Labels(np.full(len(differ), each), classes)
         d = np.subtract(a.losses(loss, labels, everywhere), b.losses(loss, labels, everywhere), dtype=np.float64)

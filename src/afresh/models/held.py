@@ -1,4 +1,4 @@
-"""What is held of guarded rows with labels: what is public of them, the rows that are open, and models' predictions."""
+"""The public side of guarded rows with labels: their features, the open rows, and models' predictions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Held(show.Shown, Closing):
-    """The part of a holdout that gives no verdict: `Holdout` adds scores, comparisons and claims."""
+    """The part of a holdout that gives no verdicts: `Holdout` adds scores, comparisons and claims."""
 
     def __init__(self, guard: Guard, labelled: LabelledRows, loss: Loss, judge: Judge) -> None:
-        """Not for users. The judge has the labels, or asks a service that has them."""
+        """Not for users. The judge has the labels, or asks a service that does."""
         self.guard, self.labelled, self.loss, self._judge = guard, labelled, loss, judge
 
     @property
@@ -51,27 +51,27 @@ class Held(show.Shown, Closing):
 
     @property
     def features(self) -> Any:
-        """What models predict from: the features as they were passed, or the columns other than the label's."""
+        """What models predict from: the features as passed, or all columns except the label."""
         return self.labelled.features
 
     @property
     def budget(self) -> Budget:
-        """The guard's."""
+        """The guard's budget."""
         return self.guard.budget
 
     def predict(
         self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Predicted]:
-        """What models predict, checked, for faces that score it in a second step. Free.
+        """Make and check models' predictions, for callers that score them in a second step. Free.
 
         Args:
             models: As in `score`, one after the other.
-            names: What to call them in the record.
-            loss: A loss that `settled` gave.
-            features: What to hand to models, if it is the holdout's features in another kind of table.
+            names: The models' names in the record.
+            loss: A loss that `settled` returned.
+            features: The holdout's features in another kind of table, if models need one.
 
         Returns:
-            What `score_predicted` takes.
+            Predictions for `score_predicted`.
 
         Raises:
             InvalidArgument: Some predictions do not suit the loss.
@@ -82,15 +82,15 @@ class Held(show.Shown, Closing):
     def score_predicted(
         self, predicted: Sequence[Predicted], loss: Loss, precision: float | None = None
     ) -> list[Answer]:
-        """The mean losses of what was predicted, 1 answer each. All are charged, or none.
+        """Score predictions: a mean loss each, for 1 answer each. All are charged, or none.
 
         Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
+            predicted: What `predict` returned for the same loss.
+            loss: A loss that `settled` returned.
             precision: As in `score`.
 
         Returns:
-            Their answers, in the same order.
+            The answers, in the same order.
 
         Raises:
             BudgetExhausted: Together they cost more than is left; nothing was charged.
@@ -98,23 +98,23 @@ class Held(show.Shown, Closing):
         return self._judge.score(predicted, loss, precision)
 
     def unscored(self, predicted: Sequence[Predicted], loss: Loss) -> int:
-        """How many of these scores would be charged. Free.
+        """Count how many of these scores would be charged. Free.
 
         Args:
-            predicted: What `predict` gave for the same loss.
-            loss: A loss that `settled` gave.
+            predicted: What `predict` returned for the same loss.
+            loss: A loss that `settled` returned.
 
         Returns:
-            How many were not asked before.
+            The number that were not asked before.
         """
         return self._judge.unscored(predicted, loss)
 
     def open_rows(self) -> tuple[Any, Any]:
-        """Return features and labels of the open rows, to fit and tune on. The first call fixes the plan.
+        """Return the features and labels of the open rows, to fit and tune on. The first call fixes the plan.
 
         Returns:
-            Features of the kind that was passed (a pandas frame of the columns other than the label's, unless they
-            were an array or a frame), and the labels as an array.
+            Features of the kind that was passed (unless that was an array or a frame, a pandas frame of all columns
+            except the label), and the labels as an array.
 
         Raises:
             InvalidArgument: The holdout was opened without `open`.
@@ -124,18 +124,18 @@ class Held(show.Shown, Closing):
 
     @property
     def has_open_rows(self) -> bool:
-        """Whether some rows, or development rows of the analyst's own, can be tuned on for nothing."""
+        """Whether there are open rows, or the analyst's own development rows, to tune on for free."""
         return self.guard.plan.open is not None or self.guard.plan.mechanism.own
 
     def open_losses(self, models: Sequence[Any], *, loss: Any = None) -> list[float]:
-        """Compute the mean losses of models on the open rows: free, as you hold these rows, and without an interval.
+        """Compute the mean losses of models on the open rows, without intervals. Free, since you hold these rows.
 
         Args:
             models: As in `score`; predictions are for the rows of `features`.
-            loss: What to average instead of the holdout's own loss.
+            loss: A loss to use instead of the holdout's own.
 
         Returns:
-            A mean loss for each, in the same order.
+            A mean loss for each model, in the same order.
 
         Raises:
             InvalidArgument: The holdout was opened without `open`, or predictions do not suit the loss.
@@ -149,16 +149,16 @@ class Held(show.Shown, Closing):
         return [self.labelled.open_loss(model, used) for model in models]
 
     def settled(self, loss: Any = None) -> Loss:
-        """The loss that is meant, the holdout's own unless it is given, as it is now.
+        """The loss to use: the given one, in its present state, or the holdout's own.
 
         Args:
-            loss: A loss of `afresh.losses`, its name, or a function.
+            loss: A loss from `afresh.losses`, its name, or a function.
 
         Returns:
             A loss that suits the labels.
 
         Raises:
-            InvalidArgument: It does not; nothing was paid.
+            InvalidArgument: It does not suit them; nothing was charged.
         """
         return self.labelled.settle(self.loss if loss is None else make_loss(loss))
 

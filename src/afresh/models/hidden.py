@@ -1,7 +1,7 @@
-"""Models run on features that nobody may learn about: nothing they do on a row is told but through a paid answer.
+"""Models run on hidden features: what they do on a row is revealed only through paid answers.
 
-A prediction is a total function of one row. A row on which a model fails, or says what is no prediction, has the worst
-loss, and no error quotes it. Plain mistakes show on made-up rows instead, which are the same whatever the data.
+A prediction is a total function of one row. A row on which a model fails, or returns something other than a prediction,
+has the worst loss, and no error quotes it. Plain mistakes show up on made-up rows, which are the same for all data.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _SEED = 2018
 _TEXTS = ("", "a", "b", "0")
 
 Predictions = tuple[NDArray[Any], NDArray[np.bool_]]
-"""Valid predictions for all rows, and which of them stand in for one that was not."""
+"""Valid predictions for all rows, and which of them replace an invalid one."""
 
 
 def is_table(features: Any) -> bool:
-    """Whether its rows can be taken apart here: an array, or a frame of pandas or Polars."""
+    """Whether its rows can be selected here: an array, or a pandas or Polars frame."""
     return isinstance(features, np.ndarray) or hasattr(features, "iloc") or hasattr(features, "clear")
 
 
 def predict(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> Predictions:
-    """What a model says of every row. Where it fails on many rows, each half of them is tried by itself."""
+    """A model's predictions for every row. If it fails on many rows, each half of them is tried by itself."""
 
     def of(start: int, stop: int) -> list[Predictions]:
         part = features.iloc[start:stop] if hasattr(features, "iloc") else features[start:stop]
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell of rows
+            with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would reveal rows
                 warnings.simplefilter("ignore")
                 return [total_predictions(run(model, loss, classes, part)[1], loss.kind, classes, stop - start)]
-        except Exception:  # whatever it says may quote a row
+        except Exception:  # its message may quote a row
             if stop - start == 1:
                 return [_none(loss.kind, classes)]
         middle = (start + stop) // 2
@@ -54,7 +54,7 @@ def predict(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> 
 
 
 def _none(kind: Kind, classes: tuple[Any, ...]) -> Predictions:
-    """What stands in for the prediction of one row: it is never looked at, so it must only have the right type."""
+    """The placeholder for one row's prediction: it is never read, so it only needs the right type."""
     missing: Any = [None] if kind == "classes" else [np.nan]
     if kind == "probabilities" and len(classes) > 2:
         missing = np.full((1, len(classes)), np.nan)
@@ -62,7 +62,7 @@ def _none(kind: Kind, classes: tuple[Any, ...]) -> Predictions:
 
 
 def try_out(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> list[Any]:
-    """What a model says of made-up rows, JSON-ready, to six digits; an error if it fails on all of them.
+    """A model's predictions for made-up rows, JSON-ready, to six digits; an error if it fails on all of them.
 
     Its message may quote them, as they are public.
     """
@@ -94,7 +94,7 @@ def _error(attempt: Callable[[], object]) -> str:
 
 
 def made_up(features: Any) -> Any:
-    """Rows of the same columns and types, and of nothing else that the features say."""
+    """Rows with the same columns and types, independent of everything else in the features."""
     draw = random.Random(_SEED)
     if isinstance(features, np.ndarray):
         columns = [_values(draw, features.dtype.kind) for _ in range(features.shape[1])]
@@ -113,14 +113,14 @@ def made_up(features: Any) -> Any:
 
 
 def _letter(kind: Any) -> str:
-    """Of a type of Polars, numpy's letter."""
+    """NumPy's letter for a Polars type."""
     if kind.is_numeric():
         return "f" if kind.is_float() or kind.is_decimal() else "i"
     return {"Boolean": "b", "String": "U"}.get(str(kind), "?")
 
 
 def _series(draw: random.Random, kind: Any) -> Any:
-    """A column of pandas; missing where its type has no values that everybody knows."""
+    """A pandas column; missing values if its type has no well-known values."""
     import pandas as pd
 
     values = _values(draw, "U" if kind == object or isinstance(kind, pd.StringDtype) else kind.kind)  # noqa: E721
@@ -130,7 +130,7 @@ def _series(draw: random.Random, kind: Any) -> Any:
 
 
 def _values(draw: random.Random, kind: str) -> list[Any] | None:
-    """Values of a type, by numpy's letter for it; the first is nought."""
+    """Values of a type, by NumPy's letter for it; the first is zero."""
     makes: dict[str, Callable[[], Any]] = {
         "f": lambda: (2 * draw.random() - 1) * 2.0 ** draw.randint(-4, 8),
         "i": lambda: draw.randint(0, 100),

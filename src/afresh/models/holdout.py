@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class Recipe(NamedTuple):
-    """How another process opens the same holdout: with what function, and which arguments of `afresh.holdout`."""
+    """How another process opens the same holdout: the function, and the arguments of `afresh.holdout`."""
 
     reopen: Callable[..., Holdout]
     arguments: dict[str, Any]
 
 
 def check_holdout(holdout: object) -> Holdout:
-    """What `afresh.holdout` makes, or an error."""
+    """A holdout made by `afresh.holdout`, or an error."""
     if not isinstance(holdout, Holdout):
-        raise InvalidArgument(f"holdout is a {type(holdout).__name__}, must be what afresh.holdout(X, y) makes.")
+        raise InvalidArgument(f"holdout is a {type(holdout).__name__}, must be a holdout from afresh.holdout(X, y).")
     return holdout
 
 
@@ -47,16 +47,16 @@ class Holdout(Held):
     def __init__(
         self, guard: Guard, labelled: LabelledRows, loss: Loss, recipe: Recipe | None, judge: Judge | None = None
     ) -> None:
-        """Not for users: `afresh.holdout` puts the parts together. The judge has the labels, unless one is given."""
+        """Not for users: `afresh.holdout` combines the parts. The judge has the labels, unless one is given."""
         super().__init__(guard, labelled, loss, LocalJudge(labelled, guard.analyst) if judge is None else judge)
         self._recipe = recipe
         self._incumbents: dict[str, Predicted] = {}  # by loss: predictions are made for one
 
     def for_analyst(self, analyst: str) -> Holdout:
-        """The same holdout in another name; labels and features are not read again. See `Guard.for_analyst`.
+        """The same holdout under another name; labels and features are not read again. See `Guard.for_analyst`.
 
         Args:
-            analyst: Who asks.
+            analyst: The name of the analyst who asks.
 
         Returns:
             Another holdout on the same rows, plan and ledger.
@@ -68,17 +68,18 @@ class Holdout(Held):
         return Holdout(guard, self.labelled, self.loss, recipe)
 
     def score(self, model: Any, *, name: str | None = None, loss: Any = None, precision: float | None = None) -> Answer:
-        """Estimate the mean loss of a model, or of predictions, with its interval. 1 answer; repeats are free.
+        """Estimate the mean loss of a model, or of predictions, with its interval. Costs 1 answer; repeats are free.
 
-        With public features the same predictions are the same question. With hidden ones only models are accepted, and
-        one is known by its `name` and what it says of made-up rows, never by its predictions: without a name every
-        call is charged; one name, one model. A row on which it fails has the largest loss.
+        With public features, the same predictions are the same question. With hidden features only models are accepted;
+        a model is identified by its `name` and its predictions for made-up rows, never by its predictions for these
+        rows. Without a name every call is charged; use one name per model. A row on which it fails has the largest
+        loss.
 
         Args:
-            model: Something with `predict` (or `predict_proba`, for losses of probabilities), a function of the
-                features, or predictions, one per row in the order of the rows.
-            name: What to call it in the record.
-            loss: What to average instead of the holdout's own loss.
+            model: An object with `predict` (or `predict_proba`, for losses of probabilities), a function of the
+                features, or predictions, one per row in row order.
+            name: The model's name in the record.
+            loss: A loss to use instead of the holdout's own.
             precision: A half-width that is enough, in units of the loss; the answer then costs less.
 
         Returns:
@@ -98,16 +99,16 @@ class Holdout(Held):
         loss: Any = None,
         precision: float | None = None,
     ) -> list[Answer]:
-        """Estimate the mean losses of several models, 1 answer each. All are charged, or none.
+        """Estimate the mean losses of several models, for 1 answer each. All are charged, or none.
 
         Args:
             models: As in `score`, one after the other.
-            names: What to call them in the record.
-            loss: What to average instead of the holdout's own loss.
+            names: The models' names in the record.
+            loss: A loss to use instead of the holdout's own.
             precision: A half-width that is enough, in units of the loss; answers then cost less.
 
         Returns:
-            Their answers, in the same order.
+            The answers, in the same order.
 
         Raises:
             InvalidArgument: Some predictions do not suit the loss; nothing was charged.
@@ -125,21 +126,21 @@ class Holdout(Held):
         loss: Any = None,
         precision: float | None = None,
     ) -> Comparison | Identical:
-        """Compare two models row by row: is B better than A? 1 or 2 answers; repeats are free.
+        """Compare two models row by row: is B better than A? Costs 1 or 2 answers; repeats are free.
 
-        With public features, two models with the same predictions are reported as identical on these rows: no
-        interval and no charge. With hidden features they are compared like any others.
+        With public features, two models with the same predictions are reported as identical on these rows, without an
+        interval or a charge. With hidden features they are compared like any others.
 
-        Models that rarely disagree are separated far better than by two scores.
+        This separates models that rarely disagree far better than two scores do.
 
         Args:
             a: A model or predictions, as in `score`.
-            b: Another.
-            names: What to call them in the record.
-            loss: What to average instead of the holdout's own loss.
-            precision: A half-width of the difference that is enough, in units of the loss, at a lower charge: promised
-                for models that disagree on every row, as the charge must not depend on how often they do; `resolution`
-                tells what it means for others.
+            b: Another model or predictions.
+            names: The two names in the record.
+            loss: A loss to use instead of the holdout's own.
+            precision: A half-width of the difference that is enough, in units of the loss, at a lower charge. It is
+                promised for models that disagree on every row, as the charge must not depend on how often they do;
+                `resolution` shows what it means for others.
 
         Returns:
             The difference of their mean losses, A minus B, with its interval and a verdict.
@@ -178,10 +179,10 @@ class Holdout(Held):
     def exam(
         self, models: Sequence[Any] | Mapping[str, Any], *, names: Sequence[str] | None = None, loss: Any = None
     ) -> Ranking:
-        """Take the exam: the final models, scored and compared on rows that nothing else has touched. Once.
+        """Take the exam, once: score and compare the final models on rows that nothing else has touched.
 
-        All scores and all pairs are one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part
-        of the failure probability. It costs no answers. Repeating it with the same models gives the same answers.
+        All scores and all pairs form one batch of exact answers, m (m + 1)/2 for m models, which share the exam's part
+        of the failure probability. The exam costs no answers. Repeating it with the same models gives the same answers.
 
         Args:
             models: As in `score`, one or more.
@@ -221,9 +222,9 @@ class Holdout(Held):
         Args:
             model: As in `score`.
             better_than: Another model. The claim is that `model` has the smaller mean loss.
-            by: By more than this, in units of the loss.
+            by: The margin by which it is better, in units of the loss.
             between: Instead of `better_than`, two ends for the mean loss; None leaves one side open.
-            names: What to call the model, and the other one, in the record.
+            names: The names of the model and the other one in the record.
             loss: What to average instead of the holdout's own loss.
 
         Returns:
@@ -235,7 +236,7 @@ class Holdout(Held):
         """
         used = self.settled(loss)
         if (better_than is None) == (between is None):
-            raise InvalidArgument("a claim has exactly one of better_than, another model, and between, two ends.")
+            raise InvalidArgument("a claim needs exactly one of better_than (another model) and between (two ends).")
         if between is not None:
             (only,) = self.predict([model], names, used)
             return self._judge.claim_score(only, between, used)
@@ -253,15 +254,15 @@ class Holdout(Held):
     ) -> Claimed:
         """Challenge the incumbent: a model that certainly beats it becomes the incumbent. 1 answer.
 
-        With the guard's confidence, every challenger ever accepted, of any number, is a real
-        improvement. Most are rejected, which costs later answers little; an acceptance costs them some width.
+        With the guard's confidence, every challenger ever accepted is a real improvement, however many there are. Most
+        are rejected, which costs later answers little; an acceptance costs them some width.
 
         Args:
             model: As in `score`.
-            incumbent: Whom to beat, the first time and after a restart; later it is who was accepted last,
-                with the same loss.
-            by: By more than this, in units of the loss.
-            names: What to call the model (and the incumbent, where one is given) in the record.
+            incumbent: The model to beat, the first time and after a restart; later it is the one accepted last with
+                the same loss.
+            by: The margin by which it must be better, in units of the loss.
+            names: The names of the model (and of the incumbent, if one is given) in the record.
             loss: What to average instead of the holdout's own loss.
 
         Returns:
@@ -279,7 +280,7 @@ class Holdout(Held):
         else:
             (b,), a = self.predict([model], names, used), self._incumbents[used.words]
         found = self._judge.claim_better(b, a, by, used, challenge=True)
-        if found.passed or incumbent is not None:  # a rejection leaves whoever was accepted meanwhile
+        if found.passed or incumbent is not None:  # a rejection leaves the model accepted in the meantime
             self._incumbents[used.words] = b if found.passed else a
         return found
 
@@ -294,14 +295,15 @@ class Holdout(Held):
     ) -> Contested:
         """Find the model with the smallest mean loss on the guarded rows: its place, or "no improvement".
 
-        1 answer for any number of models. Only the winner's place is released, and with `bins` in which of so many
-        equal parts its mean loss lies. With an incumbent there is a winner only if it certainly beats the incumbent.
+        Costs 1 answer for any number of models. Only the winner's place is released and, with `bins`, which of that
+        many equal parts contains its mean loss. With an incumbent, there is a winner only if it certainly beats the
+        incumbent.
 
         Args:
             models: As in `score`, one after the other; ties go to the first.
             incumbent: A model to beat.
-            bins: Into how many equal parts the loss's range is split.
-            names: What to call them in the record, the incumbent last.
+            bins: The number of equal parts into which the loss's range is split.
+            names: The models' names in the record, the incumbent last.
             loss: What to average instead of the holdout's own loss.
 
         Returns:
@@ -326,11 +328,11 @@ class Holdout(Held):
             model: As in `claim`.
             better_than: As in `claim`.
             by: As in `claim`.
-            disagreement: On what share of rows the two differ; known where features are public, all rows otherwise.
+            disagreement: The share of rows on which the two differ; known if features are public, otherwise all rows.
             loss: What to average instead of the holdout's own loss.
 
         Returns:
-            A difference in units of the loss: one that large passes about nine times in ten.
+            A difference in units of the loss: a claim about one that large passes about nine times in ten.
         """
         used = self.settled(loss)
         b, a = self.predict([model, better_than], None, used)
@@ -340,9 +342,9 @@ class Holdout(Held):
         """Measure precision, recall, F1, calibration error or AUC of a model, for at most `statistic.price` answers.
 
         Args:
-            statistic: One of `afresh.statistics` that needs a model.
+            statistic: A statistic from `afresh.statistics` that needs a model.
             model: As in `score`.
-            name: What to call it in the record.
+            name: The model's name in the record.
 
         Returns:
             Its value and interval.
@@ -352,7 +354,7 @@ class Holdout(Held):
             BudgetExhausted: It costs more than is left; nothing was charged.
         """
         if isinstance(statistic, type) or not callable(getattr(statistic, "measure_model", None)):
-            raise checks.wrong("statistic", statistic, "one of afresh.statistics that needs a model")
+            raise checks.wrong("statistic", statistic, "a statistic from afresh.statistics that needs a model")
         return self._judge.measure(statistic, model, name)
 
     def resolution(self, disagreement: float, *, precision: float | None = None) -> float:
@@ -378,7 +380,7 @@ class Holdout(Held):
         return f"Holdout({visible(self.loss.words)} of {self.label!r}, {self.guard!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its data and the place of its ledger: another process opens them again and shares the budget."""
+        """Pickle its data and the place of its ledger: another process opens them again and shares the budget."""
         if self._recipe is None:
             raise TypeError(
                 "a holdout on a guard, on a ledger in memory or in a simulation cannot be pickled; open the data in "
@@ -392,7 +394,7 @@ class Holdout(Held):
         )
 
     def __deepcopy__(self, memo: object) -> Holdout:
-        """A copy, such as scikit-learn's `clone` makes of parameters, spends from the same guard."""
+        """Return itself: a copy, such as scikit-learn's `clone` makes, must spend from the same guard."""
         return self
 
     def _blocks(self) -> list[show.Block]:

@@ -1,7 +1,7 @@
-"""What stands behind a holdout's face: labelled rows in this process, or a service that has them.
+"""What is behind a holdout: labelled rows in this process, or a service that has them.
 
-`Holdout` runs models and checks what it can; a `Judge` is asked what the labels say of predictions. `LocalJudge` has
-the labels, that of `afresh.client.holdout` sends predictions to a service.
+`Holdout` runs models and checks what it can; a `Judge` compares predictions with the labels. `LocalJudge` has the
+labels; the one in `afresh.client.holdout` sends predictions to a service.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Judge(Protocol):
-    """What a holdout needs to have done, in one analyst's name."""
+    """What a holdout needs done, in one analyst's name."""
 
     def score(self, predicted: Sequence[Predicted], loss: Loss, precision: float | None) -> list[Answer]:
         """Their mean losses; all are charged, or none."""
@@ -74,7 +74,7 @@ class Judge(Protocol):
 
 
 class LocalJudge:
-    """One who has the labels."""
+    """A judge that has the labels."""
 
     def __init__(self, rows: LabelledRows, analyst: str) -> None:
         """In whose name."""

@@ -1,4 +1,4 @@
-"""The rows of a desk with a label: what a model says of them becomes questions."""
+"""A desk's rows with a label: turns a model's predictions into questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LabelledRows:
         features: Any = None,
         own: tuple[Any, Any] | None = None,
     ) -> None:
-        """`order` is a secret digest of the rows' order; features that are not given are read when they are needed.
+        """`order` is a secret digest of the row order; features that are not given are read when needed.
 
         `own` are features and labels of development rows, which precede all others in features and labels.
         """
@@ -59,7 +59,7 @@ class LabelledRows:
         return chosen, read_column(engine, self.label)[places]
 
     def settle(self, loss: Loss) -> Loss:
-        """The loss as it is now; found wanting before anything is paid."""
+        """The loss in its present state; a wrong one is refused before anything is charged."""
         return settle(loss, self.labels)
 
     def classes(self, loss: Loss) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ class LabelledRows:
         return stacked(mine, given)
 
     def open_loss(self, model: Any, loss: Loss) -> float:
-        """The mean loss of a model on the open rows, which the analyst holds: free, and with no interval."""
+        """The mean loss of a model on the open rows, which the analyst holds: free, and without an interval."""
         return loss_on(model, loss, self.classes(loss), *self._opened, lambda: self._places)
 
     @cached_property
@@ -95,7 +95,7 @@ class LabelledRows:
         from afresh.guard.opened import hand_out
 
         if self._own is None:
-            hand_out(self.desk, "")  # fixes the plan, as handing rows out does
+            hand_out(self.desk, "")  # fixes the plan, as handing out rows does
         return self.opened()
 
     @cached_property
@@ -109,7 +109,7 @@ class LabelledRows:
     def predict(
         self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Predicted]:
-        """The predictions of models. What is wrong with them is told before anything is charged."""
+        """The predictions of models. Mistakes in them are reported before anything is charged."""
         self.desk.check_open()
         models, names = listed(models, names)
         given = [None] * len(models) if names is None else names
@@ -132,9 +132,9 @@ class LabelledRows:
         return Predicted(name or f"{kind} {digest[:8]}", digest, lambda: (values, None))
 
     def _submit(self, model: Any, name: str | None, loss: Loss) -> Predicted:
-        """Hidden features: a model is its name and what it says of made-up rows. It is run when it was paid for.
+        """Hidden features: a model is its name and its predictions for made-up rows. It runs once it is paid for.
 
-        Were it known by its predictions, a free repeat would tell that two models agree on all rows.
+        If it were known by its predictions, a free repeat would reveal that two models agree on all rows.
         """
         if not is_model(model) or isinstance(model, type):
             raise InvalidArgument(
@@ -165,7 +165,7 @@ class LabelledRows:
         bounds: tuple[float, float] = (0.0, 1.0),
         loss: Loss | None = None,
     ) -> VectorQuery:
-        """A question about one number a row, known by JSON-ready parts."""
+        """A question about one number per row, identified by JSON-ready parts."""
         alone = isinstance(loss, Custom)
         return VectorQuery(
             self._digest(*parts),
@@ -182,7 +182,7 @@ class LabelledRows:
 
 
 def stacked(first: Any, second: Any) -> Any:
-    """Features of two kinds of rows as one, of the kind that both are."""
+    """The features of two sets of rows as one, of their common kind."""
     if hasattr(first, "iloc") and hasattr(second, "iloc"):
         import pandas as pd
 

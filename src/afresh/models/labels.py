@@ -1,4 +1,4 @@
-"""Labels and predictions as arrays: what is checked of predictions depends on them and on public facts alone."""
+"""Labels and predictions as arrays: checks of predictions depend only on them and on public facts."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _SUM = 1e-6  # how far the probabilities of a row may be from adding up to one
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of a holdout. They never leave it but through answers."""
+    """The labels of a holdout. They never leave it except through answers."""
 
     values: Any = field(repr=False)
-    """As they came, missing ones masked, None or NaN. Not shown where somebody prints the state of a process."""
+    """As passed; missing ones are masked, None or NaN. Not shown when someone prints the state of a process."""
     declared: tuple[Any, ...] | None = None
-    """The classes somebody declared."""
+    """The declared classes, if any."""
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of labels."""
         return len(self.values)
 
     def suit(self, kind: Kind) -> None:
-        """Raise `InvalidArgument` unless they have a loss of this kind; says nothing but what their type says."""
+        """Raise `InvalidArgument` unless they suit this kind of loss; reveals nothing but their type."""
         _ = self.numbers if kind == "numbers" else self.codes
 
     @cached_property
     def classes(self) -> tuple[Any, ...]:
-        """The classes: as declared, of a boolean column its two, else the different values of the labels."""
+        """The classes: the declared ones, the two of a boolean column, or the distinct values of the labels."""
         plain = _plain(self.values)
         if self.declared is not None:
             return self.declared
@@ -59,14 +59,14 @@ class Labels:
 
     @cached_property
     def codes(self) -> Codes:
-        """The place of every row's class in `classes`; -1 for a label that is missing or none of them."""
+        """The index of every row's class in `classes`; -1 for a label that is missing or not among them."""
         found = encode(_plain(self.values), self.classes)
         found[_missing(self.values)] = -1
         return found
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
-        """The labels as numbers; a missing one is infinite, so that every loss of it is the worst."""
+        """The labels as numbers; a missing one is infinite, so its loss is always the worst."""
         plain = _plain(self.values)
         if plain.dtype.kind not in "biuf":
             raise InvalidArgument("the labels are not numbers; use a loss for classes, such as 'zero-one'.")
@@ -100,7 +100,7 @@ def _missing(values: Any) -> NDArray[np.bool_]:
 
 
 def check_classes(classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Declared classes, at least two, all different."""
+    """Declared classes: at least two, all different."""
     if classes is None:
         return None
     found = tuple(map(_python, checks.listed("classes", classes, "a list of the labels' classes")))
@@ -115,7 +115,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def encode(values: NDArray[Any], classes: tuple[Any, ...]) -> Codes:
-    """The place of every value in `classes`, or -1. Of labels and of predictions codes have one type."""
+    """The index of every value in `classes`, or -1. Codes of labels and of predictions have the same type."""
     return _encode(values, classes).astype(_code_type(classes), copy=False)
 
 
@@ -139,12 +139,12 @@ def _encode(values: NDArray[Any], classes: tuple[Any, ...]) -> NDArray[Any]:
 def _place(places: dict[Any, int], value: Any) -> int:
     try:
         return places.get(_python(value), -1)
-    except TypeError:  # a list, say: surely no class
+    except TypeError:  # a list, for example, which is certainly not a class
         return -1
 
 
 def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[Any]:
-    """Predictions in the one form that is hashed and scored, or an error that quotes nothing but them."""
+    """Predictions in the form that is hashed and scored, or an error that quotes nothing else."""
     array = _as_array(predictions)
     if len(array) != labels.rows:
         raise InvalidArgument(
@@ -161,9 +161,9 @@ def check_predictions(predictions: Any, kind: Kind, labels: Labels) -> NDArray[A
 def total_predictions(
     predictions: Any, kind: Kind, classes: tuple[Any, ...], rows: int
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Predictions of hidden features: where a row's is invalid, another stands in for it and it is marked.
+    """Predictions from hidden features: an invalid one is replaced and marked.
 
-    An error says nothing of a row, but that there are not as many predictions as rows, or that they have no such type.
+    An error says nothing about a row, only that the number of predictions or their type is wrong.
     """
     array = _as_array(predictions)
     if array.shape[0] != rows:
@@ -199,7 +199,7 @@ def _as_array(predictions: Any) -> NDArray[Any]:
         raise InvalidArgument(
             f"predictions of type {kind} are not an array; pass an array or a list with one prediction per row."
         )
-    if np.ma.is_masked(predictions):  # numpy would put in what is under the mask
+    if np.ma.is_masked(predictions):  # numpy would use what is under the mask
         raise InvalidArgument("some predictions are masked; there must be one per row.")
     return array
 
@@ -235,7 +235,7 @@ def _check_numbers(array: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _check_width(array: NDArray[np.float64], classes: tuple[Any, ...]) -> None:
     if array.shape[1:] not in ([(), (2,)] if len(classes) == 2 else [(len(classes),)]):
-        wanted = "the probability of the second class, or of both" if len(classes) == 2 else "a probability a class"
+        wanted = "the probability of the second class, or of both" if len(classes) == 2 else "one probability per class"
         raise InvalidArgument(
             f"predictions have shape {array.shape}; for {len(classes)} classes a row needs {wanted}, in the order "
             f"of the classes {', '.join(map(repr, classes[:10]))}."
@@ -265,7 +265,7 @@ def _check_finite(array: NDArray[np.float64]) -> None:
 
 
 def _is_plain(array: NDArray[np.float64]) -> bool:
-    """Whether all are finite and none is -0.0, which is the same prediction as 0.0; False also if the sum overflows."""
+    """Whether all are finite and none is -0.0, which is the same prediction as 0.0; also False if the sum overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return math.isfinite(array.sum()) and not _has_negative_zero(array)
 

@@ -1,4 +1,4 @@
-"""`afresh.holdout`: features, labels and a guard put together into a holdout."""
+"""`afresh.holdout`: combines features, labels and a guard into a holdout."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def holdout(
     simulation_seed: int | None = None,
     made_up: bool = False,
 ) -> Holdout:
-    """Put a guard before a holdout: features and labels (`X, y`), data with a column named `label`, or a guard of such.
+    """Put a guard in front of a holdout: features and labels (`X, y`), data with a `label` column, or a guard.
 
     Plan, ledger and budget are the guard's: `holdout.guard.ask("label = 1 AND x0 > 3")` spends from the same budget as
     a score.
 
     A process cannot hide anything from the code it runs: a model's `predict` can find the labels in the frames of its
-    callers, or switch the noise off. Accept predictions from strangers, never model objects. docs/models.md says more.
+    callers, or switch off the noise. Accept predictions from strangers, never model objects; see docs/models.md.
 
     Args:
-        data: X, an array with one row per case (columns are named x0, x1, ...) or a frame; or whatever `afresh.open`
+        data: X, an array with one row per case (columns are named x0, x1, ...) or a frame; or anything `afresh.open`
             takes, with a column of labels; or a guard.
         y: The labels of X.
         label: The column of labels.
-        loss: What scores average, see `afresh.losses`.
+        loss: The loss that scores average; see `afresh.losses`.
         classes: The classes; by default the different labels, which makes them public: leave it
             out only if they are not secret.
         features: Who knows the rows' features. "public": the analyst may. Every answer is then about *these rows'
@@ -156,18 +156,16 @@ def holdout(
     if y is not None and isinstance(data, str | os.PathLike):
         raise InvalidArgument("the labels of a file are in a column; leave out y and name the column with label=.")
     if y is None and isinstance(data, np.ndarray | list | tuple):
-        raise InvalidArgument(
-            f"data of type {type(data).__name__} have no columns; pass the labels too: holdout(X, y)."
-        )
+        raise InvalidArgument(f"data of type {type(data).__name__} has no columns; pass the labels too: holdout(X, y).")
     if isinstance(y, str):
-        raise checks.wrong("y", y, f"the labels, one for each row; a column is named with label={checks.shown(y)}")
+        raise checks.wrong("y", y, f"the labels, one per row; to name a column, use label={checks.shown(y)}")
     if y is not None and hasattr(type(data), "columns"):  # it is a table in memory from here on
         check_made_up(data, simulation_seed, made_up)
     given, table = (None, data) if y is None else (data, _with_label(data, y, label))
 
     wanted = check_opening(table, ledger=ledger, **opening)  # type: ignore[arg-type]
     with opened_engine(table) as engine:
-        # A wrong label, or a loss that does not suit it, is told before a ledger fixes a plan for the data.
+        # A wrong label, or a loss that does not suit it, is reported before a ledger fixes a plan for the data.
         Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
         with _beside(own, engine.schema) as development:
             if development is not None and development.identity().fingerprint == engine.identity().fingerprint:
@@ -223,18 +221,18 @@ def _hold(
 
 
 def _own(given: Any, label: str) -> tuple[tuple[Any, Any], Any] | None:
-    """Development data of the analyst's own, as they came and as a table; None if `open` is a share or nothing."""
+    """The analyst's own development data, as passed and as a table; None if `open` is a share or nothing."""
     if not isinstance(given, tuple | list):
         return None
     if len(given) != 2:
-        raise checks.wrong("open", f"{len(given)} things", "a part of the rows, such as 0.5, or (X_dev, y_dev)")
+        raise checks.wrong("open", f"{len(given)} things", "a share of the rows, such as 0.5, or (X_dev, y_dev)")
     features, y = given
     return (features, y), _with_label(features, y, label)
 
 
 @contextmanager
 def _beside(own: tuple[Any, Any] | None, schema: Mapping[str, Type | None]) -> Iterator[Engine | None]:
-    """An engine over development data that have the columns of the others."""
+    """An engine over development data that has the same columns as the guarded data."""
     from afresh.guard.open import opened_engine
 
     if own is None:
@@ -243,14 +241,14 @@ def _beside(own: tuple[Any, Any] | None, schema: Mapping[str, Type | None]) -> I
     with opened_engine(own[1]) as engine:
         if dict(engine.schema) != dict(schema):
             mine, theirs = (", ".join(f"{n} ({t})" for n, t in s.items()) for s in (engine.schema, schema))
-            raise InvalidArgument(f"the development data have the columns {mine}, and the guarded ones {theirs}.")
+            raise InvalidArgument(f"the development data has the columns {mine}, but the guarded data has {theirs}.")
         yield engine
 
 
 def _check_apart(development: Engine, guarded: Engine, label: str) -> None:
-    """Refuse development data that share rows with the guarded ones, as far as their public features tell.
+    """Refuse development data that shares rows with the guarded data, as far as public features show.
 
-    Labels are left out, and hidden features are not looked at: a refusal that knew them would tell of guarded rows.
+    Labels are left out, and hidden features are not read: a refusal based on them would reveal guarded rows.
     Where guarded rows have twins among themselves, other rows may well have the same features.
     """
     from afresh.engines.embedded.rowwise import hashes_of
@@ -264,13 +262,13 @@ def _check_apart(development: Engine, guarded: Engine, label: str) -> None:
     if shared > (3 * twins * len(brought) + 10 if twins else 0):
         raise InvalidArgument(
             f"{shared:,} of the {len(brought):,} development rows have the features of guarded rows, which may not be "
-            "known to whoever is checked by them; leave these rows out of the development data, or give "
+            "known to the person they check; leave these rows out of the development data, or give "
             "open=0.5 to open a part of the guarded ones."
         )
 
 
 def _column(label: str, schema: Mapping[str, Type | None]) -> str:
-    """The column that is meant, whatever its case; data are known by the columns that questions can use."""
+    """The column with this name in any case; data is known by the columns that questions can use."""
     names = {name.lower(): name for name, type in schema.items() if type is not None}
     if label.lower() not in names:
         listed = ", ".join(names.values())
@@ -282,14 +280,14 @@ _REOPENED: dict[tuple[str, ...], Holdout] = {}  # in another process, for as lon
 
 
 def reopen(arguments: dict[str, Any], fingerprint: str, order: str, loss: str) -> Holdout:
-    """The holdout of another process, on the same ledger; its plan is the one in force."""
+    """Reopen the holdout of another process, on the same ledger, with the plan in force."""
     told = (arguments[name] for name in ("ledger", "label", "classes", "features", "analyst"))
     key = (fingerprint, order, loss, *map(repr, told))
     if key not in _REOPENED or _REOPENED[key].guard.desk.closed:
         opened = holdout(**arguments, must_exist=True)
         if (opened.guard.desk.terms.data, opened.labelled.order) != (fingerprint, order):
             opened.close()
-            raise DataChanged("the data changed in place after the holdout was opened; open them again.")
+            raise DataChanged("the data changed in place after the holdout was opened; open it again.")
         _REOPENED[key] = opened
     return _REOPENED[key]
 
@@ -314,7 +312,7 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
 
     if hasattr(features, "toarray"):
         raise DataError("sparse features cannot be opened; pass X.toarray().")
-    if hasattr(type(features), "columns"):  # a frame of whatever kind
+    if hasattr(type(features), "columns"):  # a frame of any kind
         table = as_arrow(features)
     else:
         array = _as_array(features)
@@ -334,10 +332,10 @@ def _with_label(features: Any, y: Any, label: str) -> Any:
     try:
         return table.append_column(label, pa.array(values, from_pandas=True))
     except (pa.ArrowException, TypeError, ValueError):
-        pass  # what pyarrow says would quote labels
+        pass  # pyarrow's message would quote labels
     raise DataError("the labels mix values of several types; convert them to one type first.")
 
 
 def _as_array(values: Any) -> Any:
-    """What is masked stays so: it is missing."""
+    """Masked values stay masked: they are missing."""
     return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)

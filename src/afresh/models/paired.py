@@ -1,8 +1,8 @@
-"""From released answers to the difference of two models: functions of released numbers and public constants alone.
+"""From released answers to the difference of two models: functions of only released numbers and public constants.
 
-d in [-1, 1] is the loss of A minus the loss of B on one row. Which one or two answers it is read from, and how, every
-mechanism says itself: `calibrated` by the second-moment certificate (section 7), exact moments by that of d alone
-(section 13), the others from its two parts (section 10).
+d in [-1, 1] is the loss of A minus the loss of B on one row. Each mechanism decides which one or two answers it is read
+from, and how: `calibrated` by the second-moment certificate (section 7), exact moments by that of d alone (section 13),
+the others from its two parts (section 10).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def _heard(plan: Plan, reading: Reading) -> Heard:
 
 
 def smallest_difference(plan: Plan, *parts: Reading) -> float:
-    """About the smallest mean of d that shows between models that differ as much as these, on [-1, 1]."""
+    """Roughly the smallest mean of d that can be detected between models that differ as much as these, on [-1, 1]."""
     return resolution(plan, disagreement_of(plan, *parts), max(part.entry.coarseness for part in parts))
 
 
 def disagreement_of(plan: Plan, *parts: Reading) -> float:
-    """About the mean of |d|, from what was released."""
+    """Roughly the mean of |d|, from what was released."""
     return plan.mechanism.disagreement(*(_heard(plan, part) for part in parts))
 
 
 def resolution(plan: Plan, disagreement: float, coarseness: float = 1.0) -> float:
-    """The half-width on the mean of d for two models with 0/1 losses that differ on this share of rows, equally good.
+    """The half-width on the mean of d for two equally good models with 0/1 losses that differ on this share of rows.
 
-    It needs no data: only the plan.
+    It needs only the plan, no data.
     """
     return plan.at(coarseness).difference_width(disagreement)

@@ -23,22 +23,22 @@ class Made(NamedTuple):
     """Predictions that a model made elsewhere."""
 
     kind: str
-    """What the model is called unless it has a name."""
+    """The model's default name."""
     values: Any
 
 
 class Predicted:
-    """A model's predictions, checked, with the name they have in questions. They are made when they are needed."""
+    """A model's checked predictions, with their name in questions. They are made when needed."""
 
     def __init__(
         self, name: str, digest: str, make: Callable[[], tuple[NDArray[Any], NDArray[np.bool_] | None]]
     ) -> None:
-        """`make` gives the predictions, and which of them only stand in for what was none; None: all are good."""
+        """`make` gives the predictions, and which of them replace an invalid one; None if all are valid."""
         self.name, self.digest = name, digest
         self._make, self._lock = functools.cache(make), threading.Lock()
 
     def made(self) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        """Predictions, and which of them are invalid. A model meets one thread."""
+        """Predictions, and which of them are invalid. A model is called from one thread only."""
         with self._lock:
             return self._make()
 
@@ -48,14 +48,14 @@ class Predicted:
         return self.made()[0]
 
     def losses(self, loss: Loss, labels: Labels, rows: Rows) -> Values:
-        """The losses of some rows; the largest where there is no prediction."""
+        """The losses of some rows; the largest loss if there is no prediction."""
         values, invalid = self.made()
         found = loss.rows(values, labels, rows)
         return found if invalid is None else np.where(invalid[rows], found.dtype.type(1), found)
 
 
 def listed(models: Any, names: Any) -> tuple[list[Any], list[Any] | None]:
-    """Models and their names, one for each, if they have any; those of a mapping are its keys."""
+    """Models and their names, one per model, if given; a mapping's keys are the names."""
     if isinstance(models, Mapping):
         if names is not None:
             raise InvalidArgument("the keys of a dict of models are their names; leave out names=.")
@@ -77,12 +77,12 @@ def check_names(names: Sequence[Any]) -> None:
 
 
 def is_model(candidate: Any) -> bool:
-    """Whether it has to be handed features."""
+    """Whether it needs features to predict from."""
     return hasattr(candidate, "predict") or hasattr(candidate, "predict_proba") or callable(candidate)
 
 
 def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tuple[str, Any]:
-    """What a model is called, and its predictions."""
+    """A model's name and its predictions."""
     if isinstance(model, type):
         raise InvalidArgument(f"{model.__name__} is a class; pass a fitted model made from it.")
     kind = type(model).__name__
@@ -98,7 +98,7 @@ def run(model: Any, loss: Loss, classes: tuple[Any, ...], features: Any) -> tupl
 
 
 def _align(model: Any, classes: tuple[Any, ...], chances: Any) -> Any:
-    """Columns in the order of the classes; a class that a model never saw has no chance."""
+    """Columns in the order of the classes; a class that a model never saw has probability 0."""
     from afresh.models.labels import encode
 
     known = getattr(model, "classes_", None)

@@ -37,7 +37,7 @@ def asked_scores(
             queries=(query,),
             question=query.text,
             bounds=query.bounds,
-            about_value=f"the mean {loss.words} of the model, the smaller the better",
+            about_value=f"the mean {loss.words} of the model; smaller is better",
             about_missing=f"A row {which} has the largest loss.",
             precision=enough,
         )

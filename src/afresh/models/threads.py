@@ -1,4 +1,4 @@
-"""Work on large arrays shared between a few threads: numpy and BLAKE3 leave Python's lock while they compute."""
+"""Work on large arrays, shared between a few threads: NumPy and BLAKE3 release Python's lock while they compute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = min(4, os.cpu_count() or 1)  # more would wait for Python's lock
 
 
 class _Inside(threading.local):
-    """Whether this thread is at shared work: a signal handler, or work of its own, must not wait for itself."""
+    """Whether this thread is doing shared work: a signal handler, or its own nested work, must not wait for itself."""
 
     now = False
 
@@ -27,7 +27,7 @@ _INSIDE = _Inside()
 
 @cache
 def _helpers(process: int) -> ThreadPoolExecutor:
-    """Threads that stay, as starting them takes as long as their work. A forked process has none and gets its own."""
+    """Threads that stay alive, since starting them takes as long as their work. A forked process gets its own."""
     return ThreadPoolExecutor(max(1, _MOST - 1), f"afresh-{process}", initializer=_INSIDE.enter)
 
 
@@ -54,7 +54,7 @@ def for_all(work: Callable[[Any], Any], parts: Sequence[Any], threads: int = _MO
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Do without the others in the body, to measure what they are worth."""
+    """Use only one thread in the body, to measure what the others gain."""
     before, _INSIDE.now = _INSIDE.now, True
     try:
         yield

@@ -1,8 +1,8 @@
-"""Questions that are given by one number for every row, such as the losses of a model's predictions.
+"""Questions given by one number per row, such as the losses of a model's predictions.
 
 The number of a row must be a function of that row alone: a model's prediction from the row's features, compared with
 the row's label. Nothing but the digest of a question reaches the ledger, and a digest is published in receipts. A
-plain hash of per-row losses would be an oracle: whoever guesses the labels could hash the guess and compare. So a
+plain hash of per-row losses would be an oracle: anyone who guesses the labels could hash the guess and compare. So a
 digest is a keyed hash (BLAKE3, the key is derived from the guard's secret seed) of what the analyst passed
 (predictions, the name and parameters of the loss), the label's column and the rows' order; never of losses or labels.
 """
@@ -35,7 +35,7 @@ _HASHED = 1 << 21  # bytes hashed at once
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorQuery:
-    """A question psi into [0, 1] whose values are computed when they are needed; those of two levels are booleans."""
+    """A question psi into [0, 1] whose values are computed when needed; values of two levels are booleans."""
 
     digest: str
     text: str
@@ -43,12 +43,12 @@ class VectorQuery:
     """Psi on some of the rows."""
     levels: int | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
-    """The scale on which its answer is told."""
+    """The scale on which its answer is reported."""
     missing: float | None = None
     offset: int = 0
-    """How many rows of the analyst's own precede those of the data; an engine of those has them all, and no spans."""
+    """How many of the analyst's own rows precede the data's; an engine over those has them all, and no spans."""
     alone: bool = False
-    """Whether `values` is somebody else's function, which may not expect other threads than its caller's."""
+    """Whether `values` is a user's function, which may not expect to run in other threads."""
 
     columns: ClassVar[None] = None
 
@@ -73,7 +73,7 @@ class VectorQuery:
         return sum_moments(for_all(self._sum, chosen))
 
     def _sum(self, rows: Rows) -> Moments:
-        with np.errstate(all="ignore"):  # a warning, or an error where they are asked for, would tell of labels
+        with np.errstate(all="ignore"):  # a warning, or an error where warnings are errors, would reveal labels
             values = self.values(rows)
             if self.levels == 2:
                 count = int(np.count_nonzero(values))

@@ -29,9 +29,9 @@ class Comparison(Difference):
     loss: str
     rows: int
     smallest_difference: float
-    """About the smallest that would show between models that disagree as often as these."""
+    """Roughly the smallest difference that can be detected between models that disagree as often as these."""
     would_tell: tuple[str, ...] = ()
-    """Where it cannot tell, what a plan would have needed to tell a difference as large as `value`, each by itself."""
+    """If it cannot tell: changes to the plan that would detect a difference as large as `value`, each by itself."""
 
     @property
     def verdict(self) -> str:
@@ -40,9 +40,9 @@ class Comparison(Difference):
 
     @property
     def rows_needed(self) -> int | None:
-        """About how many rows would tell a difference as large as `value`, with as many questions.
+        """Roughly how many rows would detect a difference as large as `value`, with the same number of questions.
 
-        Half-widths fall with the square root of the rows; no data are looked at. None where `value` is 0.
+        Half-widths fall with the square root of the rows; no data is read. None if `value` is 0.
         """
         if self.better is not None:
             return self.rows
@@ -51,7 +51,7 @@ class Comparison(Difference):
         if needed > 1e15:
             return None
         step: int = 10 ** max(len(str(math.floor(needed))) - 2, 0)
-        return math.ceil(needed / step) * step  # two digits, rounded up: never fewer than there are
+        return math.ceil(needed / step) * step  # two digits, rounded up
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -107,7 +107,7 @@ class Comparison(Difference):
         said = f"Differences of about {smallest} or more can be detected, if models disagree as often as these."
         if self.better is None:
             needed = self.rows_needed
-            few = "more rows than there ever are" if needed is None else f"about {needed:,} rows"
+            few = "more rows than anyone has" if needed is None else f"about {needed:,} rows"
             if self.would_tell:
                 said += f" {in_words(self.would_tell, f'To detect a difference of {abs(self.value):.2g}')}"
             else:
@@ -117,7 +117,7 @@ class Comparison(Difference):
 
 @dataclass(frozen=True, slots=True)
 class Identical(show.Told):
-    """Two models that make the same predictions for all rows, whose features are public: nothing was asked.
+    """Two models that make the same predictions for all rows, whose features are public. Nothing was asked.
 
     This is a fact about these rows' features, not an estimate: there is no interval and no confidence. On other rows
     the two may differ.
@@ -168,22 +168,22 @@ class Ranked:
     name: str
     score: Answer
     to_leader: Interval | None
-    """Its mean loss minus the leader's; None of the leader, of what is identical to it, and where the budget ended."""
+    """Its mean loss minus the leader's; None for the leader, for models identical to it, and if the budget ran out."""
     places: tuple[int, int]
-    """The best and the worst place it may have, as far as the intervals tell."""
+    """The best and worst places it may have, as far as the intervals show."""
     leads: bool = False
     """Whether it is the leader, or makes the leader's predictions for all rows (with public features)."""
 
     @property
     def place(self) -> str:
-        """In words: 2, or 2-4 where it may tie."""
+        """The place in words: 2, or 2-4 for a possible tie."""
         first, last = self.places
         return f"{first}" if first == last else f"{first}-{last}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking(show.Told, Tabular):
-    """Models in order of their mean loss, tied where the data cannot separate them. All at one confidence."""
+    """Models in order of mean loss, tied where the data cannot separate them. All intervals hold at once."""
 
     models: tuple[Ranked, ...]
     loss: str
@@ -192,9 +192,9 @@ class Ranking(show.Told, Tabular):
     left: int
     simulated: bool = False
     would_tell: tuple[str, ...] = ()
-    """Where several may be the best, what a plan would have needed to tell the first two apart, each by itself."""
+    """If several may be the best: changes to the plan that would separate the first two, each by itself."""
     exam: bool = False
-    """Whether these are answers of the exam, which cost none of the budget."""
+    """Whether these answers come from the exam, which costs no answers."""
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ class Ranking(show.Told, Tabular):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model.
+        """One row per model.
 
         Returns:
             Mappings with the same keys.
@@ -248,7 +248,7 @@ class Ranking(show.Told, Tabular):
         ]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the models in order with their intervals, those that may be the best in colour.
+        """Draw the models in order with their intervals, those that may be the best in color.
 
         Args:
             ax: Matplotlib axes to draw on; by default those of a new figure.
@@ -298,7 +298,7 @@ class Ranking(show.Told, Tabular):
             *simulation_mark(self.simulated),
             show.Title(f"{'exam: ' if self.exam else ''}{self._verdict}: {self.loss}, {show.percent(self.confidence)}"),
             show.Table(["place", "model", "loss", "interval", "behind the first"], rows),
-            show.Line("Places such as 2-4 are a tie: the data cannot tell which of them a model has."),
+            show.Line("A place such as 2-4 is a tie: the data cannot tell which of these places the model has."),
             *([show.Line(in_words(self.would_tell, "To tell the first two apart"))] if self.would_tell else []),
             exam_line(self.left) if self.exam else cost_line(self.charged, self.left),
         ]
@@ -318,11 +318,11 @@ def rank(
     scored_on: Sequence[object] = (),
     compared_on: Sequence[object] = (),
 ) -> list[Ranked]:
-    """Places from intervals that all hold at once: one model is ahead of another where any two of them are apart.
+    """Places from intervals that all hold at once: a model is ahead of another if any two of their intervals are apart.
 
-    `leader` is where the leader is, and `same` says which make its predictions: they are 0 behind it by definition.
-    With public features, truths are about the rows that answered: `scored_on` and `compared_on` say which these were,
-    and only what the same rows said is put together.
+    `leader` is the leader's position, and `same` marks models with its predictions: they are 0 behind it by definition.
+    With public features, true values are about the rows that answered: `scored_on` and `compared_on` say which, and
+    only answers from the same rows are combined.
     """
     leads = [i == leader or (bool(same) and same[i]) for i in range(len(names))]
     behind = [Interval(0.0, 0.0) if leading else to_leader[i] for i, leading in enumerate(leads)]

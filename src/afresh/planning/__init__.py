@@ -1,1 +1,1 @@
-"""What can be promised before any data are seen: the plan, the search for rows or questions, and what was requested."""
+"""What can be promised before any data is seen: the plan, the search for rows or questions, and what was requested."""

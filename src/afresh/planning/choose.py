@@ -1,4 +1,4 @@
-"""Choosing a plan: the narrowest method for the rows, questions or width somebody has, before any data are seen."""
+"""Choosing a plan: the narrowest method for given rows, questions or width, before any data is seen."""
 
 from __future__ import annotations
 
@@ -53,41 +53,43 @@ def plan(
 ) -> Plan:
     """Make a plan from any two of rows, questions and width, before you touch the data.
 
-    Without a width, the method and its constants are those with the smallest geometric mean of guaranteed half-widths
-    at the `typical` means, 0.5, 0.1 and 0.01 unless you say otherwise; with one, that which needs the fewest rows or
-    allows the most questions. With rows, questions and a width it is a plan for as many rounds of questions as keep it.
+    Without a width, the plan uses the method and constants with the smallest geometric mean of guaranteed half-widths
+    at the `typical` means (0.5, 0.1 and 0.01 by default). With a width, it uses the method that needs the fewest rows
+    or allows the most questions. With rows, questions and a width, it plans as many rounds of questions as keep the
+    width.
 
     Args:
-        rows: How many rows the data have, at least 20.
-        questions: How many answers at full price there may be; None for a budget that never ends, whose answers are a
-            little wider, and grow wider slowly.
+        rows: The number of rows in the dataset, at least 20.
+        questions: The most answers at full price; None for a budget that never runs out, whose answers are a little
+            wider and slowly grow wider still.
         confidence: The probability that all intervals hold at once.
-        answers: The most answers if some are coarser and cheaper; more than `questions` makes all a little wider.
+        answers: The most answers if some are coarser and cheaper; more than `questions` makes all answers a little
+            wider.
         width: The half-width you need, instead of `rows` or `questions`; below 0.5, on the scale [0, 1].
         mean: The mean that `width` refers to; intervals are widest at 0.5.
-        method: The name of a method, to force it.
-        rounds: In how many rounds questions will be asked, each on fresh rows: questions that are asked together, in
-            one `ask_many` for example, are one round. With rows, questions and width, the most rounds are found.
-        typical: The means that answers will have, one or several, as shares of the range between the bounds. All
-            intervals hold whatever the means are; they are narrowest near these. With a width, it is `mean`; with a
-            disagreement, 0.5.
-        disagreement: On what share of rows models will disagree that are compared where features are public. A
-            comparison then costs one answer, and its noise follows how often the two do disagree.
-        open: What part of the rows the analyst will hold; answers are guessed from these and confirmed on the others.
-            True finds the part: with rows, questions and width the largest that keeps the width, otherwise the one
+        method: The name of a method to use, whatever its widths.
+        rounds: The number of rounds you will ask in, each on fresh rows. Questions asked together, for example in one
+            `ask_many`, form one round. With rows, questions and width, the plan finds the most rounds.
+        typical: The mean or means you expect answers to have, as shares of the range between the bounds. All intervals
+            hold whatever the means are; they are narrowest near these. The default with a width is `mean`; with a
+            disagreement it is 0.5.
+        disagreement: The share of rows on which the compared models will disagree, where features are public. A
+            comparison then costs one answer, and its noise follows how often the two really disagree.
+        open: The share of rows the analyst will hold; answers are guessed from these and confirmed on the others.
+            True finds the share: with rows, questions and width, the largest that keeps the width; otherwise the one
             with the narrowest answers.
         exam: The share of rows kept for a few final questions (`Guard.exam`).
-        development: In place of `open`, how many development rows of their own the analyst holds (`afresh.holdout(X, y,
-            open=(X_dev, y_dev))`); all `rows` but the exam's then confirm.
-        promise: Uses only methods that promise their widths in advance, not those that expect them.
-        deviation: The standard deviation that numbers will have, as a part of the range between their bounds. Noise
-            follows that which each of them has anyway; the plan then has room for it down to this one.
+        development: Instead of `open`, the number of development rows of the analyst's own (`afresh.holdout(X, y,
+            open=(X_dev, y_dev))`); all `rows` except the exam's then confirm.
+        promise: Use only methods that promise their widths in advance, not methods whose widths are expected.
+        deviation: The standard deviation you expect numbers to have, as a share of the range between their bounds.
+            Noise follows each number's own standard deviation anyway; the plan then allows for values down to this one.
 
     Returns:
         The plan, with a comparison of all methods in `methods` and the reasons for the choice in `advice`.
 
     Raises:
-        InvalidArgument: Not exactly two of rows, questions and width, or a value out of range.
+        InvalidArgument: Too few or too many of rows, questions and width were given, or a value is out of range.
         ImpossibleWidth: No method reaches the width under these limits.
     """
     failure = complement(checks.confidence(confidence))
@@ -123,7 +125,7 @@ def plan(
             )
     if answers is not None:
         if questions is None:
-            raise InvalidArgument("answers= needs questions=, and must be at least as large.")
+            raise InvalidArgument("answers= needs questions= and must be at least as large.")
         answers = checks.whole("answers", answers, questions)
     if width is None:
         if rows is None or questions is None:
@@ -134,7 +136,7 @@ def plan(
                 return Plan(expected)
         narrowest = _narrowest(tuned(planners, means), rows, questions, failure, answers, means)
         return Plan(narrowest if promise or planners is not PROMISING else default(narrowest, answers, means))
-    must_be = "a number in (0, 0.5): ±0.5 would say nothing"
+    must_be = "a number in (0, 0.5), since ±0.5 says nothing"
     width, mean = checks.number("width", width, must_be, above=0, below=0.5), checks.share("mean", mean)
     if rows is not None and questions is not None and rounds is None and method in (None, IN_ROUNDS):
         return Plan(most_rounds(rows, questions, width, mean, failure))
@@ -150,13 +152,13 @@ def plan(
 def _endless(
     rows: int | None, failure: float, method: str | None, typical: object, clash: Mapping[str, object]
 ) -> Plan:
-    """The plan without an end, which needs rows and nothing else."""
+    """The plan for a budget that never runs out, which needs rows and nothing else."""
     if rows is None:
-        raise InvalidArgument("questions == None is a budget that never ends; a plan for it needs rows.")
+        raise InvalidArgument("questions == None is a budget that never runs out; a plan for it needs rows.")
     for name, value in {"method": method, **clash}.items():
         if value is not None:
             raise InvalidArgument(
-                f"questions == None is a budget that never ends, which has no {name} to choose; leave out {name}= or "
+                f"questions == None is a budget that never runs out, which has no {name} to choose; omit {name}= or "
                 "give a number of questions."
             )
     means = TYPICAL_MEANS if typical is None else checks.means("typical", typical)
@@ -164,7 +166,7 @@ def _endless(
     made = planner_without_end(rows, failure, means)
     if made is None:
         raise InvalidArgument(
-            f"{rows:,} rows are too few for a budget that never ends; give a number of questions, or more rows."
+            f"{rows:,} rows are too few for a budget that never runs out; give a number of questions, or more rows."
         )
     return Plan(made)
 
@@ -172,12 +174,12 @@ def _endless(
 def _deviating(
     rows: int | None, questions: int | None, failure: float, deviation: float, clash: Mapping[str, object]
 ) -> Plan:
-    """The plan for numbers with about this standard deviation."""
+    """The plan for numbers with roughly this standard deviation."""
     for name, value in clash.items():
         if value is not None:
             raise InvalidArgument(f"deviation == {deviation:g} leaves no {name} to choose; leave one of them out.")
     if rows is None or questions is None:
-        raise InvalidArgument("a plan for a deviation needs rows and questions.")
+        raise InvalidArgument("a plan with a deviation needs rows and questions.")
     rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
     made = planner_for_deviation(rows, questions, failure, deviation)
     if made is None:
@@ -190,7 +192,7 @@ def _deviating(
 def _solved_share(
     rows: int, questions: int, failure: float, width: float | None, mean: float, exam: float | None
 ) -> float | None:
-    """The part of the rows to open, where the planner is to find it."""
+    """The share of rows to open, where the planner is to find it."""
     rows, questions = checks.whole("rows", rows, FEWEST_ROWS), checks.whole("questions", questions, 1)
     if width is not None:
         return largest_share(rows, questions, failure, width, mean, exam)
@@ -201,7 +203,7 @@ WORTH_EXPECTING = 1.4
 
 
 def _clearly_expected(rows: int, questions: int, failure: float) -> Mechanism | None:
-    """What `default` will find, if it is plain from one promise that no other comes near it."""
+    """What `default` will find, if one promise alone shows that no other comes near it."""
     at_half = promised_at_half(rows, questions, failure)
     if at_half is None:
         return None
@@ -215,8 +217,7 @@ def _clearly_expected(rows: int, questions: int, failure: float) -> Mechanism | 
 def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...] = TYPICAL_MEANS) -> Mechanism:
     """The narrowest promise, or a method whose *expected* widths are at least 1.4 times narrower.
 
-    By the planner's yardstick, the geometric mean of half-widths at the typical means. Whoever needs the promise says
-    promise=True.
+    The planner compares geometric means of half-widths at the typical means. promise=True insists on a promise.
     """
     found, promised = narrowest, _yardstick(narrowest, typical)
     for name, planner in PLANNERS.items():
@@ -230,7 +231,7 @@ def default(narrowest: Mechanism, answers: int | None, typical: tuple[float, ...
 def _planners(
     method: str | None, rounds: int | None, open: float | None, exam: float | None, development: int | None
 ) -> Mapping[str, Planner]:
-    """Those to choose from: the one that is named, or has rounds or open rows, or all that promise their widths."""
+    """The planners to choose from: the named one, the one with rounds or open rows, or all that promise widths."""
     share, kept = check_parts(open, exam)
     if development is not None:
         development = checks.whole("development", development, 1)
@@ -240,7 +241,7 @@ def _planners(
         if rounds is not None or method not in (None, WITH_OPEN_ROWS):
             name, value, what = ("exam", exam, "exam") if open is None else ("open", open, "open rows")
             other = f"method={method!r}" if rounds is None else f"rounds={rounds!r}"
-            instead = "" if rounds is None or open is not None else ": keep rows for a last round, which is the same"
+            instead = "" if rounds is None or open is not None else ": keep rows for a last round, which does the same"
             raise InvalidArgument(f"{name} == {value}, but {other} has no {what}; leave one of them out{instead}.")
         return {WITH_OPEN_ROWS: planner_with_open(share, kept, development)}
     if rounds is None:
@@ -254,14 +255,14 @@ def _planners(
 def _following(
     planners: Mapping[str, Planner], method: str | None, disagreement: float | None
 ) -> Mapping[str, Planner]:
-    """Those of them whose comparisons follow a public disagreement, if there is one."""
+    """The planners whose comparisons follow a public disagreement, if one is given."""
     if disagreement is None:
         return planners
     share = checks.number("disagreement", disagreement, "a share of rows, above 0 and at most 1", above=0, most=1)
     found = {name: partial(p, disagreement=share) for name, p in planners.items() if name in FOLLOWING}  # type: ignore[call-arg] # those in FOLLOWING take it
     if not found:
         those = " or ".join(f"method={name!r}" for name in FOLLOWING)
-        raise InvalidArgument(f"disagreement == {share:g} works only with {those}; leave out one of the two.")
+        raise InvalidArgument(f"disagreement == {share:g} works only with {those}; leave one of the two out.")
     return found
 
 
@@ -284,6 +285,6 @@ def _narrowest(
     return min(found, key=lambda m: _yardstick(m, typical))
 
 
-@lru_cache(maxsize=256)  # pure, and most of the time that planning takes
+@lru_cache(maxsize=256)  # pure, and most of the time spent planning
 def _yardstick(mechanism: Mechanism, typical: tuple[float, ...]) -> float:
     return geometric_mean(mechanism.half_width, typical)

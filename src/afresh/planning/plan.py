@@ -1,4 +1,4 @@
-"""The plan: method and constants under which a dataset will be questioned, fixed before the data are seen."""
+"""The plan: the method and constants by which a dataset answers questions, fixed before the data is seen."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from afresh.results.html import fragment
 
 
 class Paid(Protocol):
-    """What of an answer decides how it is made."""
+    """The properties of an answer that decide how it is made."""
 
     @property
     def coarseness(self) -> float:
-        """How many times the plan's noise."""
+        """The multiple of the plan's noise."""
         ...
 
     @property
     def levels(self) -> int | None:
-        """How many values the question has; None if any."""
+        """The number of values the question can take; None if unlimited."""
         ...
 
     @property
     def vector(self) -> tuple[str, int, int, int] | None:
-        """Which coordinate of which vector."""
+        """Which coordinate of which vector it is."""
         ...
 
 
 @dataclass(frozen=True)
 class Plan(show.Shown):
-    """Method and constants under which a dataset will be questioned; fixed before the data are seen.
+    """The method and constants by which a dataset answers questions; fixed before the data is seen.
 
-    With probability at least `confidence`, over sample and noise, every interval released over the whole life
-    of the guard contains its truth, however the questions were chosen: for rows that are independent draws
-    from the population, at most `questions` answers, and an analyst who sees nothing else of the rows.
+    With probability at least `confidence`, over the sample and the noise, every interval released over the whole life
+    of the guard contains its true value, however the questions were chosen: for rows that are independent draws from
+    the population, at most `questions` answers, and an analyst who sees nothing else of the rows.
     """
 
     mechanism: Mechanism
     ends: float = field(default_factory=lambda: ENDS)
-    """The step of the public grid of [0, 1] to which ends of intervals are rounded outward."""
+    """The step of the public grid on [0, 1] to which interval ends are rounded outward."""
 
     @property
     def method(self) -> str:
@@ -64,39 +64,39 @@ class Plan(show.Shown):
 
     @property
     def questions(self) -> int:
-        """k, how many answers at full price can be released."""
+        """k, the most answers at full price that can be released."""
         return self.mechanism.questions
 
     @property
     def answers(self) -> int:
-        """The most answers that can be released if some are asked coarser; at least `questions`."""
+        """The most answers that can be released if some are coarser; at least `questions`."""
         return self.mechanism.answers
 
     @property
     def expected(self) -> int | None:
-        """For about how many answers a budget that never ends is made; None for those with an end."""
+        """Roughly how many answers a budget that never runs out is designed for; None for other budgets."""
         return self.mechanism.expected if isinstance(self.mechanism, NeverEnds) else None
 
     @property
     def confidence(self) -> float:
-        """The probability with which all intervals hold at once."""
+        """The probability that all intervals hold at once."""
         return complement(self.mechanism.failure)
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds of questions have rows of their own; None for methods without rounds."""
+        """The number of rounds, each with rows of its own; None for methods without rounds."""
         batch = self.mechanism.batch
         return None if batch is None else int(self.parameters["rounds"])
 
     @property
     def open(self) -> int | None:
-        """How many rows are open, for the analyst to hold; None where none are."""
+        """The number of open rows, which the analyst may hold; None without open rows."""
         span = self.mechanism.open_rows
         return None if span is None else span.rows
 
     @property
     def exam(self) -> int | None:
-        """How many rows are kept for the exam; None where none are."""
+        """The number of rows kept for the exam; None without an exam."""
         span = self.mechanism.exam_rows
         return None if span is None else span.rows
 
@@ -111,8 +111,8 @@ class Plan(show.Shown):
 
     @property
     def in_count(self) -> str:
-        """How many questions, in words."""
-        return f"{self.questions:,} questions" if self.expected is None else "questions without end"
+        """The number of questions, in words."""
+        return f"{self.questions:,} questions" if self.expected is None else "any number of questions"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -121,41 +121,41 @@ class Plan(show.Shown):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """How the failure probability 1 - confidence is used."""
+        """How the failure probability 1 - confidence is divided up."""
         return self.mechanism.failure_use
 
     @property
     def information(self) -> float | None:
-        """The information budget in nats, a hard limit, reached after `questions` answers; None without one."""
+        """The information budget in nats, a hard limit that `questions` answers reach; None without such a limit."""
         return self.mechanism.information
 
     @property
     def charge(self) -> float:
-        """Nats that one answer is charged."""
+        """The nats charged for one answer."""
         return self.mechanism.charge
 
     def half_width(self, mean: float = 0.5, coarseness: float = 1.0) -> float:
-        """Half the length of the interval around an answer that reads `mean`, on the scale [0, 1].
+        """Half the length of the interval around an answer of `mean`, on the scale [0, 1].
 
         Args:
             mean: Where the answer lies, as a share of the range between the bounds.
-            coarseness: How many times the plan's noise it has; 1 for an answer at full price.
+            coarseness: The multiple of the plan's noise; 1 for an answer at full price.
 
         Returns:
-            Half the interval's length; for a method that promises no width, what it is if checks pass.
+            Half the interval's length; for a method that promises no width, the value if checks pass.
 
         Raises:
-            InvalidArgument: A mean outside [0, 1], or a coarseness the method does not offer.
+            InvalidArgument: The mean is outside [0, 1], or the method does not offer this coarseness.
         """
         mean = checks.share("mean", mean, ": rescale by the bounds first")
         coarseness = checks.number("coarseness", coarseness, "a number from 1 to 1e6", least=1, most=1e6)
         return self.at(coarseness).half_width(mean)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what answers are worth: half-widths against the share of rows, with what other methods promise.
+        """Draw half-widths against the share of rows, with what other methods promise.
 
         Args:
-            ax: Matplotlib axes to draw on; by default those of a new figure.
+            ax: Matplotlib axes to draw on; by default, those of a new figure.
 
         Returns:
             The axes.
@@ -176,16 +176,16 @@ class Plan(show.Shown):
         return curves({name: own, **others}, ax, x="share of rows", y="half-width", strong=name)
 
     def at(self, coarseness: float) -> Mechanism:
-        """The mechanism of an answer with so many times the noise; all answers share the plan's certificate.
+        """The mechanism of an answer with this multiple of the noise; all answers share the plan's certificate.
 
         Args:
-            coarseness: How many times the plan's noise; 1 is the plan's own mechanism.
+            coarseness: The multiple of the plan's noise; 1 is the plan's own mechanism.
 
         Returns:
             The mechanism with the charge and the intervals of such an answer.
 
         Raises:
-            InvalidArgument: The method gives all answers the same noise, or cannot certify that much.
+            InvalidArgument: The method gives all answers the same noise, or cannot certify this much.
         """
         return at_coarseness(self.mechanism, coarseness)
 
@@ -205,21 +205,21 @@ class Plan(show.Shown):
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The ways to ask as many questions of as many rows, the narrowest at a mean of one half first."""
+        """The ways to ask this many questions of this many rows, the narrowest at a mean of one half first."""
         return [] if self.expected is not None else ways(self.mechanism)
 
     @property
     def recommendation(self) -> str:
-        """Which way to ask is the narrowest, in words; empty for a budget without end."""
+        """Which way to ask is the narrowest, in words; empty for a budget that never runs out."""
         return "" if self.expected is not None else recommended(self.mechanism)
 
     @cached_property
     def methods(self) -> dict[str, Method]:
-        """The certified methods at these rows, questions and confidence, then the reference lines."""
+        """The certified methods at these rows, questions and confidence, followed by the reference lines."""
         return compare(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, with the comparison."""
+        """The plan as JSON-ready values, with the comparison."""
         return {
             "method": self.method,
             "rows": self.rows,
@@ -253,16 +253,16 @@ class Plan(show.Shown):
 
     @classmethod
     def thaw(cls, limits: Limits) -> Plan:
-        """The plan a ledger kept; nothing is derived or optimised again, so an upgrade cannot change an interval.
+        """Restore a ledger's plan; nothing is derived or optimized again, so an upgrade cannot change an interval.
 
         Args:
-            limits: As `limits` gave them.
+            limits: The value of `limits`.
 
         Returns:
             The same plan.
 
         Raises:
-            InvalidArgument: This afresh does not know the method, or its constants.
+            InvalidArgument: This version of afresh does not know the method or its constants.
         """
         constants = dict(limits.plan)
         if limits.grid is not None:
@@ -278,7 +278,7 @@ class Plan(show.Shown):
 
     @property
     def advice(self) -> str:
-        """What the method can and cannot promise in advance, and which other would be narrower."""
+        """What the method can and cannot promise in advance, and which other method would be narrower."""
         return advise(self.mechanism, self.methods)
 
     @property
@@ -287,7 +287,7 @@ class Plan(show.Shown):
         return Details(self)
 
     def __str__(self) -> str:
-        """The ways to ask and what they are worth, in 80 columns."""
+        """The ways to ask and their widths, in 80 columns."""
         return show.as_text(self._blocks(), COLUMNS)
 
     def _blocks(self) -> list[show.Block]:

@@ -1,4 +1,4 @@
-"""What a caller asks of a plan: the checks are the same on a first and on a later opening."""
+"""What a caller asks of a plan. The checks are the same on the first and on later openings."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class Wishes:
     """What a caller asks of a plan, checked; None leaves it open."""
 
     questions: int | EllipsisType | None
-    """None is a budget that never ends; `...` leaves it open."""
+    """None is a budget that never runs out; `...` leaves it open."""
     confidence: float | None
     method: str | None
     answers: int | None
     rounds: int | None = None
     typical: tuple[float, ...] | None = None
-    """For choosing constants, which say nothing of it: a plan in force is never at odds with it."""
+    """For choosing constants, which do not record it: a plan in force never conflicts with it."""
     disagreement: float | None = None
     """Likewise."""
     open: float | None = None
     promise: bool = False
     exam: float | None = None
     development: int | None = None
-    """How many rows of the analyst's own guess."""
+    """The number of the analyst's own rows that guess."""
     deviation: float | None = None
-    """For choosing constants, as `typical`."""
+    """For choosing constants, like `typical`."""
 
     @property
     def given(self) -> bool:
@@ -51,13 +51,13 @@ class Wishes:
         return self.promise or self.questions is not ... or any(wish is not None for wish in (*wishes, *choices))
 
     def _opened(self, plan: Plan) -> tuple[int | bool | None, int | bool | None]:
-        """What is wished of open rows, and what there is; True stands for as many as is best."""
+        """The open rows requested and those in the plan; True means the best number."""
         if self.open is True:
             return True, plan.open is not None
         return None if self.open is None else math.floor(plan.rows * self.open), plan.open
 
     def differing(self, plan: Plan) -> str:
-        """In words, where a plan is not what is wished; empty if it is."""
+        """How a plan differs from what is requested, in words; empty if it does not."""
         failure = None if self.confidence is None else complement(self.confidence)
         pairs = (
             ("confidence", self.confidence, failure, plan.mechanism.failure),
@@ -86,7 +86,7 @@ class Wishes:
             kept += ", with development rows of your own"
         if plan.exam is not None:
             kept += f", {plan.exam:,} rows kept for the exam"
-        return f"The plan of this dataset is {kept}, but now it is opened with {', '.join(said)}."
+        return f"The plan of this dataset is {kept}, but you opened it with {', '.join(said)}."
 
 
 def check_wishes(
@@ -104,7 +104,7 @@ def check_wishes(
     development: int | None = None,
     deviation: float | None = None,
 ) -> Wishes:
-    """What is wished, or `InvalidArgument`."""
+    """The checked request, or `InvalidArgument`."""
     if questions is not None and questions is not ...:
         questions = checks.whole("questions", questions, 1)
     share, kept = check_parts(open, exam)
@@ -131,9 +131,9 @@ def check_deviation(deviation: object) -> float:
 
 
 def check_parts(open: object, exam: object) -> tuple[float | None, float | None]:
-    """What parts of the rows are open and kept for an exam, or `InvalidArgument`."""
-    must_be = "a part of the rows, between 0 and 1, such as"
-    if open is True:  # as large as is best, once the rows are known
+    """The shares of rows that are open and kept for an exam, or `InvalidArgument`."""
+    must_be = "a share of the rows, between 0 and 1, such as"
+    if open is True:  # the best share, found once the rows are known
         share: float | None = True
     else:
         share = None if open is None else checks.number("open", open, f"{must_be} 0.5", above=0, below=1)

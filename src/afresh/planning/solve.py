@@ -1,4 +1,4 @@
-"""From a width to rows or questions: the extreme plan that still keeps it."""
+"""From a width to rows or questions: the most extreme plan that still keeps the width."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def _search(
 ) -> Mechanism | None:
     """The plan at the extreme size (rows or questions) whose half-width is still at most `width`.
 
-    The half-width goes like size^(1/power), about: negative, it falls with the size (rows), and the smallest size is
-    sought; positive, it grows (questions), and the largest is. Steps follow that law, corrected by what was seen,
-    inside a bracket of a size that fits and one that does not, until they meet or the width is used to a thousandth.
+    The half-width goes roughly like size^(1/power). If negative, it falls with the size (rows) and the smallest size is
+    sought; if positive, it grows (questions) and the largest is. Steps follow that law, corrected by what was seen,
+    within a bracket of a size that fits and one that does not, until they meet or the width is used to a thousandth.
     """
     grows = power > 0
     fits: tuple[int, Mechanism] | None = None

@@ -1,4 +1,4 @@
-"""The comparison of methods that stands in every plan, and the advice that follows from it."""
+"""The comparison of methods in every plan, and the advice that follows from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Method:
     half_width: Mapping[float, float] | None
     about: str
     promised: bool = True
-    """Whether the widths are a promise; those of a guess are what it claims, and its check may fail."""
+    """Whether the widths are promised; a guess only claims its widths, and its check may fail."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the name, JSON-ready."""
@@ -32,7 +32,7 @@ class Method:
 
     @property
     def certificate(self) -> str:
-        """In a word."""
+        """The certificate in a word or two."""
         if not self.certified:
             return "reference"
         return "yes" if self.promised else "yes, width not promised"
@@ -45,11 +45,16 @@ class Method:
 
 def compare(chosen: Mechanism) -> dict[str, Method]:
     """The certified methods at the rows, questions and confidence of the chosen one, then the reference lines."""
-    n, k, failure, answers = chosen.rows, chosen.questions, chosen.failure, None  # as planners are first asked
+    n, k, failure, answers = (
+        chosen.rows,
+        chosen.questions,
+        chosen.failure,
+        None,
+    )  # the order in which planners are tried
     if chosen.answers != k:
         answers = chosen.answers
     lines = {}
-    if isinstance(chosen, NeverEnds):  # the others are for as many as are expected
+    if isinstance(chosen, NeverEnds):  # the other methods are planned for the expected number
         k = answers = chosen.expected
     if chosen.method not in PLANNERS:
         lines[chosen.method] = Method(chosen.method, True, _widths(chosen.half_width), chosen.about)
@@ -99,14 +104,14 @@ def advise(chosen: Mechanism, methods: Mapping[str, Method]) -> str:
         proviso = MECHANISMS[rival.name].proviso
         if _seen_narrower(rival, own):
             condition = f" {proviso}, but can promise no width" if proviso else ""
-            words.append(f"{rival.name} would be narrower ({_width(rival)} in place of {_width(own)}){condition}.")
+            words.append(f"{rival.name} would be narrower ({_width(rival)} instead of {_width(own)}){condition}.")
         elif rival.promised and not own.promised:
             words.append(f"{rival.name} promises {_width(rival)}.")
     return " ".join(words)
 
 
 def _compared(own: Method, others: Iterable[Method]) -> list[str]:
-    """Why a promise is the narrowest, or where another is narrower: by the planner's yardstick."""
+    """Why a promise is the narrowest by the planner's measure, or where another is narrower."""
     rival = min((m for m in others if m.promised), key=_yardstick, default=None)
     if rival is None or not own.promised or _seen_narrower(rival, own):
         return []
@@ -114,20 +119,20 @@ def _compared(own: Method, others: Iterable[Method]) -> list[str]:
     mine, other = (f"±{show.width(_yardstick(method))}" for method in (own, rival))
     if _yardstick(own) <= _yardstick(rival):
         return [f"Over the means {means} they are the narrowest promise, {mine} on average ({rival.name}: {other})."]
-    return [f"Over the means {means} {rival.name} promises {other} on average, in place of {mine}."]
+    return [f"Over the means {means} {rival.name} promises {other} on average, instead of {mine}."]
 
 
 def _in_the_middle(own: Method, others: Iterable[Method]) -> list[str]:
-    """Whether another promise is narrower by much for means near one half, and not for rare ones."""
+    """Whether another promise is much narrower for means near one half, but not for rare events."""
     promises = [m for m in others if m.promised and m.half_width is not None and not m.narrower(own)]
     rival = _narrowest(promises)
     if rival is None or not own.promised or _middle(rival) > _CLEARLY * _middle(own):
         return []
-    return [f"{rival.name} promises {_width(rival)} at a mean of 0.5; say typical=0.5 if your means are near it."]
+    return [f"{rival.name} promises {_width(rival)} at a mean of 0.5; set typical=0.5 if your means are near it."]
 
 
 def _seen_narrower(rival: Method, own: Method) -> bool:
-    """Narrower at every mean, and by enough to be seen in the digits that are shown."""
+    """Whether it is narrower at every mean, by enough to show in the printed digits."""
     return rival.narrower(own) and _width(rival) != _width(own)
 
 

@@ -1,4 +1,4 @@
-"""A plan in words: the ways to ask with their widths, what would be twice as narrow, and behind that the details."""
+"""A plan in words: the ways to ask with their widths, what would be twice as narrow, and the details on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Details(show.Shown):
     """Everything there is to say about a plan: `print(plan.details)`, `afresh plan --all`."""
 
     def __init__(self, plan: Plan) -> None:
-        """Of this plan."""
+        """Describe this plan."""
         self.plan = plan
 
     def to_dict(self) -> dict[str, object]:
@@ -36,9 +36,9 @@ class Details(show.Shown):
 
 
 def summary(plan: Plan) -> list[show.Block]:
-    """What a person wants to know before opening data."""
+    """What a person needs to know before opening data."""
     middle, *others = TYPICAL_MEANS
-    title = f"{plan.in_count} to {plan.rows:,} rows: all intervals hold at once, {show.percent(plan.confidence)}"
+    title = f"{plan.in_count} about {plan.rows:,} rows: all intervals hold at once at {show.percent(plan.confidence)}"
     ways = [[f"±{show.width(way.half_width)}", way.words] for way in plan.ways]
     rest = " and ".join(f"±{show.width(plan.half_width(mean))} near {mean:g}" for mean in others)
     own = f"{plan.method}: ±{show.width(plan.half_width(middle))} for a share near {middle:g}, {rest}"
@@ -48,17 +48,17 @@ def summary(plan: Plan) -> list[show.Block]:
         *([show.Table(["half-width", "how to ask"], ways)] if ways else []),
         show.Line(f"This plan uses {own}."),
         *([show.Line(twice)] if (twice := twice_as_narrow(plan)) else []),
-        show.Line("All methods and constants: plan.details, on the command line --all."),
+        show.Line("All methods and constants: plan.details, or --all on the command line."),
     ]
 
 
 def twice_as_narrow(plan: Plan) -> str:
-    """What would halve the width of this plan's answers; nothing for a budget without end."""
+    """What would halve the width of this plan's answers; nothing for a budget that never runs out."""
     if plan.expected is not None:
         return ""
     now = plan.half_width()
     changes = would_tell(plan.mechanism, now, now / 2, lambda m: m.half_width(0.5))
-    return f"Twice as narrow, any of: {'; '.join(changes)}." if changes else ""
+    return f"For answers twice as narrow, any one of: {'; '.join(changes)}." if changes else ""
 
 
 def details(plan: Plan) -> list[show.Block]:

@@ -1,7 +1,7 @@
-"""The ways to ask, from narrow to wide, and what would have been narrow enough where an interval was not.
+"""The ways to ask, from narrow to wide, and what would have been narrow enough when an interval was not.
 
-Open rows, rounds, and full adaptivity are three ways to use the same rows (docs/which-method.md). All figures here
-follow from public constants: rows, questions, confidence, a mean or a disagreement. No row is looked at.
+Open rows, rounds and full adaptivity are three ways to use the same rows (docs/which-method.md). All figures here
+follow from public constants: rows, questions, confidence, a mean or a disagreement. No row is read.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from afresh.mechanisms.registry import (
 from afresh.results import show
 
 Width = Callable[[Mechanism], float]
-"""What a mechanism's half-width is for the question at hand."""
+"""A mechanism's half-width for the question at hand."""
 THIS = "this plan"
 _SHARES = tuple(share / 20 for share in range(1, 20))
 _FINE = 100
-_ROUNDS = 10  # what "a few rounds" means where nobody says how many
+_ROUNDS = 10  # what "a few rounds" means when no number is given
 _MOST = 1e15  # rows
-_WIDEST_LAW = 0.4  # beyond which widths follow no law of rows or questions
+_WIDEST_LAW = 0.4  # beyond this, widths follow no law of rows or questions
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to ask, and the half-width that it has."""
+    """One way to ask, and its half-width."""
 
     name: str
-    """What it asks of you."""
+    """What it requires of you."""
     how: str
-    """What to say when the data are opened."""
+    """The arguments to open the data with."""
     half_width: float
     promised: bool
 
     @property
     def words(self) -> str:
-        """What it takes, and what the width depends on."""
+        """What it requires, and what the width depends on."""
         return f"{self.name} ({self.how})" + ("" if self.promised else ", as long as checks pass")
 
 
@@ -57,13 +57,13 @@ class Way:
 def narrowest_share(
     rows: int, questions: int, failure: float, mean: float = 0.5, exam: float | None = None
 ) -> float | None:
-    """The part of the rows to open for the narrowest answers, in steps of a twentieth; None if none can be open."""
+    """The share of rows to open for the narrowest answers, in steps of a twentieth; None if none can be open."""
     found = {share: m for share in _SHARES if (m := planner_with_open(share, exam)(rows, questions, failure, None))}
     return min(found, key=lambda share: found[share].half_width(mean), default=None)
 
 
 def largest_share(rows: int, questions: int, failure: float, width: float, mean: float, exam: float | None) -> float:
-    """The largest part of the rows that can be open if answers are to be expected within ±width, in hundredths."""
+    """The largest share of rows that can be open with expected widths within ±width, in hundredths."""
     best = narrowest_share(rows, questions, failure, mean, exam)
     start = 0 if best is None else round(best * _FINE)
     fits = [
@@ -76,7 +76,7 @@ def largest_share(rows: int, questions: int, failure: float, width: float, mean:
         made = None if best is None else planner_with_open(best, exam)(rows, questions, failure, None)
         least = "" if made is None else f"; the narrowest, with {best:g} open, is ±{show.width(made.half_width(mean))}"
         raise ImpossibleWidth(
-            f"width == {width}: {questions:,} questions to {rows:,} rows cannot expect it, whatever is open{least}."
+            f"width == {width}: {questions:,} questions about {rows:,} rows cannot expect it, whatever is open{least}."
         )
     return max(fits)
 
@@ -87,9 +87,9 @@ def at_half(mechanism: Mechanism) -> float:
 
 
 def ways(mechanism: Mechanism, width: Width = at_half, *, number: bool = False) -> list[Way]:
-    """The ways to ask as many questions of as many rows, the narrowest first, with the mechanism's own among them.
+    """The ways to ask this many questions of this many rows, the narrowest first, including the mechanism's own.
 
-    Of a number, a promise that follows its standard deviation is one, if the mechanism's own does not.
+    For a number, they include a promise that follows its standard deviation, if the mechanism's own does not.
     """
     rows, questions, failure = mechanism.rows, mechanism.questions, mechanism.failure
     found = [Way(_own(mechanism), THIS, width(mechanism), mechanism.promised)]
@@ -123,11 +123,11 @@ _MANY, _NARROW = 100, 0.1
 
 @lru_cache(maxsize=256)
 def promised_at_half(rows: int, questions: int, failure: float) -> float | None:
-    """The narrowest promise for shares near one half, if there is no need to plan the others to know which it is.
+    """The narrowest promise for shares near one half, if it is known without planning the others.
 
-    That is `symmetrized`, where there are many questions and answers are narrow: over rows from 100 to 10^8, up to
-    10^5 questions and failures from 0.0001 to 0.5, `settled` was 1.02 to 1.03 times as wide there, and `stabilized` at
-    least 1.07 times. A plan itself never rests on this, only which one is shown or preferred.
+    With many questions and narrow answers it is `symmetrized`: over rows from 100 to 10^8, up to 10^5 questions and
+    failures from 0.0001 to 0.5, `settled` was 1.02 to 1.03 times as wide there, and `stabilized` at least 1.07 times.
+    A plan itself never rests on this; only which plan is shown or preferred does.
     """
     if questions < _MANY:
         return None
@@ -138,10 +138,10 @@ def promised_at_half(rows: int, questions: int, failure: float) -> float | None:
 
 
 def least_promise(at_half: float) -> float:
-    """Less than what any promise has in the geometric mean at the typical means, given the least at one half.
+    """A lower bound on any promise's geometric mean at the typical means, given the least width at one half.
 
-    Widths of `stabilized` follow the deviation at the mean, those of the others at the end of an interval at best. By
-    measurement, over the sizes above: all were 1.01 times as wide as this or more.
+    Widths of `stabilized` follow the deviation at the mean; those of the others follow, at best, the deviation at an
+    interval's end. As measured over the sizes above, all were at least 1.01 times as wide as this.
     """
 
     def at_end(mean: float) -> float:
@@ -156,14 +156,14 @@ def least_promise(at_half: float) -> float:
 
 
 def tuned(planners: Mapping[str, Planner], typical: tuple[float, ...]) -> Mapping[str, Planner]:
-    """The same planners, with constants for these means where a method can be tuned."""
+    """The same planners, tuned to these means where a method can be tuned."""
     if typical == TYPICAL_MEANS:
         return planners
     return {name: partial(p, typical=typical) if name in TUNED else p for name, p in planners.items()}  # type: ignore[call-arg] # those in TUNED take it
 
 
 def _own(mechanism: Mechanism) -> str:
-    """What a plan asks of whoever opens data with it."""
+    """What a plan requires of the person who opens data with it."""
     if mechanism.batch is not None:
         count = mechanism.rows // mechanism.batch
         return "in one round" if count == 1 else f"in {count:,} rounds"
@@ -173,7 +173,7 @@ def _own(mechanism: Mechanism) -> str:
 
 
 def follows_bounds(mechanism: Mechanism) -> bool:
-    """Whether its intervals of numbers follow their bounds, however small their standard deviation is."""
+    """Whether its intervals for numbers follow their bounds, however small the standard deviation."""
     return not isinstance(at_levels(mechanism, None), FollowsDeviation)
 
 
@@ -183,19 +183,19 @@ def recommended(mechanism: Mechanism) -> str:
     return "; ".join(f"±{show.width(way.half_width)} {way.words}" for way in found) + "."
 
 
-@lru_cache(maxsize=1024)  # every wide answer asks, and plans take milliseconds
+@lru_cache(maxsize=1024)  # every wide answer needs this, and planning takes milliseconds
 def would_tell_mean(
     mechanism: Mechanism, reach: float, target: float, mean: float, share: float = 1.0
 ) -> tuple[str, ...]:
-    """`would_tell` for a share or mean, over a part of the rows perhaps; two digits of each number are enough."""
+    """`would_tell` for a share or mean, perhaps over part of the rows; two digits of each number are enough."""
     return would_tell(mechanism, reach, target, lambda m: min(m.half_width(mean) / math.sqrt(share), 0.5))
 
 
 def would_tell(mechanism: Mechanism, reach: float, target: float, width: Width) -> tuple[str, ...]:
-    """What would have told what a half-width of `reach` does not: with a half-width of at most `target`.
+    """What would have decided a question that a half-width of `reach` left open: a half-width of at most `target`.
 
-    Each is a change of the plan by itself. Rounds and open rows are computed; rows and questions follow the laws that
-    widths go by, n^(-1/2), and k^(1/4) where every question may depend on every answer.
+    Each is a single change to the plan. Rounds and open rows are computed; rows and questions follow the laws that
+    widths obey, n^(-1/2), and k^(1/4) where every question may depend on every answer.
     """
     if not (0 < target < reach):
         return ()
@@ -234,6 +234,6 @@ def _most_rounds(rows: int, questions: int, failure: float, target: float, width
 
 
 def _rounded_up(needed: float) -> int:
-    """Two digits, never fewer than there are."""
+    """Rounded up to two digits."""
     step: int = 10 ** max(len(str(math.floor(needed))) - 2, 0)
     return math.ceil(needed / step) * step

@@ -1,1 +1,1 @@
-"""What may be asked: typed, total expressions over one row, and the questions made of them."""
+"""What may be asked: typed, total expressions over one row, and the questions built from them."""

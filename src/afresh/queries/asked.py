@@ -1,4 +1,4 @@
-"""What an analyst asked, in the terms of `Guard.ask`: one query, or two for a mean over some of the rows."""
+"""What an analyst asked, in terms of `Guard.ask`: one query, or two for a mean over some of the rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from afresh.queries.tree import Call, Op, Type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question with the words that its answer needs, and the row functions whose means answer it."""
+    """A question with the words its answer needs, and the row functions whose means answer it."""
 
     queries: tuple[RowQuestion, ...]
     question: str
@@ -26,28 +26,28 @@ class Asked:
     about_value: str
     """What the interval is about."""
     about_missing: str
-    """What was done with rows that have no value."""
+    """How rows without a value are treated."""
     where: str | None = None
     rule: str | None = None
-    """How the answer follows from those of its queries; None if it is the answer of one."""
+    """The rule that derives the answer from those of its queries; None if it has only one."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """What the rule must know."""
+    """The rule's parameters."""
     precision: float | None = None
     """A half-width that is enough, on [0, 1]."""
     noise: float | None = None
-    """How many times the plan's noise, where it follows what is public."""
+    """The multiple of the plan's noise, if it follows public facts."""
     guess: tuple[float, float] | None = None
-    """A guess of the analyst's own: a value and a half-width, on [0, 1]."""
+    """The analyst's own guess: a value and a half-width, on [0, 1]."""
     about: float | None = None
-    """What the answer is said to be about, on [0, 1]: only its noise follows it."""
+    """The analyst's rough idea of the answer, on [0, 1]: only the noise follows it."""
     own: bool = True
-    """Whether it is asked for itself, and not as a part of something that will be stated."""
+    """Whether it is asked for itself, not as part of something that will be stated."""
     skips: bool = False
     """Whether rows without a value are left out."""
 
     @property
     def text(self) -> str:
-        """The whole question, readable."""
+        """The whole question, in readable words."""
         return self.question + (f" where {self.where}" if self.where else "")
 
 
@@ -89,8 +89,8 @@ def ask(
 ) -> Asked:
     """Check one question; every mistake is an error here, before anything is charged.
 
-    Of a number that can be missing, rows without it are left out, unless `missing` says what they count as: its mean
-    over the others, which is a mean within a group and takes two queries.
+    Rows without a number are left out, unless `missing` gives a value for them. The mean over the others is a mean
+    within a group and takes two queries.
     """
     query = make_query(expression, schema, bounds, missing)
     skips = missing is None and query.expression.type is Type.NUMBER and query.may_be_missing
@@ -106,9 +106,9 @@ def ask(
         precision = checks.precision(precision) / (high - low)
     for name, given in (("guess", guess), ("about", about)):
         if given is not None and len(queries) > 1:
-            rest = "where" if where is not None else f"{name}, or say missing={number(low)} to count all rows"
+            rest = "where" if where is not None else f"{name}, or set missing={number(low)} to count all rows"
             raise InvalidArgument(
-                f"{name}= is for one answer, and a mean over some of the rows is made of two: leave out {rest}"
+                f"{name}= is for one answer, but a mean over some of the rows takes two: leave out {rest}"
             )
     if guess is not None:
         guess = _check_guess(guess, low, high)

@@ -1,4 +1,4 @@
-"""What every kind of question is to the desk that answers it."""
+"""What every kind of question looks like to the desk that answers it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class RowQuestion(Protocol):
 
     @property
     def digest(self) -> str:
-        """Its name: two questions with one digest are one question."""
+        """Its name: two questions with the same digest are the same question."""
         ...
 
     @property
     def text(self) -> str:
-        """What it means, readable."""
+        """What it means, in readable words."""
         ...
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The scale on which its answer is told."""
+        """The scale on which its answer is reported."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class RowQuestion(Protocol):
 
     @property
     def levels(self) -> int | None:
-        """How many evenly spaced values psi can have: 2 if it is 0 or 1, 3 if it may also be 1/2; None if any."""
+        """The number of evenly spaced values of psi: 2 if it is 0 or 1, 3 if it may also be 1/2; None if unlimited."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class RowQuestion(Protocol):
 
     @property
     def alone(self) -> bool:
-        """Whether it runs somebody else's function, which may not expect other threads than its caller's."""
+        """Whether it runs a user's function, which may not expect to be called from other threads."""
         ...
 
     @staticmethod

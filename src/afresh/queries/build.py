@@ -16,15 +16,15 @@ from afresh.queries.operations import COMPARISONS, Sort
 from afresh.queries.tree import Call, Literal, Node, Op, Type
 from afresh.queries.typing import Operand, align, alike, expect, need_order
 
-MAX_DEPTH = 100  # operations in a chain, as a + b + c + ... makes one
+MAX_DEPTH = 100  # operations in a chain, such as a + b + c + ...
 MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and the like have been written out
-MAX_PATTERN = 1_000  # characters after LIKE: a matcher keeps a state for each
-MAX_WILDCARDS = 100  # runs of % or _ after LIKE: Spark's matcher nests as deeply
+MAX_PATTERN = 1_000  # characters after LIKE: a matcher keeps one state per character
+MAX_WILDCARDS = 100  # runs of % or _ after LIKE: Spark's matcher nests this deeply
 IN_QUERY = "after IN goes a list of constants in parentheses, not a column or another query"
 
 
 def limited(tree: Operand, depth: int) -> Operand:
-    """The tree, unless it is too large to be worked on quickly."""
+    """The tree, unless it is too large to process quickly."""
     if depth > MAX_DEPTH:
         raise QueryError(f"the question has more than {MAX_DEPTH} operations in a chain; split it into several")
     if tree is not None and tree.size > MAX_SIZE:
@@ -79,7 +79,7 @@ def membership(value: Operand, choices: Sequence[Operand]) -> Node:
             raise QueryError("NULL in an IN list makes NOT IN true for no row; leave it out and write IS NULL")
         left, right = align(one, choice, "IN")
         if not isinstance(right, Literal) or left is not one:
-            raise QueryError("only constants may stand in an IN list; write a = b OR a = c")
+            raise QueryError("an IN list may contain only constants; write a = b OR a = c")
         taken.append(right)
     if not taken:
         raise QueryError("the IN list is empty; no row can match")
@@ -139,7 +139,7 @@ def negative(value: Operand) -> Node:
 
 
 def rounded(value: Operand, digits: Operand) -> Node:
-    """To d digits is to scale by 10^d, round and scale back: one meaning for every engine."""
+    """Rounding to d digits scales by 10^d, rounds and scales back: one meaning for every engine."""
     places = _whole(digits, -15, 15, "the digits of round(x, digits)")
     if places == 0:
         return call(Op.ROUND, value)

@@ -1,4 +1,4 @@
-"""Casts: all of them are try-casts, which give NULL where they fail."""
+"""Casts: all of them are try-casts, which give NULL on failure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def cast(value: Operand, to: str) -> Node:
         hint = {
             "FLOAT": "write DOUBLE; every number is a double here",
             "DECIMAL": "write round(x, digits); every number is a double here",
-        }.get(to, "casts lead to DOUBLE and VARCHAR, and constants also to DATE and TIMESTAMP")
+        }.get(to, "values can be cast to DOUBLE and VARCHAR, constants also to DATE and TIMESTAMP")
         raise QueryError(f"a cast to {to} is not allowed; {hint}")
     if value is None:
         return Literal(None, kind)
     if to in _WHOLE and value.type is not Type.BOOLEAN:
         raise QueryError(
-            f"a cast to {to} would round, each engine in its own way; write round(x), floor(x) or ceil(x)"
+            f"a cast to {to} would round, differently on each engine; write round(x), floor(x) or ceil(x)"
             + (" of TRY_CAST(x AS DOUBLE)" if value.type is Type.TEXT else "")
         )
     if value.type is kind:

@@ -1,4 +1,4 @@
-"""The columns a question may name, and the error for one that is not there."""
+"""The columns a question may name, and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Columns:
-    """The columns of a schema, found whatever the case of their letters."""
+    """The columns of a schema, found regardless of case."""
 
     def __init__(self, schema: Mapping[str, Type | None]) -> None:
         """Names that differ only in case were refused when the data were opened."""
@@ -42,7 +42,7 @@ class Columns:
         if name.lower() in ("rowid", "file_row_number", "filename", "ctid", "oid", "tableoid"):
             hint = " rows have no number that a question could read."
         elif not close:
-            hint = f" if it is a text, put it in single quotes: {short(name)}."
+            hint = f" if it is text, put it in single quotes: {short(name)}."
         shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
         return QueryError(f"there is no column {short(name)};{hint} The columns are: {shown}")
 
@@ -53,7 +53,7 @@ def written(name: str) -> str:
 
 
 def unquoted(text: str, schema: Mapping[str, Type | None]) -> str | None:
-    """A column that a text seems to name, and that needs double quotes it does not have."""
+    """A column that the text seems to name but that lacks its double quotes."""
     lower = text.lower()
     for name in schema:
         if not _PLAIN.fullmatch(name) and name.lower() in lower and f'"{name.lower()}"' not in lower:

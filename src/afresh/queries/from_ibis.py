@@ -60,7 +60,7 @@ def from_ibis(expression: Any, schema: Mapping[str, Type | None]) -> Node:
 
     if not isinstance(expression, ibis.Value):
         what = "a whole table" if isinstance(expression, ibis.Table) else f"a {type(expression).__name__}"
-        raise QueryError(f"a question is a value of a row, as in table.age < 30, but this is {what}")
+        raise QueryError(f"a question is a value for each row, as in table.age < 30, but this is {what}")
     try:
         return build.expect_value(_Reader(schema).read(expression.op()))
     except RecursionError:

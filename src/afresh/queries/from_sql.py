@@ -180,7 +180,7 @@ class _Reader:
 
 
 def _plain(op: Op) -> tuple[Handler, str]:
-    """Of an operation on operands that stand beside each other in sqlglot's node, as most do."""
+    """The reader of an operation whose operands are adjacent in sqlglot's node, as most are."""
     others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
     return partial(_Reader.call, op=op, others=others), f"this {others}"
 

@@ -126,6 +126,6 @@ class GroupSecond(OfGroup):
 
 
 def within(inside: Moments, rest: Moments) -> Moments:
-    """Over the rows in the group, of which there is a whole number, whatever the rounding of the sums."""
+    """Over the rows in the group, a whole number of them, whatever the rounding of the sums."""
     rows = round(inside.total + rest.total)
     return Moments(rows, min(inside.total, float(rows)), inside.squares)

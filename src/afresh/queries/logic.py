@@ -103,7 +103,7 @@ def _merge_memberships(op: Op, parts: dict[str, Node]) -> dict[str, Node]:
 
 
 def equal(left: Node, right: Node) -> Node:
-    """=, of which the order does not matter."""
+    """=, whose order does not matter."""
     for one, other in ((left, right), (right, left)):
         if one == TRUE:
             return other

@@ -70,7 +70,7 @@ class Query:
 
     @cached_property
     def may_be_missing(self) -> bool:
-        """Whether a row that counts can be without a value."""
+        """Whether a counted row can lack a value."""
         return not (never_missing(self.expression) or _leaves_out_missing(self.group, self.expression))
 
     @property
@@ -89,7 +89,7 @@ class Query:
 
     @property
     def words(self) -> str:
-        """What is averaged, readable: the expression as it was asked, with its bounds and what missing values are.
+        """What is averaged, in words: the expression as asked, with its bounds and how missing values count.
 
         The group is not part of it. Questions with different meanings have different words, or different groups.
         """
@@ -97,7 +97,7 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The whole question in readable words, as it was asked: the tree's, so not its spaces and parentheses."""
+        """The whole question in readable words, as asked; from the tree, so spaces and parentheses may differ."""
         if self.group is None and not self.complement:
             return self.words
         low, high = self.bounds
@@ -123,7 +123,7 @@ class Query:
         return "" if (found.low, found.high) == (low, high) else f" within [{number(low)}, {number(high)}]"
 
     def _filled(self, missing: float | None) -> str:
-        """What missing values count as; of a condition NULL is false, unless it says otherwise."""
+        """What missing values count as; in a condition NULL is false, unless stated otherwise."""
         if not self.may_be_missing or missing is None:
             return ""
         if self.expression.type is Type.BOOLEAN:
@@ -160,7 +160,7 @@ def make_query(
     bounds: tuple[float, float] | None = None,
     missing: float | None = None,
 ) -> Query:
-    """The question an expression, in SQL or Ibis, asks of data with this schema.
+    """The question that an expression in SQL or Ibis asks of data with this schema.
 
     A number needs bounds, unless its range follows from the expression.
     """
@@ -171,10 +171,10 @@ def make_query(
 
 
 def _infer_bounds(tree: Node) -> tuple[float, float]:
-    """The bounds of a number of which nobody said them."""
+    """The bounds of a number for which none were given."""
     found = range_of(tree)
     words = describe(tree)
-    instead = "write bounds=(low, high), on the command line --bounds LOW HIGH, chosen without looking at the data"
+    instead = "write bounds=(low, high), or --bounds LOW HIGH on the command line, chosen without looking at the data"
     if found.low > found.high:
         raise QueryError(f"{words} is NULL on every row; ask for something else")
     if found.low == found.high:
@@ -185,8 +185,8 @@ def _infer_bounds(tree: Node) -> tuple[float, float]:
     if math.isfinite(found.high - found.low):
         return found.low, found.high
     raise QueryError(
-        f"{words} has no bounds: say between which values it is to be clipped; {instead}. "
-        "Bounds may be left out where they follow from the expression, as in least(greatest(x, 0), 100) or "
+        f"{words} has no bounds, and numbers are clipped to a range: {instead}. "
+        "Bounds may be left out if they follow from the expression, as in least(greatest(x, 0), 100) or "
         "CASE WHEN x > 3 THEN 1 ELSE 0 END"
     )
 
@@ -197,7 +197,7 @@ def present(expression: Node) -> Node:
 
 
 def _leaves_out_missing(group: Node | None, expression: Node) -> bool:
-    """Whether a group has no row on which the expression is missing, as its form shows."""
+    """Whether the form of a group shows that the expression is never missing in it."""
     if not isinstance(group, Call):
         return False
     return group == present(expression) or (
@@ -206,7 +206,7 @@ def _leaves_out_missing(group: Node | None, expression: Node) -> bool:
 
 
 def parse_group(where: Any, schema: Mapping[str, Type | None]) -> Node:
-    """The condition that says which rows are in a group."""
+    """The condition that defines a group of rows."""
     group = parse(where, schema)
     _check_group(group)
     return group
@@ -239,7 +239,7 @@ def _check_missing(missing: float | None, low: float, high: float, *, binary: bo
 
 
 def _only_extremes(node: Node, low: float, high: float) -> bool:
-    """Whether a number is built of constants at or beyond its bounds, as CASE WHEN a THEN 1 ELSE 0 END is."""
+    """Whether a number is built from constants at or beyond its bounds, such as CASE WHEN a THEN 1 ELSE 0 END."""
     if isinstance(node, Literal):
         return not isinstance(node.value, float) or node.value <= low or node.value >= high
     if isinstance(node, Call) and node.op is Op.CASE:

@@ -45,14 +45,14 @@ def union(*given: Range) -> Range:
 
 
 def first(*given: Range) -> Range:
-    """Of coalesce: nothing after an operand that is never NULL is seen."""
+    """The rule of coalesce: nothing after an operand that is never NULL matters."""
     surely = next((i for i, each in enumerate(given) if not each.may_be_null), None)
     taken = union(*(given if surely is None else given[: surely + 1]))
     return Range(taken.low, taken.high, surely is None)
 
 
 def least(*given: Range) -> Range:
-    """NULL operands are skipped, so only one that is never NULL limits the others."""
+    """NULL operands are skipped, so only an operand that is never NULL limits the others."""
     every, sure = union(*given), [each for each in given if not each.may_be_null]
     return Range(every.low, min([every.high, *(each.high for each in sure)]), not sure)
 

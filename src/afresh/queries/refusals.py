@@ -14,7 +14,7 @@ from afresh.queries.typing import short
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
-MAX_NAME = 64  # longer names are not compared with others: that takes quadratic time
+MAX_NAME = 64  # longer names are not compared with others, which takes quadratic time
 
 SUBQUERY = "a question reads one row at a time, so it cannot contain another query"
 CLOCK = "its value changes, and an answer must mean the same later; write the date or number itself"
@@ -35,7 +35,7 @@ RIGHT = "right is not allowed; write ends_with(x, 'abc')"
 WEEKDAY = "days of the week are counted in several ways; write extract(isodow FROM x), 1 on Monday to 7 on Sunday"
 NOT_FINITE = "NaN and infinities are NULL to every question; write x IS NULL"
 BITS = "operations on bits are not allowed; write comparisons, AND, OR, or a % 2 = 1 for the lowest bit"
-HASH = "a hash is not a row's meaning; compare the column itself"
+HASH = "hashes are not supported; compare the column itself"
 NESTED = "lists, structs, maps and JSON are not part of a question; ask about plain columns"
 FILES = "a question reads the columns of the opened data and nothing else: no file, table, setting or variable"
 
@@ -79,7 +79,7 @@ _SPECIAL = {
     "date_diff('day', a, b)",
     "TimestampTrunc": TRUNCATED,
     "DateTrunc": TRUNCATED,
-    "DateAdd": "dates are not added to; write date_diff('day', a, b) < 30",
+    "DateAdd": "nothing can be added to a date; write date_diff('day', a, b) < 30",
     "Date": "date() is not allowed; a date is written DATE '2025-01-31', its parts year(x), month(x), day(x)",
     "AtTimeZone": "time zones are not supported; timestamps are read in UTC",
     "StrToTime": "text is not read as a date; convert the column before opening the data",
@@ -92,11 +92,11 @@ _SPECIAL = {
     "Xor": "XOR is not allowed; write a <> b",
     "Bracket": NESTED,
     "Array": NESTED,
-    "ArrayOverlaps": "&& (array_overlaps) is not allowed; for conditions write a AND b",
+    "ArrayOverlaps": "&& (array_overlaps) is not allowed; to combine conditions write a AND b",
     "Struct": NESTED,
     "Map": NESTED,
     "Lambda": NESTED,
-    "Kwarg": "arguments have no names; write them in their order",
+    "Kwarg": "arguments have no names; write them in order",
     "BitwiseAnd": BITS,
     "BitwiseOr": BITS,
     "BitwiseXor": BITS,
@@ -229,5 +229,5 @@ def refuse_function(name: str) -> QueryError:
 
 
 def nearest(name: str, known: Iterable[str], count: int, cutoff: float) -> list[str]:
-    """The known names most like this one."""
+    """The known names closest to this one."""
     return difflib.get_close_matches(name, known, count, cutoff) if len(name) <= MAX_NAME else []

@@ -19,7 +19,7 @@ MAX_STEPS = (
     40  # of sqlglot's parser a token: it tries and goes back, in struct(struct(... without end; usual are 1 to 3
 )
 MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
-TOO_LONG = "this question takes too long to read; write it with fewer calls within each other"
+TOO_LONG = "this question takes too long to read; write it with fewer nested calls"
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
 IF = "if() is not allowed; write CASE WHEN a THEN b ELSE c END"
@@ -46,8 +46,8 @@ _REFUSED = {
     "HINT": "comments are not allowed in a question; leave them out",
 }
 _CLAUSES = {
-    "WHERE": 'the condition that picks rows is an argument of its own; write ask("amount", where="tenure < 3"), on the '
-    "command line --where",
+    "WHERE": 'WHERE is not part of a question; pass the condition separately: ask("amount", where="tenure < 3"), or '
+    "--where on the command line",
     "GROUP_BY": "GROUP BY is not part of a question; for the mean of every group write guard.measure("
     'afresh.statistics.GroupMeans("amount", by="country", categories=["CH", "AT"], bounds=(low, high)))',
     "HAVING": "a question has no groups to pick; leave out HAVING",
@@ -68,7 +68,7 @@ def syntax(text: str) -> Expression:
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"the question has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
     if re.search("[\0\ud800-\udfff]", text):
-        raise QueryError("the question contains a NUL character or half a surrogate pair, which no text in data can")
+        raise QueryError("the question contains a NUL character or half a surrogate pair, which data never contains")
     dialect = DuckDB()
     problem, first = "", ""
     try:
@@ -91,7 +91,7 @@ def syntax(text: str) -> Expression:
 
 
 def _parser(dialect: Dialect, steps: int) -> Parser:
-    """A parser that stops after so many steps, which are counted and not timed: a question is read or it is not."""
+    """A parser that stops after a fixed number of steps, counted, not timed: a question is always read, or never."""
 
     class Metered(dialect.parser_class):  # type: ignore[name-defined,misc]  # known only when sqlglot is loaded
         left = steps
@@ -106,7 +106,7 @@ def _parser(dialect: Dialect, steps: int) -> Parser:
 
 
 def _check_tokens(tokens: Sequence[Any], text: str) -> str:
-    """Refuse what is no expression, and what would take sqlglot long or deep; the first word, in capitals."""
+    """Refuse non-expressions, and what would take sqlglot too long or too deep; return the first word, in capitals."""
     nesting = chain = 0
     first = clause = None
     for token in tokens:

@@ -1,4 +1,4 @@
-"""The static types of operands: what may stand beside what, and the message when it may not."""
+"""The static types of operands: what may be combined with what, and the message when it may not."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from afresh.errors import QueryError
 from afresh.queries.text import readable
 from afresh.queries.tree import Literal, Node, Type
 
-Operand = Node | None  # None is NULL, which takes its type from what stands beside it
+Operand = Node | None  # None is NULL, which takes its type from its neighbour
 
 TIMES = (Type.DATE, Type.TIMESTAMP)
 # stricter than datetime.fromisoformat, whose grammar grows from one Python to the next
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
-_NULL = "NULL may only stand after THEN or ELSE, or in coalesce; to test for it write IS NULL"
+_NULL = "NULL is allowed only after THEN or ELSE, or in coalesce; to test for it write IS NULL"
 
 
 def short(text: str) -> str:
-    """Text quoted for a message, cut where it is long."""
+    """Text quoted for a message, shortened if it is long."""
     return repr(_cut(text))
 
 
@@ -54,7 +54,7 @@ def need_order(kind: Type, where: str) -> None:
 
 
 def align(left: Operand, right: Operand, where: str) -> tuple[Node, Node]:
-    """Two nodes of one type; a text constant beside a date becomes a date if it is one."""
+    """Two nodes of one type; a text constant next to a date becomes a date if it is one."""
     if left is None or right is None:
         raise QueryError("comparing with NULL is true for no row; write IS NULL or IS NOT NULL")
     if left.type is right.type:
@@ -70,9 +70,9 @@ def align(left: Operand, right: Operand, where: str) -> tuple[Node, Node]:
                 return (changed, right) if one is left else (left, changed)
     hint = ""
     if Type.BOOLEAN in (left.type, right.type):
-        hint = "; a condition stands alone (a, NOT a) or becomes a number by CASE WHEN a THEN 1 ELSE 0 END"
+        hint = "; a condition is used by itself (a, NOT a) or turned into a number by CASE WHEN a THEN 1 ELSE 0 END"
     elif {left.type, right.type} == {Type.TEXT, Type.NUMBER}:
-        hint = "; text goes in single quotes, numbers go without; a column of text is read by TRY_CAST(x AS DOUBLE)"
+        hint = "; text goes in single quotes, numbers go without; a text column is read by TRY_CAST(x AS DOUBLE)"
     elif {left.type, right.type} == set(TIMES):
         hint = "; write date_diff('day', a, b), which takes both"
     raise QueryError(
@@ -92,7 +92,7 @@ def alike(nodes: Sequence[Operand], where: str) -> list[Node]:
 
 
 def describe(node: Node) -> str:
-    """A tree in a message: in words, cut where they are many."""
+    """A tree in a message: in words, shortened if they are many."""
     text = readable(node) if node.size < 20 else "the expression"
     return _cut(text)
 

@@ -1,4 +1,4 @@
-"""The types of the query language, and functions on plain Python values that take more than an operator.
+"""The types of the query language, and functions on plain Python values that need more than an operator.
 
 A number is a finite float, NULL is None. The rows of `operations` say which operation each function is the value of.
 """

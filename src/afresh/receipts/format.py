@@ -305,21 +305,21 @@ FORMATS: dict[int, Format] = {
 
 
 def format_of(document: object) -> Format:
-    """The format that a document states; `InvalidArgument` if it is not a receipt that this afresh can read."""
+    """The format a document states; `InvalidArgument` if this version of afresh cannot read it as a receipt."""
     if not isinstance(document, dict) or document.get("format") != NAME:
         raise InvalidArgument(f'this is not a receipt: it has no "format": "{NAME}".')
     version = document.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise InvalidArgument(f"the receipt has version {version!r}, which no afresh ever wrote.")
+        raise InvalidArgument(f"the receipt has version {version!r}, which no version of afresh ever wrote.")
     if version not in FORMATS:
         raise InvalidArgument(
-            f"the receipt has version {version}, this afresh knows up to {max(FORMATS)}; upgrade afresh."
+            f"the receipt has version {version}, but this afresh knows only up to {max(FORMATS)}; upgrade afresh."
         )
     return FORMATS[version]
 
 
 def check_fields(document: Any, fields: Any, where: str = "the receipt") -> None:
-    """Refuse a document that lacks a field of its version, or has one that it does not know."""
+    """Refuse a document that lacks a field of its version, or has an unknown one."""
     if isinstance(fields, list):
         if not isinstance(document, list):
             raise InvalidArgument(f"{where} is not a list")
@@ -339,7 +339,7 @@ def check_fields(document: Any, fields: Any, where: str = "the receipt") -> None
 
 
 def loads(text: str) -> Any:
-    """JSON as a receipt may be: a name twice in one object, or a number that is none, is refused."""
+    """Parse JSON strictly: a repeated name in an object, or something like NaN, is refused."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @paused()
 def make_receipt(chain: Sequence[Sealed]) -> dict[str, Any]:
-    """The receipt of a guard with this chain, in the newest format.
+    """Make the receipt of a guard with this chain, in the newest format.
 
     Args:
         chain: All records of the guard, in order.

@@ -1,4 +1,4 @@
-"""A receipt for people: one HTML page that needs nothing else, or Markdown."""
+"""A receipt for people: one self-contained HTML page, or Markdown."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from afresh.results.transcript import forest, mark, shown_numbers
 
 
 def as_html(receipt: dict[str, Any]) -> str:
-    """The page, with a forest plot for every pair of bounds.
+    """Show a receipt as an HTML page, with a forest plot for every pair of bounds.
 
     Args:
         receipt: What `Guard.receipt` gives.
 
     Returns:
-        A whole document without scripts or links; light or dark as its reader prefers.
+        A complete document without scripts or links; light or dark as its reader prefers.
     """
     return html.page(_title(receipt), _blocks(receipt))
 
 
 def as_markdown(receipt: dict[str, Any]) -> str:
-    """The same as Markdown, with tables in place of plots.
+    """Show a receipt as Markdown, with tables instead of plots.
 
     Args:
         receipt: What `Guard.receipt` gives.
 
     Returns:
-        Markdown with the tables of GitHub; whatever users wrote is escaped.
+        GitHub-flavored Markdown; all text from users is escaped.
     """
     return markdown.page(_title(receipt), _blocks(receipt))
 
@@ -57,13 +57,13 @@ _VERIFY = (
     "recomputes every charge and interval from the public constants. It cannot show that the rows are independent "
     "draws, that they were seen in no other way, or that nothing was asked later or under another ledger."
 )
-_SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is promised."
+_SIMULATED = "A SIMULATION: the noise came from a seed, so nothing is guaranteed."
 
 
 def _title(receipt: dict[str, Any]) -> str:
     count = sum(answer["value"] is not None for answer in receipt["questions"])
     paid = len(receipt["answers"])
-    return f"{count:,} questions to {receipt['data']['rows']:,} rows, from {paid:,} answers"
+    return f"{count:,} questions about {receipt['data']['rows']:,} rows, from {paid:,} answers"
 
 
 def _promise(receipt: dict[str, Any]) -> str:
@@ -114,13 +114,13 @@ def _panels(receipt: dict[str, Any]) -> dict[tuple[float, float], list[dict[str,
 
 
 def _numbers(question: dict[str, Any]) -> str:
-    """Which answers it was made of: 3, 3+4, or 3+4+… of many."""
+    """The answers behind it: 3, 3+4, or 3+4+… for many."""
     numbers = question["numbers"]
     return "+".join(map(str, numbers[:2])) + ("+…" if len(numbers) > 2 else "")
 
 
 def _made_of(receipt: dict[str, Any]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The questions that follow from several answers, each with these."""
+    """The questions derived from several answers, each with these answers."""
     answers = {answer["number"]: answer for answer in receipt["answers"]}
     return [
         (question, [answers[number] for number in question["numbers"]])
@@ -145,7 +145,7 @@ def _panel(bounds: tuple[float, float], questions: list[dict[str, Any]]) -> show
 
 
 def _fold(question: dict[str, Any], answers: list[dict[str, Any]]) -> show.Fold:
-    """The answers that a question was made of."""
+    """The answers behind a question."""
     words = f"Answers {_numbers(question)}: {question['question']}, by the rule {question['rule']}"
     return show.Fold(words, [_table([(str(answer["number"]), answer) for answer in answers])])
 
@@ -162,7 +162,7 @@ def _cells(answer: dict[str, Any]) -> list[str]:
 
 
 def _told(answer: dict[str, Any]) -> bool:
-    """Whether a number says anything; the answers that one is made of have no rule, and always do."""
+    """Whether a number is informative; the answers behind it have no rule, and always are."""
     return tells(answer.get("rule"), answer["low"], answer["high"], answer["bounds"])
 
 

@@ -12,7 +12,7 @@ from afresh.receipts.verification import verify
 
 
 def spent_by(study: object) -> tuple[str, float]:
-    """The head and the nats of an earlier study, from its receipt: the document, or the path of its file.
+    """Read the head and the nats spent of an earlier study from its receipt.
 
     Args:
         study: The receipt as a dict, or the path of its JSON file.

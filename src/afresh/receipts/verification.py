@@ -1,4 +1,4 @@
-"""Check a receipt from the public constants alone: no data, no ledger, no trust in what it says of itself."""
+"""Check a receipt from the public constants alone: no data, no ledger, no trust in its own claims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from afresh.results.rules import derive, met, scale_of
 # last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
 # recorded on one machine is recomputed on any other to within this, as a part of the scale of a question.
 TOLERANCE = 1e-9
-_MANY = 64  # answers from which on it pays to recompute them together
+_MANY = 64  # from this many answers on it pays to recompute them together
 PROVED = (
     "the constants of the plan carry the certificate of its method",
     "every charge, and every interval to within 1e-9 of its scale, follows from these constants and the number that "
@@ -95,7 +95,7 @@ class Verification(show.Shown):
 
 @paused()
 def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | None = None) -> Verification:
-    """Check everything that can be checked of a receipt, without the data and without trust in what it says.
+    """Check everything that can be checked in a receipt, without the data and without trusting its claims.
 
     Args:
         receipt: The document, or its text.
@@ -106,7 +106,7 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
         Every check with its outcome. A receipt that lies gives failed checks, not an error.
 
     Raises:
-        InvalidArgument: The document is not a receipt, or its version is unknown to this afresh.
+        InvalidArgument: The document is not a receipt, or this version of afresh does not know its format.
     """
     document = loads(receipt) if isinstance(receipt, str) else receipt
     form = format_of(document)
@@ -115,14 +115,14 @@ def verify(receipt: object, *, head: str | None = None, ledger: Sequence[str] | 
     facts: Facts | None = None
 
     def check(name: str, work: Callable[[], str]) -> bool:
-        """Note whether the work raised: it returns what it found, in words."""
+        """Record whether a check raised an error; it returns its findings in words."""
         try:
             checks.append(Check(name, True, work()))
         except (AfreshError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             words = (
                 str(error)
                 if isinstance(error, AfreshError)
-                else "the receipt is incomplete, or has something else in place of numbers"
+                else "the receipt is incomplete, or has something other than numbers where numbers belong"
             )
             checks.append(Check(name, False, words))
         return checks[-1].passed
@@ -169,7 +169,7 @@ def _chain(document: dict[str, Any]) -> Facts:
 
 def _real(facts: Facts) -> str:
     if facts.account.opened is not None and facts.account.opened.simulated:
-        raise InvalidArgument("a SIMULATION: the noise came from a seed, so nothing is promised")
+        raise InvalidArgument("a SIMULATION: the noise came from a seed, so nothing is guaranteed")
     return "the noise is real, not simulated"
 
 
@@ -190,7 +190,7 @@ def _plan(facts: Facts) -> str:
         limits.row_share is None or limits.row_share > mechanism.row_share * (1 + 1e-12)  # None is no limit at all
     ):
         raise InvalidArgument("the limit on the share of one row is larger than the plan's")
-    words = f"{plan.method} for {plan.questions:,} questions to {plan.rows:,} rows"
+    words = f"{plan.method} for {plan.questions:,} questions about {plan.rows:,} rows"
     return f"{words} at {show.percent(plan.confidence)}"
 
 
@@ -299,12 +299,12 @@ def _derived(facts: Facts) -> str:
             raise InvalidArgument(f"{stated.text!r} has the bounds {stated.bounds}, but its parts give {bounds}")
         for one, other in zip((stated.value, stated.low, stated.high), again, strict=True):
             if not abs(one - other) <= TOLERANCE * scale:
-                raise InvalidArgument(f"{stated.text!r} is told as {one!r}, but its parts give {other!r}")
+                raise InvalidArgument(f"{stated.text!r} is stated as {one!r}, but its parts give {other!r}")
     return f"{len(facts.account.stated):,} recomputed from their parts"
 
 
 def _statements(again: dict[str, Any], document: dict[str, Any]) -> str:
-    """Whatever the receipt states must be what its records say."""
+    """Everything the receipt states must match its records."""
     for name, value in again.items():
         _compare(name, document[name], value)
     count = len(again["questions"])
@@ -316,7 +316,7 @@ def _contains(facts: Facts, head: str) -> str:
     for place, text in enumerate(facts.records, 1):
         found = seal(found, text)
         if found == head:
-            return f"it is that of record {place:,}"
+            return f"it is the head at record {place:,}"
     raise BrokenChain("the chain does not contain the head that was published: it is another chain, or an older one")
 
 
@@ -333,7 +333,7 @@ def _compare(where: str, said: Any, again: Any) -> None:
     """Equal, up to the rounding of another machine's arithmetic."""
     if isinstance(again, dict):
         if not isinstance(said, dict) or again.keys() != said.keys():
-            raise InvalidArgument(f"{where} is incomplete, or has too much")
+            raise InvalidArgument(f"{where} is incomplete, or has extra parts")
         for name, value in again.items():
             _compare(f"{where}.{name}", said[name], value)
     elif isinstance(again, list):

@@ -1,4 +1,4 @@
-"""What people read: answers and budgets, prices, transcripts, and the rules by which numbers follow from answers.
+"""What people read: answers, budgets, prices, transcripts, and the rules that derive numbers from answers.
 
-Everything here is a function of recorded numbers and public constants. `show` is how all of it looks.
+Everything here is a function of recorded numbers and public constants. `show` decides how all of it looks.
 """

@@ -9,34 +9,34 @@ from typing import Any
 from afresh.results import show
 
 NARROW, WIDE = 0.05, 0.1
-"""Half-widths, as parts of the range: one wider than WIDE decides little, and says what NARROW would have taken."""
-TOO_FEW = "too few rows"  # in place of a value that would mislead
+"""Half-widths, as shares of the range: above WIDE an answer decides little, and says what NARROW would have taken."""
+TOO_FEW = "too few rows"  # shown instead of a value that would mislead
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Both ends belong to it."""
+    """A closed interval: it contains both its ends."""
 
     low: float
     high: float
 
     @property
     def half_width(self) -> float:
-        """Half its length."""
+        """Half the interval's length."""
         return (self.high - self.low) / 2
 
     def __contains__(self, value: float) -> bool:
-        """Whether a value lies in it."""
+        """Whether a value lies in the interval."""
         return self.low <= value <= self.high
 
     def rescaled(self, bounds: tuple[float, float]) -> Interval:
-        """From [0, 1] to the bounds of a question, rounded outward: a bound that is reached is reached exactly.
+        """Convert from [0, 1] to a question's bounds, rounded outward; an end that reaches a bound equals it exactly.
 
         Args:
-            bounds: The smallest and the largest value of the question, which 0 and 1 stand for.
+            bounds: The smallest and largest values of the question, which 0 and 1 represent.
 
         Returns:
-            The interval on that scale, nowhere narrower than it is on [0, 1].
+            The interval on that scale, never narrower than on [0, 1].
         """
         lower, upper = bounds
 
@@ -45,9 +45,9 @@ class Interval:
                 return lower if x <= 0.0 else upper
             above = (upper - lower) * x
             moved = lower + above
-            if lower < 0:  # the sum may be much smaller than what was rounded
+            if lower < 0:  # the sum may be much smaller than the terms that were rounded
                 moved += math.copysign(3 * math.ulp(above), outward)
-            for _ in range(3):  # three roundings, so three steps
+            for _ in range(3):  # three roundings, hence three steps
                 moved = math.nextafter(moved, outward)
             return min(max(moved, lower), upper)
 
@@ -69,19 +69,19 @@ class Released(show.Told):
     covers: str
     method: str
     charged: int
-    """How many answers of the budget this cost; 0 for a repeat."""
+    """The number of answers charged to the budget; 0 for a repeat."""
     left: int
-    """How many answers are left."""
+    """The number of answers left."""
     simulated: bool = False
-    """Whether the noise came from a seed; such an answer promises nothing."""
+    """Whether the noise came from a seed; such an answer guarantees nothing."""
     told: bool = True
-    """Whether it says anything; if not, its group has too few rows, and `value` means nothing."""
+    """Whether the answer is informative; if not, its group has too few rows and `value` is meaningless."""
     confirmed: bool | None = None
-    """Whether its guess was confirmed by the rows that check; None where nothing is guessed."""
+    """Whether the checking rows confirmed the guess; None where nothing is guessed."""
     widened: float | None = None
-    """By what share its failed check makes later answers wider; None if none failed."""
+    """How much wider its failed check makes later answers, as a share; None if no check failed."""
     noise: float = 0.0
-    """About how far noise moves the value, 95 times of 100; 0 if none was added. The interval allows for it."""
+    """Roughly how far noise moves the value, 95 times out of 100; 0 if none was added. The interval allows for it."""
 
     @property
     def low(self) -> float:
@@ -95,11 +95,11 @@ class Released(show.Told):
 
     @property
     def details(self) -> show.Said:
-        """What exactly is guaranteed, and what was done with rows that have no value."""
+        """What exactly is guaranteed, and how rows without a value were treated."""
         return show.Said([show.Title(self._about()), *map(show.Line, self._guarantee())])
 
     def _about(self) -> str:
-        """What it is about, in a line."""
+        """The method and the confidence, in a line."""
         return f"{self.method}, {show.percent(self.confidence)}"
 
     def _guarantee(self) -> list[str]:
@@ -107,27 +107,29 @@ class Released(show.Told):
         return [self.covers]
 
     def _folded(self) -> show.Fold:
-        """The same for a page; in text it is told on demand."""
+        """The same for a page; in text it is shown on demand."""
         return show.Fold("What exactly is guaranteed", list(map(show.Line, self._guarantee())), brief=True)
 
     def __float__(self) -> float:
-        """The value; no number where it would mislead."""
+        """The value; NaN where it would mislead."""
         return self.value if self.told else math.nan
 
     def __format__(self, spec: str) -> str:
-        """The value, as a format such as .3f says; all that is shown, without one."""
+        """The value in a format such as .3f; without a format, everything that is shown."""
         return format(float(self), spec) if spec else str(self)
 
     def __lt__(self, other: object) -> bool:
-        """Refused: see what it says."""
+        """Refuse to compare; the message says what to compare instead."""
         raise self._no_order(other)
 
     __le__ = __gt__ = __ge__ = __lt__
 
     def _no_order(self, other: object) -> TypeError:
-        """Two values are no order: their truths may be the other way round."""
+        """Released values do not settle an order: the true values may be the other way round."""
         if isinstance(other, Released):
-            certain = "a.high < b.low means that a is certainly smaller; a.value < b.value compares released values"
+            certain = (
+                "a.high < b.low means that a is certainly smaller; a.value < b.value only compares released values"
+            )
             better = "; to compare two models, Holdout.compare(a, b) is sharper than two scores"
         else:
             certain = (
@@ -156,10 +158,10 @@ class Released(show.Told):
         }
 
     def shown(self) -> tuple[str, str, str]:
-        """The value, or why there is none, and the ends of the interval, with the digits that mean something.
+        """The value, or why there is none, and the ends of the interval, with their meaningful digits.
 
         Returns:
-            Three texts.
+            Three strings.
         """
         value, low, high = show.with_interval(self.value, self.low, self.high)
         return value if self.told else TOO_FEW, low, high
@@ -170,11 +172,11 @@ class Released(show.Told):
         return f"{type(self).__name__}({said}{value}, [{low}, {high}] at {show.percent(self.confidence)}{mark})"
 
     def _noise(self) -> str:
-        """Beside the value, which may look far more precise than it is."""
+        """The noise, shown next to a value that may look far more precise than it is."""
         return f" (noise ±{show.width(self.noise)})" if self.noise and self.told else ""
 
     def _check(self) -> list[str]:
-        """What came of the guess, if there was one."""
+        """Whether the guess was confirmed, if there was one."""
         if self.confirmed is None:
             return []
         if self.confirmed:
@@ -200,14 +202,14 @@ class Released(show.Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference(Released):
-    """How much better B is than A: above 0, B is better."""
+    """How much better B is than A; above 0, B is better."""
 
     a: str
     b: str
 
     @property
     def better(self) -> str | None:
-        """'A', 'B', or None where the interval leaves it open."""
+        """'A' or 'B', or None if the interval leaves it open."""
         if self.low > 0:
             return "B"
         return "A" if self.high < 0 else None
@@ -215,22 +217,22 @@ class Difference(Released):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Released):
-    """The answer of one question."""
+    """The answer to one question."""
 
     question: str
     where: str | None
     missing: str
     charged_information: float
-    """What it cost, in nats."""
+    """The charge in nats."""
     exam: bool = False
-    """Whether it is one of the exam, which costs no answer of the budget."""
+    """Whether it comes from the exam, which costs no answers."""
     would_tell: tuple[str, ...] = ()
-    """Where the interval is too wide to be of use, what a plan would have needed for a tenth of the range, each by
-    itself."""
+    """If the interval is too wide to be useful, the changes to the plan that would have given a tenth of the range,
+    each sufficient by itself."""
     fixes: str | None = None
-    """The plan that this answer, being the first, has fixed for good, in words."""
+    """The plan, in words, that this answer fixed for good if it was the first."""
     ahead: tuple[float, float] | None = None
-    """Where the budget never ends: the half-widths, of a share of one half, of the next answer and the hundredth."""
+    """For a budget that never runs out: half-widths of the next answer and the hundredth, at a share of one half."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -247,14 +249,14 @@ class Answer(Released):
         }
 
     def __repr__(self) -> str:
-        """The answer in one line, for a prompt or a list of answers."""
+        """The answer in one line, for a prompt or a list."""
         return self._one_line()
 
     def _blocks(self) -> list[show.Block]:
         title = self.question + (f" where {self.where}" if self.where else "")
         said = []
         if not self.told:
-            said.append("Too few rows to tell: the interval covers all, or nearly all, of the possible range.")
+            said.append("Too few rows to say: the interval covers all, or nearly all, of the possible range.")
         said += self._check()
         if self.would_tell:
             said.append(in_words(self.would_tell, f"To know it to ±{NARROW * self._range:g}"))
@@ -277,28 +279,28 @@ class Answer(Released):
             return exam_line(self.left)
         if self.ahead is None:
             return cost_line(self.charged, self.left)
-        return show.Line(f"{cost_in_words(self.charged)}; there is no end. {worth_ahead(self.ahead)}")
+        return show.Line(f"{cost_in_words(self.charged)}; the budget never runs out. {worth_ahead(self.ahead)}")
 
 
 def in_words(would_tell: tuple[str, ...], what: str) -> str:
-    """What a plan would have needed, as a sentence."""
+    """What the plan would have needed, as a sentence."""
     if len(would_tell) == 1:
         return f"{what}, another plan would have been enough: {would_tell[0]}."
     return f"{what}, any of these would have been enough: {', '.join(would_tell[:-1])}, or {would_tell[-1]}."
 
 
 def coverage(simulated: bool, said: str) -> str:
-    """What an interval covers: as is said, or nothing."""
-    return "Promises nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
+    """What an interval covers: the given words, or nothing for a simulation."""
+    return "Guarantees nothing: the noise came from a seed, so anyone could subtract it." if simulated else said
 
 
 def cost_in_words(charged: int) -> str:
-    """What was charged."""
+    """The charge in words."""
     return f"Charged {answers_in_words(charged)}" if charged else "Free: asked before"
 
 
 def worth_ahead(ahead: tuple[float, float]) -> str:
-    """What the next hundred answers of a budget without end are worth."""
+    """How accurate the next hundred answers of a budget that never runs out will be."""
     now, later = map(show.width, ahead)
     return f"The next hundred answers will be accurate to ±{now} to ±{later} at a share of 0.5."
 
@@ -309,13 +311,13 @@ def cost_line(charged: int, left: int) -> show.Line:
 
 
 def exam_line(left: int) -> show.Line:
-    """The same for what the exam says, which costs no answer of the budget."""
+    """The last line of an exam's results, which cost no answers."""
     return show.Line(f"From the exam, which is taken once and costs no answers; {left:,} left.")
 
 
 def simulation_mark(simulated: bool) -> list[show.Block]:
-    """The warning that everything shown from a simulation begins with."""
-    return [show.Alert("SIMULATION: the noise comes from a seed, so nothing is promised")] if simulated else []
+    """The warning at the top of everything shown from a simulation."""
+    return [show.Alert("SIMULATION: the noise comes from a seed, so nothing is guaranteed")] if simulated else []
 
 
 def answers_in_words(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Several answers: a list that shows itself as a table."""
+"""Several answers: a list that displays as a table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from afresh.results.frames import Tabular
 
 
 class Answers(list[Answer], show.Shown, Tabular):
-    """Answers in the order of their questions. It is a list; in a terminal or a notebook it is a table."""
+    """Answers in the order of their questions: a list that displays as a table in a terminal or a notebook."""
 
     __slots__ = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row an answer.
+        """One row per answer.
 
         Returns:
             Mappings with the same keys.
@@ -35,16 +35,16 @@ class Answers(list[Answer], show.Shown, Tabular):
         ]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw them as a forest plot, if they have one scale.
+        """Draw the answers as a forest plot, if they share one scale.
 
         Args:
-            ax: Matplotlib axes to draw on; by default those of a new figure.
+            ax: Matplotlib axes to draw on; by default, those of a new figure.
 
         Returns:
             The axes.
 
         Raises:
-            InvalidArgument: Their questions have different bounds, or there are none.
+            InvalidArgument: The questions have different bounds, or there are no answers.
             MissingExtra: matplotlib is not installed.
         """
         from afresh.results.plots import draw
@@ -86,7 +86,7 @@ class Answers(list[Answer], show.Shown, Tabular):
 
 
 def forest_mark(number: str, answer: Answer) -> show.Mark:
-    """An answer as a line of a forest plot."""
+    """An answer as one line of a forest plot."""
     value, low, high = answer.shown()
     name = answer.question + (f" where {answer.where}" if answer.where else "")
     shown = answer.value if answer.told else None

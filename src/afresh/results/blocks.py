@@ -1,4 +1,4 @@
-"""What there is to show, as small records; `show`, `html` and `markdown` each say how one looks in their medium."""
+"""What is shown, as small records; `show`, `html` and `markdown` each decide how a record looks in their medium."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A sentence nobody may overlook."""
+    """A sentence that must not be overlooked."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values, one a line."""
+    """Names and values, one pair per line."""
 
     items: Mapping[str, str]
 
@@ -53,24 +53,24 @@ class Bar:
     high: float
     bounds: tuple[float, float]
     strong: bool = True
-    """Whether it carries the message; others of the same table are drawn weaker."""
+    """Whether it carries the message; the others in the same table are drawn weaker."""
 
 
 Cell = str | Bar
-"""What a table has in a cell: words, or an interval drawn small."""
+"""The content of a table cell: words, or a small drawing of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a header; columns of numbers are aligned to the right."""
+    """Rows under a header; columns of numbers are right-aligned."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     code: Collection[str] = ()
-    """The columns in a fixed-width font, where there is one."""
+    """The columns shown in a fixed-width font, where one is available."""
 
     def numeric(self, column: int) -> bool:
-        """Whether every cell of a column begins as a number does."""
+        """Whether every cell of a column starts like a number."""
         cells = [row[column] for row in self.rows]
         return bool(cells) and all(isinstance(cell, str) and cell[:1] in "-±.0123456789" for cell in cells)
 
@@ -98,23 +98,23 @@ class Mark:
     numbers: str
     """Value and interval in words."""
     hint: str
-    """What a pointer that rests on it is told."""
+    """The tooltip."""
     href: str | None = None
-    """Where its name leads."""
+    """The link of its name."""
     strong: bool = True
-    """Whether it carries the message; others of the same picture are drawn weaker."""
+    """Whether it carries the message; the others in the same picture are drawn weaker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Many intervals on the scale of their common bounds, one a line."""
+    """Many intervals on the scale of their common bounds, one per line."""
 
     marks: Sequence[Mark]
     bounds: tuple[float, float]
     axis: str
     """What the scale measures."""
     filled: bool = False
-    """Whether values are bars from zero, as of a histogram."""
+    """Whether values are drawn as bars from zero, as in a histogram."""
 
 
 Picture = Forest
@@ -123,7 +123,7 @@ Picture = Forest
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Pictures of the numbers of a table. Where nothing can be drawn, the table stands alone."""
+    """Pictures of a table's numbers. Where nothing can be drawn, only the table is shown."""
 
     pictures: Sequence[Picture]
     table: Table
@@ -131,30 +131,30 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """More about something, to be opened by those who want it."""
+    """Details that a reader can open."""
 
     summary: str
     blocks: Sequence[Block]
     brief: bool = False
-    """Whether text, which cannot be unfolded, leaves it out: there it is told on demand."""
+    """Whether to omit it from text, which cannot be unfolded; there it is shown on demand."""
 
 
 Block = Title | Heading | Line | Alert | Facts | Table | Bar | Gauge | Drawn | Fold
 
 
 def one_scale(marks: Sequence[tuple[Mark, tuple[float, float]]]) -> Forest:
-    """A picture of marks with their bounds, which must be the same."""
+    """A picture of marks, which must all have the same bounds."""
     scales = list(dict.fromkeys(bounds for _, bounds in marks))
     if len(scales) != 1:
         found = ", ".join(f"({low:g}, {high:g})" for low, high in scales) or "none"
         raise InvalidArgument(
-            f"a picture has one scale, and these have the bounds {found}; draw those of one at a time."
+            f"a picture has one scale, but these have the bounds {found}; draw each scale separately."
         )
     return Forest([mark for mark, _ in marks], scales[0], "share of rows" if scales[0] == (0, 1) else "mean")
 
 
 def zoomed(ends: Sequence[float], bounds: tuple[float, float]) -> tuple[float, float]:
-    """The part of the bounds that has all of these numbers, with four even steps of one or two digits."""
+    """The part of the range that contains all of these numbers, with four even steps of one or two digits."""
     low, high = min(ends), max(ends)
     reach = max(high - low, (bounds[1] - bounds[0]) * 1e-6)
     power = 10.0 ** math.floor(math.log10(reach / 4))

@@ -1,4 +1,4 @@
-"""What a guard may still answer: a `Budget`, and what coarser answers are worth."""
+"""What a guard may still answer: a `Budget`, and how wide coarser answers are."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from afresh.results.answer import answers_in_words, simulation_mark, worth_ahead
 
 @dataclass(frozen=True, slots=True)
 class Coarser:
-    """What a coarser answer is worth: `Guard.ask(..., precision=half_width)`."""
+    """A coarser answer and its price: `Guard.ask(..., precision=half_width)`."""
 
     half_width: float
-    """Of a share of rows near 1/2, where it is widest."""
+    """The half-width for a share of rows near 1/2, where it is widest."""
     price: float
-    """Its charge, as a part of the full price."""
+    """The charge, as a fraction of the full price."""
     left: int
-    """How many more of these are affordable, if nothing else is asked."""
+    """How many more of these the budget allows, if nothing else is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget(show.Shown):
-    """What a guard may still answer. The limits were fixed before the data were seen and never move."""
+    """What a guard may still answer. The limits were fixed before the data was seen and never move."""
 
     questions: int
-    """How many answers at full price the plan is made for."""
+    """The number of answers at full price in the plan."""
     answers: int
-    """The most answers there may be, of whatever price."""
+    """The most answers at any price."""
     spent: int
     left: int
-    """How many more answers at full price are affordable."""
+    """How many more answers at full price the budget allows."""
     information: float | None
     spent_information: float
     outside_information: float
-    """The part of it charged for what was revealed outside of the guard."""
+    """The part of it charged for what was revealed outside the guard."""
     confidence: float
     method: str
     half_width: dict[float, float]
-    """What each further answer is worth: half-widths of a share of rows, by its mean."""
+    """How accurate each further answer will be: half-widths of a share of rows, by its mean."""
     proviso: str
     """What these widths depend on; empty if they are promised."""
     rounds: int | None = None
-    """For how many rounds of questions the plan is made; None for methods without rounds."""
+    """The number of rounds in the plan; None for methods without rounds."""
     rows_left: int | None = None
-    """How many rows are left that no question has seen, for this analyst's rounds."""
+    """The number of rows left for this analyst's rounds, which no question has seen."""
     exam_rows: int | None = None
-    """How many rows are kept for the exam; None where there is none."""
+    """The number of rows kept for the exam; None without an exam."""
     examined: int = 0
-    """How many questions it had; 0 until it is taken."""
+    """The number of questions in the exam; 0 until it is taken."""
     exam_half_width: float | None = None
-    """Of a share of rows near 1/2 as the exam's only question, or in the exam that was taken."""
+    """The half-width of a share of rows near 1/2 as the exam's only question, or in the exam that was taken."""
     coarser: tuple[Coarser, ...] = ()
-    """What coarser answers are worth, where the plan allows more answers than questions."""
+    """How wide coarser answers are, where the plan allows more answers than questions."""
     analyst: str | None = None
-    """Whose share `answers`, `spent` and `left` are about; None if the budget is not divided."""
+    """The analyst whose share `answers`, `spent` and `left` describe; None if the budget is not divided."""
     shares: dict[str, int] = field(default_factory=dict)
     simulated: bool = False
     ahead: tuple[float, float] | None = None
-    """Where it never ends: half-widths, of a share of one half, of the next answer and the hundredth from now."""
+    """For a budget that never runs out: half-widths of the next answer and the hundredth, at a share of one half."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -88,7 +88,7 @@ class Budget(show.Shown):
         }
 
     def _nats(self) -> str:
-        if self.ahead is not None:  # and no limit that anybody would reach
+        if self.ahead is not None:  # and no limit that anyone would reach
             return f", {self.spent_information:.4g} nats"
         return "" if self.information is None else f", {self.spent_information:.4g} of {self.information:.4g} nats"
 
@@ -96,7 +96,7 @@ class Budget(show.Shown):
         widths = ", ".join(f"±{show.width(w)} at {mean:g}" for mean, w in self.half_width.items())
         facts = {"spent": answers_in_words(self.spent) + self._nats()}
         if self.outside_information:
-            facts["outside"] = f"{self.outside_information:.4g} nats of these for what was revealed elsewhere"
+            facts["outside"] = f"{self.outside_information:.4g} of these nats for what was revealed elsewhere"
         facts["next answer"] = f"{widths} (share of rows), by {self.method}" + (self.proviso and f", {self.proviso}")
         for each in self.coarser:
             width = show.width(each.half_width)
@@ -109,14 +109,14 @@ class Budget(show.Shown):
             facts["exam"] = taken if self.examined else f"{self.exam_rows:,} rows, once: {width} for one question"
         if self.ahead is not None:
             facts["ahead"] = worth_ahead(self.ahead)
-        facts["repeats"] = "free, whatever is left"
+        facts["repeats"] = "free, even when nothing is left"
         if self.shares:
             facts["shares"] = ", ".join(f"{name} {share:,}" for name, share in self.shares.items())
         share = self.shares.get(self.analyst or "", self.questions - sum(self.shares.values()))
         whose = f" in the share of {self.analyst}" if self.analyst in self.shares else ""
-        whose = " for those without a share" if self.shares and not whose else whose
+        whose = " for analysts without a share" if self.shares and not whose else whose
         left = f"{self.left:,} of {share:,} answers left"
         if self.ahead is not None and not self.shares:
-            left = f"{answers_in_words(self.spent)} so far, without an end"
+            left = f"{answers_in_words(self.spent)} so far, and no limit"
         title = f"{left}{whose}, {show.percent(self.confidence)}"
         return [*simulation_mark(self.simulated), show.Title(title), show.Facts(facts)]

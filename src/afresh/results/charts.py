@@ -1,8 +1,8 @@
 """Charts as inline SVG, for notebooks and pages alike.
 
-They are drawn in `currentColor`, so they suit a light and a dark page, and looks are attributes and classes only, so a
-server may forbid inline styles. What carries the message has the class `accent`, what stands back `quiet`; the
-stylesheet of `html` gives both their looks. A new chart is a record of `blocks` and a function here.
+They are drawn in `currentColor`, so they suit light and dark pages, and they are styled by attributes and classes only,
+so a server may forbid inline styles. What carries the message has the class `accent`, the background `quiet`; the
+stylesheet in `html` styles both. A new chart is a record in `blocks` and a function here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from afresh.escaping import as_html
 from afresh.results.blocks import Bar, Forest, Gauge, Mark, Picture
 
-# A forest plot, in units of the picture: how high a line is, where names and the scale begin, how long the scale is.
+# A forest plot, in units of the picture: the height of a line, where names and the scale begin, the scale's length.
 _ROW, _NAME, _LEFT, _PLOT, _WIDTH = 24, 76, 440, 340, 1000
-_LONGEST = 44  # letters of a name that fit between
+_LONGEST = 44  # how many letters of a name fit between
 _SMALL = 180  # the length of a bar in a table
-# The same for a phone: names and numbers stand above the scale, which has the whole width.
+# The same for a phone: names and numbers are above the scale, which takes the full width.
 _TALL, _PHONE, _EDGE, _SHORT = 46, 360, 10, 24
-_ENOUGH = 1e-9  # of a scale: a number this close to its end is at the end
+_ENOUGH = 1e-9  # a number this close to an end of the scale is at the end
 
 
 def svg(picture: Picture) -> str:
@@ -38,7 +38,7 @@ def bar(of: Bar) -> str:
 
 
 def small_bar(of: Bar) -> str:
-    """The same for the cell of a table, whose header says what the scale is."""
+    """The same for a table cell; the table's header states the scale."""
     return (
         f'<svg class="bar" width="{_SMALL + 12}" height="16" viewBox="-6 0 {_SMALL + 12} 16" role="img" '
         f'aria-label="{_said(of)}" fill="currentColor">{_interval(of, _SMALL, 8, 4)}</svg>'
@@ -46,7 +46,7 @@ def small_bar(of: Bar) -> str:
 
 
 def gauge(of: Gauge) -> str:
-    """How much of a limit is spent; the words stand beside it."""
+    """How much of a limit is spent; the words are next to it."""
     size = 400
     part = size * min(max(of.spent / of.limit, 0.0), 1.0) if of.limit > 0 else size
     return (
@@ -81,7 +81,7 @@ def _scale(bounds: tuple[float, float], size: float) -> Callable[[float], float]
 
 
 def _forest(forest: Forest) -> str:
-    """One line a mark: its number and name, its interval on the scale of the bounds, its numbers."""
+    """One line per mark: its number and name, its interval on the scale of the bounds, its numbers."""
     place = _scale(forest.bounds, _PLOT)
     height = _ROW * len(forest.marks) + 54
     low, high = forest.bounds
@@ -102,12 +102,12 @@ def _forest(forest: Forest) -> str:
 
 
 def both(picture: Picture) -> str:
-    """For a wide screen and for a narrow one; a stylesheet shows one of them."""
+    """One picture for wide screens and one for narrow; the stylesheet shows the right one."""
     return f'<div class="both">{svg(picture)}{narrow(picture)}</div>'
 
 
 def narrow(picture: Picture) -> str:
-    """The same for a narrow screen, on which nothing has to be scrolled: two lines a mark."""
+    """The same for a narrow screen, without scrolling: two lines per mark."""
     place = _scale(picture.bounds, _PHONE - 2 * _EDGE)
     height = _TALL * len(picture.marks) + 40
     low, high = picture.bounds
@@ -146,7 +146,7 @@ def _narrow_mark(mark: Mark, y: int, place: Callable[[float], float], base: floa
 
 
 def places(first: int, last: int, count: int, *, strong: bool) -> str:
-    """The places an entry may have, of so many: a strip from the best to the worst, left to right."""
+    """The places an entry may have, out of so many: a strip from best to worst, left to right."""
     size, step = 96.0, 96.0 / max(count, 1)
     width = max((last - first + 1) * step, 3.0)
     x = min((first - 1) * step, size - width)
@@ -160,7 +160,7 @@ def places(first: int, last: int, count: int, *, strong: bool) -> str:
 
 
 def ticks_of(bounds: tuple[float, float]) -> list[float]:
-    """Where a scale is labelled: its ends and its quarters."""
+    """The labels of a scale: its ends and its quarters."""
     low, high = bounds
     found = [low + (high - low) * i / 4 for i in range(5)]
     return [0.0 if abs(each) < _ENOUGH * (high - low) else each for each in found]
@@ -176,7 +176,7 @@ def _tick(at: float, place: Callable[[float], float], height: int) -> str:
 
 def _mark(mark: Mark, y: int, place: Callable[[float], float], base: float | None) -> str:
     name = f'<text x="{_NAME}" y="{y + 5}">{as_html(shortened(mark.name))}</text>'
-    if mark.href is not None:  # with something to hit around the letters
+    if mark.href is not None:  # with a larger target around the letters
         place_of_name = f'<rect x="{_NAME}" y="{y - 11}" width="{_LEFT - _NAME - 8}" height="22" fill-opacity="0"/>'
         name = f'<a href="{as_html(mark.href)}">{place_of_name}{name}</a>'
     return (

@@ -1,4 +1,4 @@
-"""What a claim, a challenge or a contest says: a symbol, and what it certifies."""
+"""The results of claims, challenges and contests: a symbol, and what it certifies."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from afresh.results.answer import Interval, cost_line, simulation_mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed(show.Told):
-    """Whether a claim passed. A pass certifies it; a failure says nothing but that it was not certified.
+    """Whether a claim passed. A pass certifies the claim; a failure says only that it was not certified.
 
-    It is true where it passed: `if guard.claim(...)`.
+    It is true if the claim passed: `if guard.claim(...)`.
     """
 
     claim: str
     passed: bool
     detects: float
-    """How far inside its ends the truth must lie for such a claim to pass nine times in ten, about; known before."""
+    """Roughly how far inside the claim the truth must lie to pass nine times in ten; known before asking."""
     confidence: float
     covers: str
     method: str
@@ -48,7 +48,7 @@ class Claimed(show.Told):
     def _blocks(self) -> list[show.Block]:
         reach = show.width(self.detects)
         said = [
-            f"Passes nine times in ten if the truth lies at least {reach} inside the claim, which was known before."
+            f"Passes nine times in ten if the truth lies at least {reach} inside the claim, which was known in advance."
         ]
         if not self.passed:
             said.append("It may still be true; nothing else was released.")
@@ -62,16 +62,16 @@ class Claimed(show.Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contested(show.Told):
-    """Who won a contest, if anybody did."""
+    """The winner of a contest, if there is one."""
 
     models: tuple[str, ...]
     winner: int | None
-    """The place of the winner among the models; None: no improvement on the incumbent was certified."""
+    """The winner's position among the models; None if no improvement on the incumbent was certified."""
     incumbent: str | None
-    """Whom the winner is certified to beat."""
+    """The incumbent that the winner is certified to beat."""
     loss: str
     value: Interval | None
-    """Where the winner's mean loss lies, if bins were asked for."""
+    """The winner's mean loss, if bins were requested."""
     confidence: float
     covers: str
     method: str

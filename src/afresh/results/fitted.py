@@ -1,4 +1,4 @@
-"""A fit through a guard: what it is told, and what it releases."""
+"""A fit through a guard: its input, and what it releases."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from afresh.results.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that a fit is told; JSON-ready."""
+    """The complete input of a fit; JSON-ready."""
 
     kind: str
     """ "logistic" or "linear"."""
     features: tuple[str, ...]
     label: str
     bounds: Any
-    """What features are clipped to: two numbers, or a pair for each."""
+    """The range features are clipped to: two numbers, or a pair for each feature."""
     norm: float | None
-    """The longest row; by default as `afresh.learn` has it."""
+    """The length rows are clipped to; by default, the one in `afresh.learn`."""
     steps: int
     alpha: float
     classes: tuple[Any, ...] = (0, 1)
-    """Of a logistic regression: any other label than the second counts as the first."""
+    """For logistic regression: any label other than the second counts as the first."""
     target: tuple[float, float] = (-1.0, 1.0)
-    """Of a linear one: what the label is clipped to."""
+    """For linear regression: the range the label is clipped to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a fit releases: weights by noisy gradients, and how good they are."""
+    """What a fit releases: weights from noisy gradients, and how good they are."""
 
     weights: tuple[float, ...]
     """For scaled features, the intercept last."""
     certificate: Answer
     charged: int
-    """How many answers it was charged."""
+    """The number of answers charged."""

@@ -1,4 +1,4 @@
-"""Rows of results as data frames: pandas, Polars, Arrow or CSV, each imported when it is asked for."""
+"""Rows of results as data frames: pandas, Polars, Arrow or CSV, each imported on demand."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from afresh.errors import MissingExtra
 
 
 class Tabular(ABC):
-    """A mixin: say what the rows are in `rows`, and it is a table in every kind of frame."""
+    """A mixin: define `rows`, and the result converts to every kind of data frame."""
 
     __slots__ = ()
 
     @abstractmethod
     def rows(self) -> Sequence[dict[str, Any]]:
-        """One mapping a row, all with the same keys and plain values."""
+        """One mapping per row, all with the same keys and plain values."""
 
     def to_arrow(self) -> Any:
-        """As an Arrow table.
+        """Convert to an Arrow table.
 
         Returns:
-            A `pyarrow.Table` with one row for each.
+            A `pyarrow.Table` with one row per item.
         """
         import pyarrow as pa
 
         return pa.Table.from_pylist(list(self.rows()))
 
     def to_pandas(self) -> Any:
-        """As a pandas data frame.
+        """Convert to a pandas data frame.
 
         Returns:
-            A `pandas.DataFrame` with one row for each.
+            A `pandas.DataFrame` with one row per item.
 
         Raises:
             MissingExtra: pandas is not installed.
@@ -46,20 +46,20 @@ class Tabular(ABC):
         return pd.DataFrame(list(self.rows()))
 
     def to_polars(self) -> Any:
-        """As a Polars data frame.
+        """Convert to a Polars data frame.
 
         Returns:
-            A `polars.DataFrame` with one row for each.
+            A `polars.DataFrame` with one row per item.
         """
         import polars as pl
 
         return pl.DataFrame(list(self.rows()), infer_schema_length=None)
 
     def to_csv(self) -> str:
-        """As text with commas; what a spreadsheet would take for a formula is quoted as text.
+        """Convert to CSV text; anything a spreadsheet would take for a formula is quoted.
 
         Returns:
-            A header and one line for each row.
+            A header and one line per row.
         """
         rows, out = list(self.rows()), io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -70,5 +70,5 @@ class Tabular(ABC):
 
 
 def _safe(value: Any) -> Any:
-    """Names come from whoever entered them: a spreadsheet runs a cell that begins like a formula."""
+    """Quote a cell that a spreadsheet would run as a formula: names come from users."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

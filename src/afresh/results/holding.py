@@ -1,4 +1,4 @@
-"""What a ledger holds: the datasets that were opened with it, and what is left of their budgets."""
+"""What a ledger holds: the datasets opened with it, and what is left of their budgets."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _SHOWN = 6  # columns
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One dataset of a ledger. A ledger knows rows by their content, so it cannot say where they are."""
+    """One dataset in a ledger. A ledger knows rows by their content, so it cannot say where they are stored."""
 
     data: str
-    """The name under which receipts publish the rows."""
+    """The name by which receipts identify the rows."""
     rows: int
     columns: tuple[str, ...]
     opened_at: str
     opened_by: str
     plan: str
-    """In words."""
+    """The plan in words."""
     fixed: bool
     """Whether the plan is fixed: something was answered, charged or divided."""
     spent: int
@@ -46,7 +46,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Holding(show.Shown):
-    """Everything that a ledger holds, in the order in which it was opened."""
+    """Everything a ledger holds, in the order of opening."""
 
     place: str
     datasets: Sequence[Held]

@@ -1,7 +1,7 @@
-"""The one HTML renderer: blocks as a fragment for a notebook, or as a page that needs nothing else.
+"""The one HTML renderer: blocks as a fragment for a notebook, or as a self-contained page.
 
-All looks are in `STYLE` and `PAGE`; no element has a style of its own, so a server may forbid inline styles. A fragment
-takes the colours of the page around it; a page chooses light or dark as its reader prefers.
+All styles are in `STYLE` and `PAGE`; no element has a style of its own, so a server may forbid inline styles. A
+fragment takes the colours of the surrounding page; a page follows its reader's preference for light or dark.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ h1 { font-size: 1.8em; line-height: 1.2 } h2 { font-size: 1.3em; margin: 1.6em 0
 
 
 def fragment(blocks: Sequence[Block]) -> str:
-    """For the output of a notebook's cell."""
+    """The HTML for the output of a notebook cell."""
     return f'<div class="afresh"><style>{STYLE}</style>{body(blocks)}</div>'
 
 
@@ -72,12 +72,12 @@ def page(title: str, blocks: Sequence[Block]) -> str:
 
 
 def part(blocks: Sequence[Block]) -> str:
-    """A part of a page of the service, whose stylesheet chooses between a wide and a narrow picture."""
+    """Part of a service's page, whose stylesheet chooses between the wide and the narrow picture."""
     return f'<div class="afresh">{body(blocks, charts.both)}</div>'
 
 
 def body(blocks: Sequence[Block], draw: Callable[[Picture], str] = charts.svg) -> str:
-    """Blocks alone, for a page that has the stylesheet."""
+    """Only the blocks, for a page that has the stylesheet."""
     return "\n".join(_block(block, draw) for block in blocks)
 
 

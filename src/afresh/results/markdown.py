@@ -1,4 +1,4 @@
-"""The one Markdown renderer; tables stand in place of pictures."""
+"""The one Markdown renderer; tables replace pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures by matplotlib, of the same records that `charts` draws as SVG. Imported when a picture is asked for."""
+"""Matplotlib pictures of the same records that `charts` draws as SVG. Imported when a picture is requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = 46  # letters of a name
 
 
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes that were given, or those of a new figure: pyplot's, so that notebooks and scripts show it."""
+    """The given axes, or those of a new pyplot figure, which notebooks and scripts display."""
     if ax is not None:
         return ax
     try:
@@ -57,7 +57,7 @@ def _line(ax: Any, mark: Mark, place: int, *, filled: bool) -> None:
 
 
 def _plain(text: str, most: int = _NAMES) -> str:
-    """A name as it is written: a dollar would begin mathematics."""
+    """A name exactly as written: an unescaped dollar sign would start a formula."""
     return shortened(visible(text), most).replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""What a question would cost, as people read it before they ask."""
+"""What a question would cost, shown before it is asked."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from afresh.results import show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price(show.Told):
-    """The price of a question and what it would buy. Saying it is free and touches no row."""
+    """The price of a question and what it would buy. Getting a price is free and reads no rows."""
 
     question: str
     answers: int
-    """How many answers it would be charged; of a statistic, at most."""
+    """The number of answers it would be charged; for a statistic, at most."""
     charge: float
-    """In nats."""
+    """The charge in nats."""
     half_width: float | None
-    """Of the interval to expect, in the answer's units; None for a statistic, where it depends on the answers.
-    Within a group whose share of the rows you do not say, it is for one half of them: see `half_widths`."""
+    """The half-width to expect, in the answer's units; None for a statistic, where it depends on the answers. For a
+    group whose share of the rows you do not give, it assumes one half of them: see `half_widths`."""
     mean: float | None
-    """The mean at which it is expected, in the answer's units."""
+    """The mean at which this half-width is expected, in the answer's units."""
     left: int
-    """How many answers at full price are left before it is asked."""
+    """The number of answers at full price left before the question is asked."""
     half_widths: dict[float, float] = field(default_factory=dict)
-    """The same by the share of rows that the mean is over, since how large a group is cannot be told before you pay."""
+    """The half-width by the group's share of rows, since the size of a group is not known before you pay."""
     ways: Mapping[str, float] = field(default_factory=dict)
-    """What other plans would make of as many questions to as many rows: half-widths, by what to open the data with."""
+    """The half-widths of other plans for the same questions and rows, by the arguments to open the data with."""
     words: str
-    """All of it in one sentence."""
+    """The price in one sentence."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -42,5 +42,5 @@ class Price(show.Told):
 
     def _blocks(self) -> list[show.Block]:
         others = ", ".join(f"{how}: ±{show.width(width)}" for how, width in self.ways.items())
-        more = [show.Line(f"Other plans for as many questions: {others}.")] if others else []
+        more = [show.Line(f"Other plans for the same number of questions: {others}.")] if others else []
         return [show.Title(self.question), show.Line(self.words), *more]

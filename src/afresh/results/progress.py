@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 SECONDS = 2.0
-_one = threading.Lock()  # whoever waits outermost says so, and nobody within
+_one = threading.Lock()  # only the outermost wait shows a bar
 
 
 def watched() -> bool:
-    """Whether a person looks at what this process writes: its messages go to a terminal, or to a notebook's cell."""
+    """Whether a person sees what this process writes: its messages go to a terminal or a notebook cell."""
     try:
         if sys.stderr is not None and sys.stderr.isatty():
             return True
-    except ValueError:  # it was closed
+    except ValueError:  # stderr was closed
         return False
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
@@ -26,9 +26,9 @@ def watched() -> bool:
 
 @contextmanager
 def waiting(words: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Say what is being done, and for how long, if it takes more than two seconds.
+    """Show what is being done, and for how long, if it takes more than two seconds.
 
-    What it gives is told how much more was done; with a `total` the bar fills, without one it only moves.
+    Call the yielded function with the amount of work just done. With a `total` the bar fills; without, it only moves.
     """
     if not watched() or not _one.acquire(blocking=False):
         yield lambda more: None
@@ -46,7 +46,7 @@ def waiting(words: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 
 def counted(items: Sequence[_Item], words: str) -> Iterator[_Item]:
-    """The items, one by one, with a bar that fills."""
+    """Iterate over the items while a bar fills."""
     with waiting(words, len(items)) as advance:
         for each in items:
             yield each
@@ -84,7 +84,7 @@ class _Shown:
                 transient=True,
             )
             made.add_task(self._words, total=self._total, completed=self._done)
-            with suppress(LiveError):  # another one is shown: a command has its own
+            with suppress(LiveError):  # another bar is shown: a command has its own
                 made.start()
                 self._progress = made
 

@@ -1,4 +1,4 @@
-"""From what a ledger keeps to what people read. Nothing is computed again: what was released is what is recorded."""
+"""From a ledger's records to what people read. Nothing is recomputed: what was released is what is recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Number(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A released number and its interval, on [0, 1]; `entry.new` says whether it was paid for just now."""
+    """A released number and its interval, on [0, 1]; `entry.new` is true if it has just been paid for."""
 
     entry: Entry
     value: float
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
     @property
     def own(self) -> Number:
-        """On the scale of its question."""
+        """The number on the scale of its question."""
         interval = self.interval.rescaled(self.entry.bounds)
         return Number(rescaled(self.value, self.entry.bounds, interval), interval.low, interval.high)
 
@@ -40,5 +40,5 @@ def read(entry: Entry) -> Reading:
 
 
 def rescaled(value: float, bounds: tuple[float, float], interval: Interval) -> float:
-    """A value on [0, 1] on the scale of its question, kept inside its interval whatever the rounding."""
+    """Convert a value from [0, 1] to the scale of its question, kept inside its interval despite rounding."""
     return min(max(bounds[0] + (bounds[1] - bounds[0]) * value, interval.low), interval.high)

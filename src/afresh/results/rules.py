@@ -1,8 +1,8 @@
-"""The rules by which numbers follow from answers: pure functions of recorded numbers, public constants and parameters.
+"""The rules that derive numbers from answers: pure functions of recorded numbers, public constants and parameters.
 
-A rule is named in the record of every number that it made, so that whoever holds the records can apply it again. Its
-interval holds whenever those of its parts do, with the rounding of its own arithmetic added outward. A rule that has
-been published keeps its name and its meaning.
+Every derived number's record names its rule, so anyone who holds the records can apply it again. Its interval holds
+whenever those of its parts do, with the rounding of its own arithmetic added outward. A published rule keeps its name
+and its meaning.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Bounds = tuple[float, float]
 Parameters = Mapping[str, Any]
 Rule = Callable[[Sequence[Reading], Parameters, "Plan"], Number]
 
-OUTWARD = 1e-13  # covers the rounding of some hundred operations on numbers of order one
-_SQUARES = 1e-14  # and of a dozen
-_NEARLY_ALL = 0.95  # of the bounds
-_IN_95 = 1.96  # standard deviations, of 95 numbers in 100
+OUTWARD = 1e-13  # covers the rounding of about a hundred operations on numbers of order one
+_SQUARES = 1e-14  # covers a dozen
+_NEARLY_ALL = 0.95  # as a share of the bounds
+_IN_95 = 1.96  # standard deviations, for 95 numbers in 100
 
 
 def derive(rule: str, parts: Sequence[Reading], parameters: Parameters, bounds: Bounds, plan: Plan) -> Number:
-    """The number that a rule makes of its parts, cut to the bounds it is known to have."""
+    """The number that a rule derives from its parts, clipped to its known bounds."""
     if rule not in RULES:
-        raise InvalidArgument(f"there is no rule {rule!r}; it may be one of a newer afresh")
+        raise InvalidArgument(f"unknown rule {rule!r}; it may come from a newer version of afresh")
     value, low, high = RULES[rule](parts, parameters, plan)
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in (low, high))
     return Number(min(max(value, low), high), low, high)
 
 
 def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bounds:
-    """The bounds that a number of this rule has, from those of its parts; `InvalidArgument` if parameters differ.
+    """The bounds of a number derived by this rule, from those of its parts; `InvalidArgument` if parameters differ.
 
-    Numbers are cut to their bounds, so whoever could choose them could choose an interval.
+    Numbers are clipped to their bounds, so anyone who could choose the bounds could choose an interval.
     """
     step = 2 if parameters.get("grouped") else 1
     match rule:
@@ -73,7 +73,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
 
 
 def _half(part: Reading, said: Sequence[float]) -> float:
-    """Half the distance of the bounds of a mean, which the parameters repeat."""
+    """Half the distance between the bounds of a mean, which the parameters repeat."""
     low, high = part.entry.bounds
     _agree(list(said), [low, high])
     return (high - low) / 2
@@ -85,16 +85,16 @@ def _agree(said: object, found: object) -> None:
 
 
 def tells(rule: str | None, low: float, high: float, bounds: Bounds) -> bool:
-    """Whether a number says anything, by its interval alone.
+    """Whether a number is informative, judged by its interval alone.
 
-    Not if this is (nearly) all that was possible: then there may be no rows at all in the group it is about, and a
-    value would only mislead. Differences of models are read by their sign, and are not of a group.
+    It is not if the interval is (nearly) the whole possible range: the group may then have no rows at all, and a value
+    would only mislead. Differences of models are read by their sign and do not concern a group.
     """
     return rule == "difference" or high - low < _NEARLY_ALL * (bounds[1] - bounds[0])
 
 
 def _numbers(parts: Sequence[Reading], parameters: Parameters) -> list[Number]:
-    """The parts on their own scales; in pairs where they are means within a group."""
+    """The parts on their own scales; in pairs if they are means within a group."""
     if parameters.get("grouped"):
         return [within(pair, parameters) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return [part.own for part in parts]
@@ -110,9 +110,9 @@ def within(parts: Sequence[Reading], parameters: Parameters = {}, plan: Plan | N
 
 
 def met(low: float, high: float, first_low: float, first_high: float) -> tuple[float, float]:
-    """What a final look's interval has in common with the first one's; all of both, and what is between, if nothing.
+    """The intersection of a final look's interval with the first one; if empty, the hull of both.
 
-    Each has a share of its own of the failure probability, so both hold at once.
+    Each has its own share of the failure probability, so both hold at once.
     """
     both = max(low, first_low), min(high, first_high)
     return both if both[0] <= both[1] else (min(low, first_low), max(high, first_high))
@@ -126,7 +126,7 @@ def within_ends(n1: Interval, n0: Interval) -> Interval:
 
 
 def _group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """Section 12: E[A | B] from two answers, each of which averages what it aims at."""
+    """Section 12: E[A | B] from two answers, each the average of its own aim."""
     (_, v, one), (entry, w, other) = parts
     aims = _aims(parts, plan)
     interval = group_ends(aims, one, other).rescaled(entry.bounds)
@@ -140,14 +140,14 @@ def _aims(parts: Sequence[Reading], plan: Plan) -> tuple[Aim, Aim]:
     for part in parts:
         mechanism, outcome = plan.of(part.entry), part.entry.outcome
         if not isinstance(mechanism, AimsInGroups) or outcome is None:
-            raise InvalidArgument(f"answer {part.entry.number} is not one about a group")
+            raise InvalidArgument(f"answer {part.entry.number} is not about a group")
         found.append(mechanism.aim(outcome.released))
     first, second = found
     return first, second
 
 
 def _corner(aims: tuple[Aim, Aim], v: float, w: float) -> tuple[float, float] | None:
-    """E[A 1_B] and Pr(B) if the two answers were exactly these; None if they do not tell."""
+    """E[A 1_B] and Pr(B) if the two answers were exactly these; None if they do not determine them."""
     (a, g, d, _), (b, h, e, _) = aims
     whole = _determinant(aims)
     if abs(whole) < 1e-6:
@@ -156,15 +156,15 @@ def _corner(aims: tuple[Aim, Aim], v: float, w: float) -> tuple[float, float] | 
 
 
 def _determinant(aims: tuple[Aim, Aim]) -> float:
-    """How far the two answers are from telling the same; rounding is divided by it."""
+    """How far the two answers are from being redundant; rounding errors are divided by it."""
     (a, g, _, _), (b, h, _, _) = aims
     return a * h - b * g
 
 
 def group_ends(aims: tuple[Aim, Aim], one: Interval, other: Interval) -> Interval:
-    """The interval of E[A | B], on [0, 1]: a ratio of two linear functions is extreme at a corner of what is possible.
+    """The interval of E[A | B], on [0, 1]: a ratio of two linear functions is extreme at a corner of the feasible set.
 
-    All of [0, 1] if there may be no row in the group.
+    It is all of [0, 1] if the group may have no rows.
     """
     corners = [_corner(aims, v, w) for v, w in itertools.product((one.low, one.high), (other.low, other.high))]
     if not all(corner is not None and corner[1] > 0 for corner in corners):
@@ -187,12 +187,12 @@ def _difference(parts: Sequence[Reading], parameters: Parameters, plan: Plan) ->
 
 
 def _as_it_is(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """One answer under a name of its own: the score of an entry to a board, or whether it beat another one."""
+    """One answer under its own name: the score of a board's entry, or whether it beat another entry."""
     return parts[0].own
 
 
 def _bin(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """One bin of a histogram: no share can be more than the others leave."""
+    """One bin of a histogram: no share can exceed what the others leave."""
     found = _numbers(parts, parameters)
     own = found[int(parameters["bin"])]
     others = math.fsum(each.low for each in found) - own.low
@@ -201,9 +201,9 @@ def _bin(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number
 
 
 def _bin_of_group(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """One bin of a histogram within a group of share W: p/W; parts are shares of all rows, the last that of 1 - W.
+    """One bin of a histogram within a group of share W: p/W. Parts are shares of all rows; the last is the share 1 - W.
 
-    p is at least its lower end, at most its upper end h and what the others leave: h/W falls with W, 1 - L/W grows.
+    p is at least its lower end, and at most its upper end h and what the others leave; h/W falls with W, 1 - L/W grows.
     """
     *bins, outside = (part.own for part in parts)
     own = bins[int(parameters["bin"])]
@@ -241,7 +241,7 @@ class QuantileSearch:
         self.bottom = self.low
 
     def next(self, step: int) -> float | None:
-        """The middle of the gap to be halved: points until one is undecided, from there the two ends in turns."""
+        """The middle of the gap to halve: points until one is undecided, and then the two ends in turn."""
         if not self.undecided:
             a, b = self.low, self.high
         elif step % 2:
@@ -252,7 +252,7 @@ class QuantileSearch:
         return point if a < point < b else None
 
     def note(self, point: float, share: Number) -> None:
-        """Conclude from one answer what it proves."""
+        """Narrow the search by what one answer proves."""
         self.shares[point] = share.value
         if share.high < self.level:
             self.low = max(self.low, point)
@@ -264,7 +264,7 @@ class QuantileSearch:
 
     @property
     def number(self) -> Number:
-        """Between the points whose released shares lie around the level, by a straight line."""
+        """Interpolate linearly between the points whose released shares enclose the level."""
         level = self.level
         below = max((point for point, share in self.shares.items() if share < level), default=self.bottom)
         above = min((point for point, share in self.shares.items() if share >= level and point > below), default=None)
@@ -278,14 +278,14 @@ class QuantileSearch:
 
 @dataclass(frozen=True, slots=True)
 class Centre:
-    """What is known of the mean of a bounded number: x - v is small where the variance is."""
+    """What is known about the mean of a bounded number: x - v is small where the variance is."""
 
     bounds: Bounds
     mean: Number
 
     @property
     def error(self) -> float:
-        """How far the mean may be from what was released."""
+        """How far the mean may be from the released value."""
         return max(self.mean.high - self.mean.value, self.mean.value - self.mean.low)
 
     @property
@@ -294,7 +294,7 @@ class Centre:
         return max(self.bounds[1] - self.mean.value, self.mean.value - self.bounds[0])
 
     def variance(self, square: Number) -> Interval:
-        """Var x = E (x - v)^2 - (E x - v)^2, from the answer of E (x - v)^2."""
+        """Var x = E (x - v)^2 - (E x - v)^2, from the answer to E (x - v)^2."""
         most, slack = ((self.bounds[1] - self.bounds[0]) / 2) ** 2, _SQUARES * self.reach**2
         return Interval(min(max(square.low - self.error**2 - slack, 0.0), most), min(square.high + slack, most))
 
@@ -315,7 +315,7 @@ def _deviation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> 
 def _covariance(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
     first, second, positive, negative = _numbers(parts, parameters)[:4]
     x, y = Centre(tuple(parameters["x"]), first), Centre(tuple(parameters["y"]), second)
-    # Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w), the product in its positive and its negative part.
+    # Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w), with the product split into its positive and negative parts.
     slack = x.error * y.error + _SQUARES * x.reach * y.reach
     low, high = positive.low - negative.high - slack, positive.high - negative.low + slack
     return Number(positive.value - negative.value, low, high)
@@ -327,7 +327,7 @@ def _correlation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -
     a = Centre(tuple(parameters["x"]), first).variance(squares[0])
     b = Centre(tuple(parameters["y"]), second).variance(squares[1])
     roots = [math.sqrt(a.low) * math.sqrt(b.low), math.sqrt(a.high) * math.sqrt(b.high)]
-    if roots[0] == 0:  # no spread at all is possible: then nothing is said
+    if roots[0] == 0:  # there may be no spread at all: then nothing can be said
         low, high = -1.0, 1.0
     else:
         ratios = [
@@ -356,7 +356,7 @@ def _ratio(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Numb
 
 
 def _calibration(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """The sum over bins of what y (1 - p) and (1 - y) p differ in."""
+    """The sum over bins of the differences between y (1 - p) and (1 - y) p."""
     found = _numbers(parts, parameters)
     value = low = high = 0.0
     for over, under in zip(found[::2], found[1::2], strict=True):
@@ -368,9 +368,9 @@ def _calibration(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -
 
 
 def _area(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
-    """Of the ROC curve: the value by trapezoids, the interval by staircases.
+    """The area under the ROC curve: the value by trapezoids, the interval by staircases.
 
-    Rates fall from threshold to threshold, so a bound on one is a bound on its neighbours: running extremes.
+    Rates fall from threshold to threshold, so a bound on one bounds its neighbours: hence running extremes.
     """
     found = _numbers(parts, parameters)
     pairs = [_share(part, rest) for part, rest in zip(found[::2], found[1::2], strict=True)]
@@ -391,9 +391,9 @@ def _area(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Numbe
 
 
 def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Plan) -> float:
-    """About how far noise moves a number, 95 times of 100, on its own scale; 0 where no rule tells.
+    """Roughly how far noise moves a number, 95 times out of 100, on its own scale; 0 where no rule says.
 
-    Noises are independent. A mean within a group is a/(a + b), a difference a - b or one answer about (d + 1)/2.
+    Noises are independent. A mean within a group is a/(a + b); a difference is a - b, or one answer about (d + 1)/2.
     """
     mechanisms = [(plan.of(part.entry), part.entry.outcome) for part in parts]
     noises = [m.noise_in(found.released) for m, found in mechanisms if found is not None]
@@ -415,7 +415,7 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
 
 
 def share_of(rule: str | None, parts: Sequence[Reading], plan: Plan) -> float | None:
-    """About the part of the rows that a mean is over; None if the rule is of something else, or it is not known."""
+    """Roughly the share of rows a mean is over; None if the rule is for something else, or the share is unknown."""
     match rule, parts:
         case None, [_]:
             return 1.0
@@ -430,7 +430,7 @@ def share_of(rule: str | None, parts: Sequence[Reading], plan: Plan) -> float | 
 
 
 def _group_noise(parts: Sequence[Reading], plan: Plan, a: float, b: float) -> float:
-    """How far the noise of either answer moves their ratio, together; a half if it says nothing."""
+    """How far the noise of both answers together moves their ratio; one half if the ratio says nothing."""
     aims, (v, w) = _aims(parts, plan), (part.value for part in parts)
     corners = [_corner(aims, v, w), _corner(aims, v + a, w), _corner(aims, v, w + b)]
     ratios = [inside / share for inside, share in filter(None, corners) if share > 0]

@@ -1,4 +1,4 @@
-"""How results look: one description in blocks, shown as text in a terminal and by `html` in a notebook."""
+"""How results look: one description in blocks, shown as text in a terminal and as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ __all__ = [
 
 
 class Shown(ABC):
-    """A mixin: say what there is in `_blocks`, and it is shown everywhere."""
+    """A mixin: define `_blocks`, and the result can be shown everywhere."""
 
     __slots__ = ()
 
     @abstractmethod
     def _blocks(self) -> Sequence[Block]:
-        """What there is to show."""
+        """The blocks to show."""
 
     def blocks(self) -> Sequence[Block]:
-        """The same, for something larger to show it as a part.
+        """The blocks, for a larger result to include.
 
         Returns:
             Titles, lines, tables and charts.
@@ -79,7 +79,7 @@ class Shown(ABC):
         return self._blocks()
 
     def __str__(self) -> str:
-        """For a terminal or a log: plain text of at most 100 columns, save tables."""
+        """Plain text for a terminal or a log, at most 100 columns wide except for tables."""
         return as_text(self._blocks())
 
     def _repr_html_(self) -> str:
@@ -87,14 +87,14 @@ class Shown(ABC):
 
 
 class Said(Shown):
-    """Blocks that show themselves: what something says on demand."""
+    """Blocks that display themselves: the details a result shows on demand."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        """Of these blocks."""
+        """Show these blocks."""
         self._said = blocks
 
     def __repr__(self) -> str:
-        """As a prompt shows it."""
+        """The text, as a prompt shows it."""
         return str(self)
 
     def _blocks(self) -> Sequence[Block]:
@@ -102,7 +102,7 @@ class Said(Shown):
 
 
 class Told(Shown):
-    """A mixin for results that are JSON as well: say what there is in `to_dict`."""
+    """A mixin for results that convert to JSON: define `to_dict`."""
 
     __slots__ = ()
 
@@ -111,27 +111,27 @@ class Told(Shown):
         """JSON-ready."""
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """The result as one line of JSON."""
         return json.dumps(self.to_dict())
 
 
 def as_text(blocks: Sequence[Block], columns: int = 98) -> str:
-    """For a terminal or a log."""
+    """Blocks as text, for a terminal or a log."""
     shown = (block for block in blocks if not (isinstance(block, Fold) and block.brief))
     return "\n".join(_text(block, columns) for block in shown)
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """A value and the ends of its interval with the digits its error leaves meaningful: two of the half-width.
+    """A value and the ends of its interval with meaningful digits: two of the half-width.
 
-    The ends are rounded outward: what is shown covers what was certified.
+    The ends are rounded outward: the shown interval covers the certified one.
     """
     half_width = (high - low) / 2
     digits = max(0, 1 - math.floor(math.log10(half_width))) if half_width > 0 else 6
     return f"{value:,.{digits}f}", _rounded(low, digits, ROUND_FLOOR), _rounded(high, digits, ROUND_CEILING)
 
 
-_ALL_DIGITS = Context(prec=700)  # of any float, whatever precision the process has chosen for its own decimals
+_ALL_DIGITS = Context(prec=700)  # enough for any float, whatever decimal precision the process has set
 
 
 def _rounded(value: float, digits: int, direction: str) -> str:

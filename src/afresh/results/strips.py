@@ -1,4 +1,4 @@
-"""Intervals and gauges drawn in letters, for terminals and Markdown."""
+"""Intervals and gauges drawn with characters, for terminals and Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SMALL = 24
 
 
 def strip(bar: Bar, size: int = _SMALL) -> str:
-    """An interval on its scale: ···━━●━━····, thinner where others carry the message."""
+    """An interval on its scale: ···━━●━━····, thinner if others carry the message."""
     a, b = bar.bounds
 
     def place(x: float) -> int:
@@ -22,7 +22,7 @@ def strip(bar: Bar, size: int = _SMALL) -> str:
 
 
 def gauge_strip(gauge: Gauge, size: int = 40) -> str:
-    """What is spent, of all there is: ████░░░░░░."""
+    """The part that is spent: ████░░░░░░."""
     part = min(max(gauge.spent / gauge.limit, 0.0), 1.0) if gauge.limit > 0 else 1.0
     spent = round(part * size)
     return "█" * spent + "░" * (size - spent)

@@ -1,4 +1,4 @@
-"""Everything a guard has released: the analysts' own questions in order, each with the answers it was made of."""
+"""Everything a guard has released: the analysts' own questions in order, each with the answers behind it."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ class Record:
     """One released number, on the scale of its question."""
 
     number: int
-    """1, 2, ... in order of payment; of a number that follows from several answers, that of the last one."""
+    """1, 2, ... in order of payment; for a number derived from several answers, that of the last one."""
     question: str
     bounds: tuple[float, float]
     value: float | None
     low: float | None
     high: float | None
     charge: float
-    """Nats: of a number that follows from several answers, of all of these."""
+    """The charge in nats; for a number derived from several answers, that of all of them."""
     coarseness: float
-    """How many times the plan's noise it has; of several answers, the most."""
+    """The multiple of the plan's noise; for several answers, the largest."""
     analyst: str
     asked_at: str
     answered_at: str | None
     digest: str | None
-    """The name of the question: a hash of its canonical form, keyed where it is about predictions."""
+    """The question's name: a hash of its canonical form, keyed if it is about predictions."""
     rule: str | None = None
-    """The name of the rule by which it follows from its parts."""
+    """The name of the rule that derives it from its parts."""
     parts: tuple[Record, ...] = ()
     round: str | None = None
-    """In which round it was asked, "final" for a final look, "exam" for the exam; None for methods without these."""
+    """The round it was asked in, "final" for a final look, "exam" for the exam; None for methods without these."""
     counts: int = 1
-    """As how many answers it counts: a vector's first coordinate counts for all of it."""
+    """The number of answers it counts as; a vector's first coordinate counts for the whole vector."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -53,7 +53,7 @@ class Record:
         return {**told, "bounds": list(self.bounds), "parts": [part.to_dict() for part in self.parts]}
 
     def shown(self) -> list[str]:
-        """Value, or why there is none, and the ends of its interval, in words; empty texts while it is not released."""
+        """The value, or why there is none, and the ends of its interval, as text; empty until it is released."""
         if self.value is None or self.low is None or self.high is None:
             return ["", "", ""]
         cells = shown_numbers(self.value, self.low, self.high, told=self.told)
@@ -63,17 +63,17 @@ class Record:
 
     @property
     def told(self) -> bool:
-        """Whether it says anything: not while it is not released, nor of a group with too few rows."""
+        """Whether it is informative: not before it is released, nor for a group with too few rows."""
         return self.low is not None and self.high is not None and tells(self.rule, self.low, self.high, self.bounds)
 
     @property
     def answers(self) -> int:
-        """As how many answers of the budget it counts, with all that it was made of."""
+        """The number of answers it counts as, including everything behind it."""
         return sum(part.counts for part in _paid(self))
 
     @property
     def numbers(self) -> str:
-        """The answers it was made of: 3, or 3+4, or 3+4+… of many, or 3-12 of a vector."""
+        """The answers behind it: 3, or 3+4, or 3+4+… for many, or 3-12 for a vector."""
         if self.rule == AT_ONCE:
             return f"{self.number}-{max(each.number for each in _paid(self))}"
         if len(self.parts) > 3:
@@ -83,15 +83,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Transcript(show.Shown, Tabular):
-    """Everything a guard has released, in order. A value of None was paid for but not yet released."""
+    """Everything a guard has released, in order. A value of None has been paid for but not yet released."""
 
     records: tuple[Record, ...]
-    """The analysts' own questions; `parts` has the answers that one was made of."""
+    """The analysts' own questions; `parts` holds the answers behind each."""
     confidence: float
     simulated: bool = False
 
     def __len__(self) -> int:
-        """How many questions were asked."""
+        """The number of questions asked."""
         return len(self.records)
 
     def __iter__(self) -> Iterator[Record]:
@@ -100,7 +100,7 @@ class Transcript(show.Shown, Tabular):
 
     @property
     def answers(self) -> tuple[Record, ...]:
-        """Every answer that was paid for, by number, whatever it was a part of."""
+        """Every answer that was paid for, by number, whatever it is part of."""
         found = {each.number: each for record in self.records for each in _paid(record)}
         return tuple(found[number] for number in sorted(found))
 
@@ -110,7 +110,7 @@ class Transcript(show.Shown, Tabular):
         return {"confidence": self.confidence, "simulated": self.simulated, "questions": questions}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a question.
+        """One row per question.
 
         Returns:
             Mappings with the same keys.
@@ -125,7 +125,7 @@ class Transcript(show.Shown, Tabular):
         """Draw everything that was released as a forest plot.
 
         Args:
-            ax: Matplotlib axes to draw on; by default those of a new figure.
+            ax: Matplotlib axes to draw on; by default, those of a new figure.
             standardized: Whether to draw every number as a share of its question's range.
 
         Returns:
@@ -145,7 +145,7 @@ class Transcript(show.Shown, Tabular):
         return draw(found[0], ax)
 
     def with_parts(self) -> str:
-        """As text, with the answers that every question was made of under it."""
+        """The transcript as text, with the answers behind each question listed under it."""
         return show.as_text(self._blocks(parts=True))
 
     def _blocks(self, *, parts: bool = False) -> list[show.Block]:
@@ -172,9 +172,9 @@ class Transcript(show.Shown, Tabular):
 
 
 def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: bool = False) -> tuple[Record, ...]:
-    """The questions that analysts asked, from what was paid for and what follows from it.
+    """The questions that analysts asked, from what was paid for and what was derived from it.
 
-    `exam`: rows that were opened for a batch are those of the exam.
+    `exam`: whether rows opened for a batch are those of the exam.
     """
     spans = dict.fromkeys(entry.span for entry in entries if entry.span is not None and entry.again is None)
     rounds = {span: "exam" if exam else f"{place}" for place, span in enumerate(spans, 1)}
@@ -184,7 +184,7 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: boo
     }
     made = [derived(each, tuple(paid[part] for part in each.parts)) for each in stated]
     covered = {part.number for record in made for part in record.parts}
-    # A part of something that was never stated, because the search for it broke off, is shown by itself.
+    # A part of something that was never stated, because its search was interrupted, is shown by itself.
     alone = [paid[entry.number] for entry in entries if entry.own or entry.number not in covered]
     found = sorted([*alone, *made], key=lambda record: record.number)
     starts = {entry.number: entry for entry in entries if entry.vector is not None and entry.vector[3] == 0}
@@ -192,7 +192,7 @@ def transcribed(entries: Sequence[Entry], stated: Sequence[Stated], *, exam: boo
 
 
 def _folded(records: Sequence[Record], starts: Mapping[int, Entry]) -> list[Record]:
-    """One line for every vector that was released at once, with what was read from it under it."""
+    """One line for every vector that was released at once, with the numbers read from it below."""
     places = {
         number: first
         for first, entry in starts.items()
@@ -205,18 +205,18 @@ def _folded(records: Sequence[Record], starts: Mapping[int, Entry]) -> list[Reco
         found = {places.get(each.number) for each in _paid(record)}
         (first,) = found if len(found) == 1 else (None,)
         if first is None:
-            others.append(record)  # several may follow from the same answers, and have one number
+            others.append(record)  # several may follow from the same answers and share one number
         else:
             vectors.setdefault(first, []).append(record)
     lines = [*others, *(vector_of(own, starts[first]) for first, own in vectors.items())]
     return sorted(lines, key=lambda record: record.number)
 
 
-AT_ONCE = "at once"  # the rule of a line that stands for a vector: it has parts, and no value of its own
+AT_ONCE = "at once"  # the rule of a line for a vector: it has parts, and no value of its own
 
 
 def vector_of(parts: Sequence[Record], first: Entry) -> Record:
-    """The line of what was released at once, with what was read from it."""
+    """The line of a vector that was released at once, with the numbers read from it."""
     head = parts[0]
     return replace(
         head,
@@ -234,7 +234,7 @@ def vector_of(parts: Sequence[Record], first: Entry) -> Record:
 
 
 def _paid(record: Record) -> Iterator[Record]:
-    """The answers that a line is made of."""
+    """The answers behind a line."""
     if not record.parts:
         yield record
     for part in record.parts:
@@ -263,7 +263,7 @@ def single(entry: Entry, round: str | None) -> Record:
 
 
 def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
-    """The line of what follows from several."""
+    """The line of a number derived from several answers."""
     return Record(
         number=max(stated.parts),
         question=stated.text,
@@ -283,9 +283,9 @@ def derived(stated: Stated, parts: tuple[Record, ...]) -> Record:
     )
 
 
-_CLAIMS = ("claim: ", "challenge: ")  # of which one bit is told; no expression reads so
+_CLAIMS = ("claim: ", "challenge: ")  # only one bit of these is released; no expression reads like this
 _HEADER = ("#", "round", "value", "low", "high", "asked at (UTC)", "analyst", "question")
-_MOST_DRAWN = 60  # more would be a wall, not a picture
+_MOST_DRAWN = 60  # more would be unreadable
 
 
 def _row(record: Record, numbers: str, question: str) -> list[str]:
@@ -294,7 +294,7 @@ def _row(record: Record, numbers: str, question: str) -> list[str]:
 
 
 def shown_numbers(value: float, low: float, high: float, *, told: bool) -> list[str]:
-    """A value, or why there is none, and the ends of its interval: three cells of a table."""
+    """A value, or why there is none, and the ends of its interval: three table cells."""
     shown, *ends = show.with_interval(value, low, high)
     return [shown if told else TOO_FEW, *ends]
 
@@ -305,7 +305,7 @@ def forest(bounds: tuple[float, float], marks: Sequence[show.Mark]) -> show.Fore
 
 
 def mark(numbers: str, question: str, number: Number, asked: str, *, told: bool, href: str | None = None) -> show.Mark:
-    """Its line for one of them; `asked` says by whom and when, `href` where its name leads."""
+    """The plot's line for one number; `asked` says by whom and when, `href` is the link of its name."""
     value, low, high = shown_numbers(*number, told=told)
     hint = f"{numbers}. {question} ({asked} UTC)"
     shown = number.value if told else None
@@ -332,12 +332,12 @@ def pictures(
         return []
     if standard:
         marks = [_standard(each, bounds) for bounds, panel in panels.items() for each in panel]
-        return [show.Forest(marks, (0.0, 1.0), "part of the range of each question, with its interval")]
+        return [show.Forest(marks, (0.0, 1.0), "share of each question's range, with its interval")]
     return [forest(*panel) for panel in panels.items()]
 
 
 def _standard(of: show.Mark, bounds: tuple[float, float]) -> show.Mark:
-    """A line on the scale from 0, the lowest value that its question can have, to 1."""
+    """A line on the scale from 0, the lowest value its question can have, to 1."""
     low, high = bounds
 
     def moved(value: float) -> float:

@@ -1,4 +1,4 @@
-"""`/mcp`: the tools for agents, at the service. The token of a request says who asks, as at every door."""
+"""`/mcp`: the tools for agents, at the service. A request's token identifies the analyst, as at every door."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mount(app: FastAPI) -> Any:
 
 
 class _Door:
-    """Lets in whoever has a token."""
+    """Admits requests with a token."""
 
     def __init__(self, manager: Any) -> None:
         self._manager = manager

@@ -45,7 +45,7 @@ async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, C
 
 @router.get("/me", responses=tells({"name": "ann", "role": "analyst", "datasets": ["customers"], "cap": None}))
 async def me(request: Request) -> Response:
-    """Whom the token belongs to."""
+    """The analyst this token belongs to."""
     caller = await request.app.state.desk.caller(request)
     told = {"name": caller.name, "role": caller.role, "datasets": list(caller.datasets), "cap": caller.cap}
     return JSONResponse(told)
@@ -53,7 +53,7 @@ async def me(request: Request) -> Response:
 
 @router.get("/datasets", responses=tells({"datasets": [_LISTED]}))
 async def datasets(request: Request) -> Response:
-    """What there is for this token."""
+    """The datasets this token gives access to."""
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
     seen = [served for name, served in desk.house.served.items() if caller.sees(name)]
@@ -82,7 +82,7 @@ async def describe(request: Request, name: str) -> Response:
 
 @router.post("/datasets/{name}/price", responses=shows("Price"))
 async def price(request: Request, name: str, body: Priced) -> Response:
-    """Whether it can be asked, what it would cost, and the half-width to expect. Free."""
+    """Whether a question can be asked, what it would cost, and the half-width to expect. Free."""
     desk, served, caller = await enter(request, name, "analyst")
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     if (body.question is None) == (body.statistic is None):
@@ -106,7 +106,7 @@ async def ask(request: Request, name: str, body: Question) -> Response:
 
 @router.post("/datasets/{name}/ask_many", responses=shows("Answer", listed="answers"))
 async def ask_many(request: Request, name: str, body: Questions) -> Response:
-    """Answer several together: all are charged, or none. In rounds they are one round."""
+    """Answer several questions together: all are charged, or none. With rounds, they form one round."""
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
@@ -116,7 +116,7 @@ async def ask_many(request: Request, name: str, body: Questions) -> Response:
 
 @router.post("/datasets/{name}/exam", responses=shows("Answer", listed="answers"))
 async def exam(request: Request, name: str, body: Questions) -> Response:
-    """Take the exam: a few final questions, answered exactly, once, at no answer of the budget."""
+    """Take the exam, once: a few final questions, answered exactly. Costs no answers."""
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, len(body.questions))
     questions = [{"expression": each} if isinstance(each, str) else each.given() for each in body.questions]
@@ -189,7 +189,7 @@ def filled_statistic(served: Served, document: Any) -> Any:
 
 @router.post("/datasets/{name}/fit", responses=shows("Fitted"))
 async def fit(request: Request, name: str, body: Fit) -> Response:
-    """Fit a model: an answer a step where the method releases vectors, and one for its certificate."""
+    """Fit a model: one answer per step where the method releases vectors, and one for its certificate."""
     desk, served, caller = await enter(request, name, "analyst")
     check_batch(desk, body.steps + 1)
     guard, given = served.guard.for_analyst(caller.name), body.given()
@@ -262,19 +262,19 @@ def written(served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> b
 
 @router.get("/datasets/{name}/budget", responses=shows("Budget"))
 async def budget(request: Request, name: str) -> Response:
-    """What was spent, what is left for the caller, and what a further answer is worth."""
+    """What was spent, what is left for the caller, and how accurate a further answer will be."""
     desk, served, caller = await enter(request, name, "viewer")
     guard = served.guard.for_analyst(caller.name)
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.budget)))
 
 
-After = Annotated[int, Query(ge=0, le=2**53, description="How many records to leave out.")]
+After = Annotated[int, Query(ge=0, le=2**53, description="How many records to skip.")]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="How many to show.")]
 
 
 @router.get("/datasets/{name}/transcript", responses=shows("Transcript"))
 async def transcript(request: Request, name: str, after: After = 0, limit: Limit = 1000) -> Response:
-    """Everything that was released, in order, a page at a time: `next` is the `after` of the next page."""
+    """Everything that was released, in order, one page at a time: `next` is the `after` of the next page."""
     desk, served, _ = await enter(request, name, "viewer")
     return await released(request, desk, served, after, limit)
 
@@ -319,5 +319,5 @@ def check_batch(desk: Desk, count: int) -> None:
     most = desk.config.limits.batch
     if count > most:
         raise TooLarge(
-            f"this takes {count:,} answers, and a request may ask for {most:,}; split it. Nothing was charged."
+            f"this takes {count:,} answers, but a request may ask for at most {most:,}; split it. Nothing was charged."
         )

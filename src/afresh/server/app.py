@@ -264,17 +264,17 @@ class Gate:
 
         try:
             declared = headers.get(b"content-length", b"0")
-            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # whoever stands before may go by the other
+            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # a proxy in front may go by the other one
                 both = InvalidArgument("send a Content-Length or chunks, not both.")
                 await refusal(_request(scope), both, 400, {"Connection": "close"})(scope, receive, noted)  # type: ignore[arg-type]
             elif b"content-encoding" in headers:
-                error: AfreshError = InvalidArgument("send the body as it is, without a Content-Encoding.")
+                error: AfreshError = InvalidArgument("send the body uncompressed, without a Content-Encoding.")
                 await refusal(_request(scope), error, 415)(scope, receive, noted)  # type: ignore[arg-type]
             elif declared.isdigit() and int(declared) > most:
                 await refusal(_request(scope), too_large(most))(scope, receive, noted)  # type: ignore[arg-type]
             else:
                 await self._app(scope, counted, noted)
-        except Exception as unforeseen:  # its words, which a server would log, may quote a row
+        except Exception as unforeseen:  # its message, which a server would log, may quote a row
             log({"event": "error", "kind": type(unforeseen).__name__})
             if status is None:
                 said = ServiceError("the service failed; asking again is safe.")
@@ -305,7 +305,9 @@ def _request(scope: _Message) -> Request:
 
 def too_large(most: int) -> TooLarge:
     """The error for a body of more bytes than the service takes."""
-    return TooLarge(f"a body may have {most:,} bytes; send less, or fewer questions at once. Nothing was charged.")
+    return TooLarge(
+        f"a body may have at most {most:,} bytes; send less, or fewer questions at once. Nothing was charged."
+    )
 
 
 def log(line: dict[str, Any]) -> None:

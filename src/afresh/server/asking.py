@@ -39,7 +39,7 @@ class Rates:
         self._made[who] = self._made.get(who, 0) + 1
         if self._made[who] > self._most:
             raise TooMany(
-                f"a token may make {self._most:,} requests a minute; wait until the next minute. Nothing was charged."
+                f"a token may make {self._most:,} requests per minute; wait until the next minute. Nothing was charged."
             )
 
 
@@ -147,7 +147,7 @@ class Asking:
                     f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
                 ) from None
             raise TimedOut(
-                f"it took more than {self._limits.seconds:g} seconds. It goes on; asking again is free."
+                f"it took more than {self._limits.seconds:g} seconds and is still running; asking again is free."
             ) from None
         finally:
             self._waiting -= 1

@@ -19,7 +19,7 @@ def back_up(config: Config, folder: str | os.PathLike[str]) -> list[Path]:
     try:
         place.mkdir(mode=0o700, parents=True)
     except FileExistsError:
-        raise InvalidArgument(f"{place} is there already; name a new folder, so that no copy is lost.") from None
+        raise InvalidArgument(f"{place} already exists; name a new folder, so that no copy is lost.") from None
     sources = (Path(config.ledger), Path(config.state) / "service.sqlite")
     made = [_copied(source, place / source.name) for source in sources if source.exists()]
     if not made:

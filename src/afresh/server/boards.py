@@ -30,7 +30,7 @@ _PAGE = 1000  # entries of one response, unless fewer are asked for
 
 
 def find(house: House, name: str, caller: Caller | None) -> Posted:
-    """A board, if it exists for whoever asks; without a token, if its table is public."""
+    """A board, if it exists for the caller; without a token, if its table is public."""
     found = house.boards.get(name)
     if found is None or not (found.settings.public or (caller is not None and caller.sees(found.settings.holdout))):
         raise NotFound(f"there is no board {name!r} for this token.")
@@ -62,7 +62,7 @@ async def _entrant(request: Request, name: str, role: str) -> tuple[Desk, Served
 
 @router.get("/boards", responses=tells({"boards": [_BOARD]}))
 async def boards(request: Request) -> Response:
-    """What boards there are for this token."""
+    """The boards this token gives access to."""
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
     seen = [each.describe() for each in desk.house.boards.values() if caller.sees(each.settings.holdout)]
@@ -85,7 +85,7 @@ async def table(
     round: Annotated[int | None, Query(ge=1, le=10**6)] = None,
     format: Annotated[str, Query(pattern="^(json|csv)$")] = "json",
 ) -> Response:
-    """The table, or some of its entries; as CSV it is whole."""
+    """The table, or some of its entries; CSV always has all of them."""
     desk, posted = await _visitor(request, name)
     found: BoardTable = await desk.asking.read(lambda: posted.board.table(round))
     if format == "csv":
@@ -133,7 +133,7 @@ async def reveal(request: Request, name: str) -> Response:
 
 @router.post("/boards/{name}/final", responses=shows("BoardTable"))
 async def final(request: Request, name: str) -> Response:
-    """Hold the final among all that may be the best. For stewards."""
+    """Hold the final among all entries that may be the best. For stewards."""
     desk, served, caller, board = await _entrant(request, name, "steward")
     found = await desk.asking.ask(served, caller, ["final", name], board.final, lambda: 0, lambda found: 0)
     return JSONResponse(to_json(found.page(0, _PAGE)))

@@ -27,12 +27,18 @@ class Question(Body):
     """The arguments of `Guard.ask`."""
 
     expression: _Expression
-    bounds: _Pair | None = Field(None, description="What a number is clipped to; the data dictionary's if left out.")
-    where: _Expression | None = Field(None, description="Ask for the mean within the rows that satisfy this.")
-    missing: _Number | bool | None = Field(None, description="What rows without a value count as; left out by default.")
+    bounds: _Pair | None = Field(
+        None, description="The range a number is clipped to; the data dictionary's if omitted."
+    )
+    where: _Expression | None = Field(None, description="Ask for the mean among the rows where this is true.")
+    missing: _Number | bool | None = Field(
+        None, description="What rows without a value count as; by default they are left out."
+    )
     precision: _Number | None = Field(None, description="A half-width that is enough, at a lower charge.")
     guess: _Pair | None = Field(None, description="A value and a half-width of your own, to be checked.")
-    about: _Number | None = Field(None, description="What the answer will read, about, where noise follows a hint.")
+    about: _Number | None = Field(
+        None, description="Roughly what the answer will be, for methods whose noise follows a hint."
+    )
 
     model_config = ConfigDict(
         extra="forbid",
@@ -57,9 +63,11 @@ class Priced(Body):
         None, examples=[{"kind": "Quantile", "expression": "amount", "level": 0.5}]
     )
     mean: _Number | None = None
-    share: _Number | None = Field(None, description="Within a group, the share of rows that you expect in it.")
+    share: _Number | None = Field(None, description="For a group, the share of rows you expect in it.")
     exam: int | None = Field(None, description="Asked in the exam, as one of so many questions.")
-    deviation: _Number | None = Field(None, description="Of a number, where noise follows it.")
+    deviation: _Number | None = Field(
+        None, description="For a number, the standard deviation you expect, where noise follows it."
+    )
 
 
 class Measured(Body):
@@ -93,12 +101,14 @@ class Fit(Body):
     kind: str = Field(examples=["logistic"], description="logistic or linear.")
     features: list[str] = Field(min_length=1, examples=[["tenure", "amount"]])
     label: str = Field(examples=["churned"])
-    bounds: _Pair | list[_Pair] = Field((-3, 3), description="What features are clipped to: two numbers, or pairs.")
+    bounds: _Pair | list[_Pair] = Field(
+        (-3, 3), description="The range features are clipped to: two numbers, or one pair per feature."
+    )
     norm: _Number | None = Field(None, description="The longest row, scaled.")
-    steps: int = Field(50, ge=1, description="How many gradients are asked for.")
+    steps: int = Field(50, ge=1, description="The number of gradients to ask for.")
     alpha: _Number = Field(0.0, description="The strength of the ridge penalty.")
     classes: tuple[Any, Any] = Field((0, 1), examples=[[False, True]])
-    target: _Pair = Field((-1, 1), description="Of a linear regression, what the label is clipped to.")
+    target: _Pair = Field((-1, 1), description="For a linear regression, the range the label is clipped to.")
 
 
 class Division(Body):
@@ -132,8 +142,8 @@ class NewToken(Body):
     name: str = Field(max_length=200, examples=["ann"])
     role: str = Field("analyst", examples=["analyst"])
     datasets: list[str] = Field(["*"], examples=[["customers"]])
-    days: float | None = Field(None, description="For how long it is good; for ever if left out.")
-    cap: int | None = Field(None, description="How many answers it may spend; as many as its analyst if left out.")
+    days: float | None = Field(None, description="The number of days it is valid; no limit if omitted.")
+    cap: int | None = Field(None, description="The most answers it may spend; no cap if omitted.")
 
 
 PREDICTIONS: dict[str, Any] = {

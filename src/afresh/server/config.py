@@ -1,4 +1,4 @@
-"""`afresh.toml`: what is served. Every mistake is told with its line when it is read, before any data are opened."""
+"""`afresh.toml`: what is served. Every mistake is reported with its line on reading, before any data is opened."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Jwt:
-    """An identity provider whose signed tokens are taken beside the service's own."""
+    """An identity provider whose signed tokens are accepted besides the service's own."""
 
     keys: str
     """Its key set (JWKS): a file, or an https address, or an http one on this machine."""
@@ -146,7 +146,9 @@ class _Reader(Reader):
                 "host": words,
                 "port": lambda key, value: checks.whole(key, value, 0, 65535),
                 "workers": lambda key, value: checks.whole(key, value, 1, 64),
-                "tick": lambda key, value: checks.number(key, value, "seconds from 0 to 60", least=0, most=60),
+                "tick": lambda key, value: checks.number(
+                    key, value, "a number of seconds from 0 to 60", least=0, most=60
+                ),
                 "origins": texts,
                 **dict.fromkeys(sections, words),  # named where keys are listed
             },
@@ -155,14 +157,14 @@ class _Reader(Reader):
         for kind in ("datasets", "holdouts"):
             for name, table in self.tables((kind,), sections[kind]).items():
                 if name in datasets:
-                    self.wrong((kind, name), "the name is taken; datasets and holdouts need different ones.")
+                    self.wrong((kind, name), "the name is taken; datasets and holdouts need distinct names.")
                 datasets[name] = self.dataset((kind, name), table, holdout=kind == "holdouts")
         state = top.get("state", str(self.place.parent / "afresh-state"))
         ledger = top.get("ledger", os.path.join(state, "ledger.sqlite"))
         evaluations = {}
         for name, table in self.tables(("evaluations",), sections["evaluations"]).items():
             if name in datasets:
-                self.wrong(("evaluations", name), "the name is taken; evaluations and datasets need different ones.")
+                self.wrong(("evaluations", name), "the name is taken; evaluations and datasets need distinct names.")
             own = os.path.join(state, "evaluations", name)
             evaluations[name] = evaluation_of(self, ("evaluations", name), table, own, ledger)
         if not datasets and not evaluations and not self.mistakes:
@@ -225,7 +227,7 @@ class _Reader(Reader):
         if holdout and "label" not in table:
             self.wrong(path, "label must be given: the column that holds the labels.")
         if holdout and given.get("label") in [name for name, column in columns.items() if column.hidden]:
-            self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are about it.")
+            self.wrong((*path, "columns", given["label"]), "the label cannot be hidden: scores are based on it.")
         wishes = {key: given.pop(key) for key in _PLAN if key in given}
         if wishes.get("questions") == "no end":
             wishes["questions"] = None
@@ -250,7 +252,7 @@ _COLUMN: Mapping[str, Callable[..., Any]] = {
     "description": words,
     "unit": words,
     "bounds": checks.bounds,
-    "categories": lambda key, value: checks.listed(key, value, "a list of texts or numbers"),
+    "categories": lambda key, value: checks.listed(key, value, "a list of strings or numbers"),
     "hidden": checks.flag,
 }
 _LIMITS: Mapping[str, Callable[..., Any]] = {

@@ -35,10 +35,12 @@ def decoded(body: bytes, kind: str, rows: int) -> dict[str, Any]:
     if done is None or done.returncode not in (0, 2, 3):
         raise TooLarge("the file takes more memory or time to read than the service allows; nothing was charged.")
     if done.returncode == 2:
-        more = ": a line of different names, and lines with as many cells, in UTF-8" if kind == CSV else ""
+        more = (
+            ": it must be UTF-8, with a header of distinct names and as many cells in every line" if kind == CSV else ""
+        )
         raise InvalidArgument(f"the body cannot be read as {kind}{more}.")
     if done.returncode == 3:
-        raise InvalidArgument(f"the file must have {rows:,} rows, one for each of the holdout's.")
+        raise InvalidArgument(f"the file must have {rows:,} rows, one for each row of the holdout.")
     with np.load(io.BytesIO(done.stdout), allow_pickle=False) as found:
         names = found["names"].tolist()
         return {name: found[f"c{place}"] for place, name in enumerate(names)}

@@ -25,7 +25,7 @@ class Dictionary:
         real = {name.lower(): name for name in schema}
         if unknown := [name for name in columns if name.lower() not in real]:
             raise InvalidArgument(
-                f"columns.{unknown[0]}: the data have no such column; they have {', '.join(list(schema)[:30])}."
+                f"columns.{unknown[0]}: the data has no such column; its columns are {', '.join(list(schema)[:30])}."
             )
         self._columns = {real[name.lower()]: column for name, column in columns.items()}
         self.hidden = frozenset(name for name, column in self._columns.items() if column.hidden)

@@ -33,7 +33,7 @@ _CONTENTS = {"type": "object", "additionalProperties": {"type": "string"}, "minP
 _CANDIDATE = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "What to call it."},
+        "name": {"type": "string", "description": "A name for the candidate."},
         "file": {**_CONTENTS, "maxProperties": 1, "description": "A single file: its name, and what is in it."},
         "files": {**_CONTENTS, "description": "A folder: what is in each file, by its path."},
         "base64": {"type": "boolean", "default": False, "description": "Whether contents are written in base64."},
@@ -72,7 +72,7 @@ async def _enter(request: Request, name: str, role: str = "analyst") -> tuple[De
 
 @router.get("/evaluations", responses=tells({"evaluations": [_LISTED]}))
 async def evaluations(request: Request) -> Response:
-    """What there is for this token."""
+    """The evaluations this token gives access to."""
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
     seen = [each.judge for name, each in desk.house.judges.items() if caller.sees(name)]
@@ -86,7 +86,7 @@ def _short(judge: Judge) -> dict[str, Any]:
 
 @router.get("/evaluations/{name}", responses=tells(_DESCRIBED))
 async def describe(request: Request, name: str) -> Response:
-    """Its items by number, its limits, and what it takes."""
+    """How many items the evaluation has, its limits, and the candidates it takes."""
     desk, judge, _ = await _enter(request, name, "viewer")
     opened, evaluator = judge.evaluation, judge.settings.evaluator
 
@@ -137,7 +137,7 @@ async def receipt(request: Request, name: str) -> Response:
 
 @router.get("/evaluations/{name}/check", responses=shows("Checked"))
 async def check(request: Request, name: str) -> Response:
-    """What the gate can notice, before the first proposal. Free."""
+    """What the gate can detect, before the first proposal. Free."""
     return JSONResponse(to_json(await _run(request, name, "check", 0, lambda judge, files: judge.check())))
 
 
@@ -149,25 +149,25 @@ async def try_open(request: Request, name: str) -> Response:
 
 @router.post("/evaluations/{name}/propose", responses=shows("Proposed"), openapi_extra=_BODY)
 async def propose(request: Request, name: str) -> Response:
-    """Propose a candidate: accepted, or not. 1 answer; the same candidate again is free."""
+    """Propose a candidate: it is accepted or not. Costs 1 answer; the same candidate again is free."""
     return JSONResponse(to_json(await _run(request, name, "propose", 1, lambda judge, files: judge.propose(*files))))
 
 
 @router.post("/evaluations/{name}/score", responses=shows("Scored"), openapi_extra=_BODY)
 async def score(request: Request, name: str) -> Response:
-    """The mean score of a candidate, with its interval. 1 answer."""
+    """The mean score of a candidate, with its interval. Costs 1 answer."""
     return JSONResponse(to_json(await _run(request, name, "score", 1, lambda judge, files: judge.score(*files))))
 
 
 @router.post("/evaluations/{name}/compare", responses=shows("Compared"), openapi_extra=_BODY)
 async def compare(request: Request, name: str) -> Response:
-    """Whether the second candidate is better than the first. 1 answer."""
+    """Whether the second candidate is better than the first. Costs 1 answer."""
     return JSONResponse(to_json(await _run(request, name, "compare", 2, lambda judge, files: judge.compare(*files))))
 
 
 @router.post("/evaluations/{name}/exam", responses=shows("Examined"), openapi_extra=_BODY)
 async def exam(request: Request, name: str) -> Response:
-    """Take the exam with the final candidate. Once."""
+    """Take the exam with the final candidate, once."""
     return JSONResponse(to_json(await _run(request, name, "exam", 1, lambda judge, files: judge.exam(*files))))
 
 
@@ -218,7 +218,7 @@ def _candidates(body: bytes, media: str, query: dict[str, str], count: int, most
     kind = media.partition(";")[0].strip().lower()
     if kind != "application/json":
         if unknown := query.keys() - {"name", "file"}:
-            raise InvalidArgument(f"there is no option {checks.shown(min(unknown))}; the options are name and file.")
+            raise InvalidArgument(f"unknown option {checks.shown(min(unknown))}; the options are name and file.")
         if count != 1:
             raise InvalidArgument(f"this takes {count} candidates; send them as JSON, such as {json.dumps(_EXAMPLE)}.")
         file = query.get("file", "candidate")

@@ -173,7 +173,7 @@ class History:
 
     @property
     def analysts(self) -> list[str]:
-        """Everybody who asked, in order of appearance."""
+        """Everyone who asked, in order of appearance."""
         return list(self._names)
 
     @property
@@ -277,7 +277,7 @@ class Follower:
     def _look(self) -> None:
         while not self._ending.wait(self._period):
             for each in self._histories:
-                with suppress(AfreshError):  # the ledger cannot be read now; whoever asks is told
+                with suppress(AfreshError):  # the ledger cannot be read now; callers get an error
                     each.follow()
 
     def stop(self) -> None:

@@ -67,7 +67,7 @@ class Served:
         return plan_to_json(self.guard.plan)
 
     def describe(self) -> dict[str, Any]:
-        """What anybody with a token for it may know."""
+        """What anyone with a token for it may know."""
         desk, settings = self.guard.desk, self.settings
         told: dict[str, Any] = {
             "name": self.name,
@@ -100,7 +100,7 @@ class Posted:
     board: Board
 
     def describe(self) -> dict[str, Any]:
-        """What anybody who may look at it may know."""
+        """What anyone who may look at it may know."""
         rules, settings = self.settings.rules, self.settings
         return {
             "name": settings.name,
@@ -163,14 +163,14 @@ class House:
         return Posted(settings, Board(holdout, settings.name, settings.rules, loss, shelf))
 
     def judge(self, name: str, caller: Caller) -> Judged:
-        """An evaluation, if it exists for whoever asks."""
+        """An evaluation, if it exists for the caller."""
         if name not in self.judges or not caller.sees(name):
             there = ", ".join(each for each in self.judges if caller.sees(each)) or "none"
             raise NotFound(f"there is no evaluation {name!r} for this token; there are: {there}.")
         return self.judges[name]
 
     def find(self, name: str, caller: Caller) -> Served:
-        """A dataset, if it exists for whoever asks."""
+        """A dataset, if it exists for the caller."""
         if name not in self.served or not caller.sees(name):
             there = ", ".join(each for each in self.served if caller.sees(each)) or "none"
             raise NotFound(f"there is no dataset {name!r} for this token; there are: {there}.")
@@ -200,9 +200,9 @@ def _judged(settings: Settings, tick: float) -> Judged:
 
 
 def require(caller: Caller, role: str) -> None:
-    """Refuse whoever has not a role."""
+    """Refuse a caller without this role."""
     if not caller.may(role):
-        raise Forbidden(f"this takes a token with the role {role}, and yours is a {caller.role}'s.")
+        raise Forbidden(f"this needs a token with the role {role}, but yours has the role {caller.role}.")
 
 
 def _open(settings: Dataset, config: Config) -> Served:
@@ -233,7 +233,7 @@ def _opened(settings: Dataset, config: Config) -> Served:
             holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
         history = History(desk, config.tick)
         found = Served(settings, guard, dictionary, history, holdout)
-        _ = found.places, found.plan  # what is wrong with ids is told now
+        _ = found.places, found.plan  # mistakes in ids are reported now
         return found
     except BaseException:
         guard.close()

@@ -38,7 +38,7 @@ class Provider:
                 options={"require": ["exp", "sub"]},
             )
         except (self._jwt.PyJWTError, KeyError, AttributeError, TypeError, ValueError):
-            raise NotAllowed("the token of the identity provider is not valid here, or has expired.") from None
+            raise NotAllowed("the identity provider's token is not valid here, or has expired.") from None
         role, datasets = told.get(self._settings.role), told.get(self._settings.datasets, [])
         if role not in ROLES or not isinstance(datasets, list) or not all(isinstance(each, str) for each in datasets):
             raise NotAllowed(

@@ -54,7 +54,7 @@ class Keys:
         except (OSError, ValueError):
             if not self._keys:
                 raise Unreachable(
-                    "the identity provider's keys cannot be fetched now; ask again later. Nothing was charged."
+                    "the identity provider's keys cannot be fetched right now; ask again later. Nothing was charged."
                 ) from None
         finally:
             self._fetching.release()

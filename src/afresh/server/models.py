@@ -29,7 +29,7 @@ router = APIRouter(tags=["holdouts"])
 async def _holdout(request: Request, name: str, role: str = "analyst") -> tuple[Desk, Served, Caller, Holdout]:
     desk, served, caller = await enter(request, name, role)
     if served.holdout is None:
-        raise NotFound(f"{name!r} is a dataset without labels to score models by; ask it questions.")
+        raise NotFound(f"{name!r} is a dataset without labels, so it cannot score models; ask it questions.")
     return desk, served, caller, served.holdout.for_analyst(caller.name)
 
 
@@ -110,7 +110,7 @@ async def compare(request: Request, name: str) -> Response:
 
     def work(holdout: Holdout, given: Submission) -> Any:
         if len(given.models) != 2:
-            raise InvalidArgument(f"there are predictions of {len(given.models)} models; a comparison takes two.")
+            raise InvalidArgument(f"the request has predictions of {len(given.models)} models; a comparison takes two.")
         loss, precision = to_loss(given.options.get("loss")), given.options.get("precision")
         a, b = given.models
         return holdout.compare(a, b, names=_pair(given.names), loss=loss, precision=precision)
@@ -131,7 +131,7 @@ async def best_of(request: Request, name: str) -> Response:
 
 @router.post("/holdouts/{name}/exam", responses=shows("Ranking"), openapi_extra=PREDICTIONS)
 async def exam(request: Request, name: str) -> Response:
-    """Take the exam: the final models on rows that nothing else has touched, once, at no answer of the budget."""
+    """Take the exam, once: score the final models on rows that nothing else has touched. Costs no answers."""
 
     def work(holdout: Holdout, given: Submission) -> Any:
         return holdout.exam(given.models, names=given.names, loss=to_loss(given.options.get("loss")))
@@ -145,7 +145,7 @@ async def measure(request: Request, name: str) -> Response:
 
     def work(holdout: Holdout, given: Submission) -> Any:
         if len(given.models) != 1:
-            raise InvalidArgument(f"there are predictions of {len(given.models)} models; measure one at a time.")
+            raise InvalidArgument(f"the request has predictions of {len(given.models)} models; measure one at a time.")
         return holdout.measure(_statistic(given), given.models[0], name=given.names[0] if given.names else None)
 
     return JSONResponse(to_json(await _ask(request, name, "measure", work, lambda given: int(_statistic(given).price))))
@@ -172,7 +172,7 @@ async def claim(request: Request, name: str) -> Response:
 
 @router.post("/holdouts/{name}/contest", responses=shows("Contested"), openapi_extra=PREDICTIONS)
 async def contest(request: Request, name: str) -> Response:
-    """Which model has the smallest mean loss; with `incumbent` the last one is whom to beat. 1 answer."""
+    """Which model has the smallest mean loss; with `incumbent`, the last one is the model to beat. Costs 1 answer."""
 
     def work(holdout: Holdout, given: Submission) -> Any:
         models, last = given.models, None
@@ -189,7 +189,7 @@ async def detects(request: Request, name: str) -> Response:
     """How much better than `by` the first model must be for a claim against the second to pass. Free."""
     desk, _, _, holdout, given = await _submitted(request, name)
     if len(given.models) != 2:
-        raise InvalidArgument(f"there are predictions of {len(given.models)} models; this takes two.")
+        raise InvalidArgument(f"the request has predictions of {len(given.models)} models; this takes two.")
     told = {key: given.options[key] for key in ("by", "disagreement") if given.options.get(key) is not None}
     b, a = given.models
     loss = to_loss(given.options.get("loss"))

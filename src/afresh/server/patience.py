@@ -22,7 +22,7 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
     _limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Somebody connects, and has something to say."""
+        """A client connects and begins a request."""
         super().connection_made(transport)
         self._await_headers()
 

@@ -78,7 +78,7 @@ def _options(query: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in query.items():
         if name not in _KNOWN:
-            raise InvalidArgument(f"there is no option {checks.shown(name)}; there are {', '.join(_KNOWN)}.")
+            raise InvalidArgument(f"unknown option {checks.shown(name)}; the options are {', '.join(_KNOWN)}.")
         try:
             found[name] = json.loads(value)
         except (ValueError, RecursionError):
@@ -96,7 +96,7 @@ def _from_json(body: bytes, options: dict[str, Any]) -> tuple[list[str] | None, 
     predictions, ids = document.pop("predictions"), document.pop("ids", None)
     if unknown := document.keys() - set(_KNOWN):
         raise InvalidArgument(
-            f"there is no key {checks.shown(min(unknown))}; there are predictions, ids, {', '.join(_KNOWN)}."
+            f"unknown key {checks.shown(min(unknown))}; the keys are predictions, ids, {', '.join(_KNOWN)}."
         )
     options |= document
     if ids is not None and not isinstance(ids, list):
@@ -139,7 +139,7 @@ def _check_length(body: bytes) -> None:
 def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
     """For every row, which prediction is its own."""
     if places is None:
-        raise InvalidArgument("this holdout has no id column: send one prediction for each row, in the rows' order.")
+        raise InvalidArgument("this holdout has no id column: send one prediction per row, in row order.")
     given = [str(each) for each in ids]
     if len(given) != rows:
         raise InvalidArgument(f"there are {rows:,} rows and {len(given):,} ids; there must be one per row.")
@@ -147,7 +147,7 @@ def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
     if -1 in found:
         raise InvalidArgument(f"there is no row with the id {checks.shown(given[found.index(-1)])}.")
     if len(set(found)) < rows:
-        raise InvalidArgument("an id appears twice; give one prediction for each row.")
+        raise InvalidArgument("an id appears twice; give one prediction per row.")
     order = [0] * rows
     for place, row in enumerate(found):
         order[row] = place
@@ -156,13 +156,13 @@ def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
 
 def _ordered(column: Any, order: list[int]) -> Any:
     if not hasattr(column, "__len__") or len(column) != len(order):
-        raise InvalidArgument(f"there are {len(order):,} ids; there must be as many predictions.")
+        raise InvalidArgument(f"there are {len(order):,} ids; there must be equally many predictions.")
     return column[np.asarray(order)] if isinstance(column, np.ndarray) else [column[place] for place in order]
 
 
 def _texts(what: str, given: Any, count: int) -> list[str]:
     if not isinstance(given, list) or len(given) != count:
-        raise checks.wrong(what, given, f"a list of {count} texts, one for each model")
+        raise checks.wrong(what, given, f"a list of {count} strings, one per model")
     for each in given:
         if len(checks.text(what, each, "words")) > _LONGEST:
             raise checks.wrong(what, each, f"at most {_LONGEST} characters")

@@ -58,7 +58,7 @@ def gives(*media: str) -> Responses:
     return {200: {"description": "The file.", "content": content}, 304: _SAME, **_refusals()}
 
 
-_SAME = {"description": "The client has it already, as its If-None-Match says."}
+_SAME = {"description": "The client already has it, according to its If-None-Match."}
 
 
 def _with(schema: Mapping[str, Any], example: Mapping[str, Any] | None = None) -> Responses:
@@ -76,7 +76,7 @@ class ByName(dict[str, Any]):
 
 
 class AnyObject(dict[str, Any]):
-    """An example of an object whose keys are somebody else's."""
+    """An example of an object whose keys are defined elsewhere."""
 
 
 def _like(example: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _TOKEN = {"id": "5f2b9c01", "name": "ann", "role": "analyst", "datasets": ["cust
 
 @router.post("/datasets/{name}/divide", responses=shows("Budget"))
 async def divide(request: Request, name: str, body: Division) -> Response:
-    """Divide the budget among named analysts; the others share the rest."""
+    """Divide the budget among named analysts; all others share the rest."""
     desk, served, caller = await enter(request, name, "steward")
     guard = served.guard.for_analyst(caller.name)
     return JSONResponse(to_json(await desk.asking.read(lambda: guard.divide(body.shares))))
@@ -40,7 +40,7 @@ async def charge(request: Request, name: str, body: Charge) -> Response:
 
 @router.post("/datasets/{name}/close_rounds", responses=shows("Answer", listed="answers"))
 async def close_rounds(request: Request, name: str) -> Response:
-    """The final look: what was asked, once more, from all rows. It ends the rounds for everybody."""
+    """The final look: everything that was asked, once more, from all rows. It ends the rounds for everyone."""
     desk, served, caller = await enter(request, name, "steward")
     guard = served.guard.for_analyst(caller.name)
 
@@ -76,14 +76,14 @@ async def _steward(request: Request) -> Desk:
 
 @router.get("/tokens", responses=tells({"tokens": [_TOKEN]}))
 async def tokens(request: Request) -> Response:
-    """All tokens, without what is secret of them."""
+    """All tokens, without their secrets."""
     desk = await _steward(request)
     return JSONResponse({"tokens": await desk.asking.read(desk.house.tokens.all)})
 
 
 @router.post("/tokens", responses=tells({"token": "afresh_..."}))
 async def new_token(request: Request, body: NewToken) -> Response:
-    """A new token, which is shown this once."""
+    """Make a token, which is shown only once."""
     desk = await _steward(request)
     given: dict[str, Any] = body.given()
     check_datasets(body.datasets, [*desk.config.datasets, *desk.config.evaluations])
@@ -92,6 +92,6 @@ async def new_token(request: Request, body: NewToken) -> Response:
 
 @router.delete("/tokens/{which}", responses=tells({"revoked": ["5f2b9c01"]}))
 async def revoke(request: Request, which: str) -> Response:
-    """Revoke a token by its id, or all of a name; at once, on all workers."""
+    """Revoke a token by its id, or all of an analyst's by name, with immediate effect on all workers."""
     desk = await _steward(request)
     return JSONResponse({"revoked": await desk.asking.read(lambda: desk.house.tokens.revoke(which))})

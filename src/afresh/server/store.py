@@ -1,4 +1,4 @@
-"""What all workers of a service must see at once, beside the ledger: a few small tables, in SQLite or PostgreSQL."""
+"""What all workers of a service must see at once, besides the ledger: a few small tables, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TABLES = (
         PRIMARY KEY (dataset, id)
     )""",
 )
-_MAKING = 0x61667274  # the advisory lock of whoever creates the tables
+_MAKING = 0x61667274  # the advisory lock for creating the tables
 
 
 class Store:

@@ -62,6 +62,6 @@ class Together(Generic[_Key, _Found]):
 
 
 def _seen(found: asyncio.Future[_Found]) -> None:
-    """Whoever asked may have gone, and asyncio must not complain of an error that nobody takes."""
+    """The caller may have gone, and asyncio must not complain about an error that nobody takes."""
     if not found.cancelled():
         found.exception()

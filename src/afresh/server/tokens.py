@@ -23,7 +23,7 @@ ROLES = ("viewer", "analyst", "steward")
 """Each may do what those before it may."""
 ALL = "*"
 _PREFIX = "afresh_"
-_UNKNOWN = "the token is not known here, or it has expired or was revoked; ask the steward for another."
+_UNKNOWN = "the token is unknown here, has expired or was revoked; ask the steward for another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class Tokens:
                 asked=answers,
                 spent=spent,
                 questions=caller.cap,
-                message=f"this may need {answers} answers, and {spent} of the {caller.cap} that this token may have "
-                "are spent. Nothing was charged. The steward can give another token.",
+                message=f"this may need {answers} answers, but {spent} of this token's {caller.cap} are spent. Nothing "
+                "was charged. The steward can issue another token.",
             )
 
     def give_back(self, caller: Caller, answers: int) -> None:
@@ -144,7 +144,7 @@ class Tokens:
 
 
 def check_datasets(wanted: Sequence[str], there: Collection[str]) -> None:
-    """Refuse a token for something that is not served: a slip of the pen would show much later."""
+    """Refuse a token for something that is not served: a typo would surface much later."""
     for name in wanted:
         if name != ALL:
             checks.one_of("datasets", name, there)

@@ -1,1 +1,1 @@
-"""Settings in TOML files: every mistake is told with its line when a file is read, before any data are opened."""
+"""Settings in TOML files: every mistake is reported with its line when a file is read, before any data is opened."""

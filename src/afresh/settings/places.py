@@ -1,4 +1,4 @@
-"""Where in a TOML file a value was written, so that a mistake can be told with its line."""
+"""Where in a TOML file a value was written, to report a mistake with its line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Path = tuple[str, ...]
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """The line of every table and key, from 1; a key inside of an inline table has the line of that table's key."""
+    """The line of every table and key, from 1; a key inside an inline table has the line of that table's key."""
     found: dict[Path, int] = {}
     table: Path = ()
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,11 +1,11 @@
-"""More than means, from the same budget: each statistic says its price before it is asked.
+"""More than means, from the same budget: each statistic shows its price before it is measured.
 
     median = afresh.statistics.Quantile("amount", 0.5, bounds=(0, 500))
-    median.price                                  # at most so many answers
+    median.price                                  # the most answers it costs
     guard.measure(median)                         # an answer with an interval that holds, like any other
 
-All are functions of means. The intervals of the means hold at once, so an interval that follows from them holds as
-well, and costs nothing more. Statistics of a model's predictions are measured by a holdout:
+All are functions of means. The intervals of the means hold at once, so an interval derived from them holds too, at no
+extra cost. Statistics of a model's predictions are measured on a holdout:
 `holdout.measure(afresh.statistics.Precision(), model)`.
 """
 

@@ -1,4 +1,4 @@
-"""What statistics have in common: a price, questions, and an answer made of answers."""
+"""What statistics have in common: a price, questions, and an answer derived from answers."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ Schema = Mapping[str, Type | None]
 
 
 class Statistic(Protocol):
-    """Something to measure of a guard's rows, by means that are asked for."""
+    """Something to measure on a guard's rows, by asking for means."""
 
     @property
     def price(self) -> int:
-        """The most answers it costs, whatever the columns; what was asked before is free."""
+        """The most answers it costs for any columns; what was asked before is free."""
         ...
 
     def cost(self, schema: Schema) -> int:
-        """The most answers it costs of data with these columns: `Guard.price` says it.
+        """The most answers it costs for data with these columns; `Guard.price` shows it.
 
         Args:
             schema: The columns and their types.
 
         Returns:
-            How many.
+            A number of answers.
         """
         ...
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable.
+        """What is measured, in words.
 
         Args:
             schema: The columns and their types.
 
         Returns:
-            Words.
+            A short description.
         """
         ...
 
     def measure(self, asker: Asker) -> Answer | Measures:
-        """Ask for its means and put them together.
+        """Ask for its means and combine them.
 
         Args:
-            asker: Asks a desk in somebody's name, which `Guard.measure` passes.
+            asker: Asks a desk in an analyst's name; `Guard.measure` passes it.
 
         Returns:
-            Its answer, or several with names.
+            Its answer, or several answers with names.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A bounded number of a row."""
+    """A bounded number for each row."""
 
     sql: str
     """It has a value on every row that counts."""
@@ -84,7 +84,7 @@ class Variable:
 
 
 def variable(expression: str, bounds: tuple[float, float], missing: float | None, schema: Schema) -> Variable:
-    """Check a number; rows without it are left out unless `missing` says what they count as."""
+    """Check a number; rows without it are left out unless `missing` gives a value for them."""
     checks.text("expression", expression, "SQL, as text")
     low, high = bounds = checks.bounds("bounds", bounds)
     asked = ask(expression, schema, bounds, missing=missing)
@@ -107,7 +107,7 @@ class Sample:
 
     @property
     def group(self) -> str | None:
-        """In SQL; None for all rows, whose means take one answer each instead of two."""
+        """The group in SQL; None for all rows, whose means take one answer each instead of two."""
         conditions = dict.fromkeys(each.present for each in self.variables if each.present)  # once each
         if self.where is not None:
             conditions[self.where] = None
@@ -115,14 +115,14 @@ class Sample:
 
     @property
     def about_missing(self) -> str:
-        """What was done with rows that have no value."""
+        """How rows without a value are treated."""
         said = dict.fromkeys(each.about_missing for each in self.variables)
         return " ".join([*said, *(["Rows whose group is NULL are left out."] if self.where else [])])
 
 
 @runtime_checkable
 class AtOnce(Protocol):
-    """A statistic whose means can be released at once, where the method does that for less."""
+    """A statistic whose means can be released at once, if the method does that for less."""
 
     def coordinates(self, schema: Schema) -> tuple[str, int] | None:
         """The shape of the vector of its means (see `afresh.moments.Vector`); None if it has none.
@@ -131,20 +131,20 @@ class AtOnce(Protocol):
             schema: The columns and their types.
 
         Returns:
-            Its kind, and how many coordinates it has.
+            Its kind, and the number of coordinates.
         """
         ...
 
 
 class OfRows(ABC):
-    """A mixin of statistics that are functions of a few means over rows, all of them over the same ones."""
+    """A mixin for statistics that are functions of a few means, all over the same rows."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def _means(self) -> int:
-        """Of how many means it is made."""
+        """The number of means it needs."""
 
     @property
     @abstractmethod
@@ -157,15 +157,15 @@ class OfRows(ABC):
 
     @abstractmethod
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
 
     @property
     def price(self) -> int:
-        """The most answers it costs: two a mean where rows may be left out, by `where` or for want of a value."""
+        """The most answers it costs: two per mean if rows may be left out, by `where` or because a value is missing."""
         return self._means * (2 if self._grouped else 1)
 
     def cost(self, schema: Schema) -> int:
-        """The same of data with these columns: one answer a mean if all rows count."""
+        """The same for data with these columns: one answer per mean if all rows count."""
         return self._means * (1 if self._sample(schema).group is None else 2)
 
 
@@ -183,13 +183,13 @@ def check_where(where: str | None, schema: Schema) -> str | None:
 
 
 def where_text(where: str | None, schema: Schema) -> str:
-    """The end of a question's text that says which rows it is about."""
+    """The end of a question's text, which says which rows it is about."""
     return "" if where is None else f" where {readable(parse_group(where, schema))}"
 
 
 @dataclass
 class Asker:
-    """Asks a desk for means, in an analyst's name, and adds up what they cost."""
+    """Asks a desk for means in an analyst's name, and adds up their cost."""
 
     desk: Desk
     analyst: str
@@ -201,7 +201,7 @@ class Asker:
         return self.desk.schema
 
     def parameters(self, sample: Sample) -> dict[str, Any]:
-        """What a rule must know to read the parts: whether two of them make a mean."""
+        """What a rule needs to know to read the parts: whether two of them make a mean."""
         return {} if sample.group is None or self.desk.means_within_groups else {"grouped": True}
 
     def ask(
@@ -225,7 +225,7 @@ class Asker:
         return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after), vector)
 
     def ask_parts(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Number]:
-        """Means of questions that were checked, as parts of what will be stated."""
+        """Means of checked questions, as parts of what will be stated."""
         parts = [replace(one, own=False) for one in asked]
         found = self.desk.answer(parts, self.analyst, later, vector=vector)
         self.replies += found
@@ -234,7 +234,7 @@ class Asker:
     def answer(
         self, question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
     ) -> Answer:
-        """The answer of a statistic, which follows by a rule from all that was asked."""
+        """The answer of a statistic, derived by a rule from everything that was asked."""
         asked = stated_as(question, rule, parameters, bounds, missing)
         charged = tuple(entry for reply in self.replies for entry in reply.charged)
         return self.answers([asked], [charged])[0]
@@ -252,7 +252,7 @@ class Asker:
 def stated_as(
     question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
 ) -> Asked:
-    """A number that is not asked for but follows from what was."""
+    """A number that is not asked for but derived from what was."""
     return Asked(
         queries=(),
         question=question,
@@ -264,7 +264,7 @@ def stated_as(
     )
 
 
-_MOST_DRAWN = 60  # more would be a wall, not a picture
+_MOST_DRAWN = 60  # more would be unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Measures(show.Told, Tabular):
     answers: dict[str, Answer]
 
     def __getitem__(self, name: str) -> Answer:
-        """One of them."""
+        """The answer with this name."""
         return self.answers[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -283,16 +283,16 @@ class Measures(show.Told, Tabular):
         return iter(self.answers)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of answers."""
         return len(self.answers)
 
     @property
     def charged(self) -> int:
-        """What all of them cost."""
+        """The total number of answers charged."""
         return sum(answer.charged for answer in self.answers.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row an answer.
+        """One row per answer.
 
         Returns:
             Mappings with the same keys.
@@ -303,10 +303,10 @@ class Measures(show.Told, Tabular):
         ]
 
     def forest(self) -> show.Forest | None:
-        """What `plot` draws: bars from zero; nothing where the answers have different scales.
+        """Return what `plot` draws: bars from zero; nothing if the answers have different scales.
 
         Returns:
-            One mark an answer.
+            One mark per answer.
         """
         scales = {each.bounds for each in self.answers.values()}
         if len(scales) != 1:
@@ -316,10 +316,10 @@ class Measures(show.Told, Tabular):
         return show.Forest(marks, show.zoomed(ends, scales.pop()), self.title, filled=True)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw them as bars with their intervals.
+        """Draw the answers as bars with their intervals.
 
         Args:
-            ax: Matplotlib axes to draw on; by default those of a new figure.
+            ax: Matplotlib axes to draw on; by default, those of a new figure.
 
         Returns:
             The axes.
@@ -348,6 +348,6 @@ class Measures(show.Told, Tabular):
             *simulation_mark(last.simulated),
             show.Title(f"{self.title}, {show.percent(last.confidence)}"),
             show.Drawn(pictures, show.Table(["", "value", "low", "high"], rows)),
-            show.Line("All intervals hold at once, with all others of this guard."),
+            show.Line("All intervals hold at once, together with all others of this guard."),
             cost_line(self.charged, last.left),
         ]

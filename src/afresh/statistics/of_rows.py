@@ -1,4 +1,4 @@
-"""Tables of means: of groups that the analyst names, and of the bins of a histogram."""
+"""Tables of means: for groups that the analyst names, and for the bins of a histogram."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SHARES = "shares"  # the shape of a vector whose coordinates are at least 0 and 
 
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
-    """The mean of a condition or number within each of the categories, which come from the analyst, not from the data.
+    """The mean of a condition or number within each category; categories come from the analyst, not from the data.
 
-    Two answers each, see section 12 of the guarantees; about four for all of them together where the method releases
-    vectors at once (`symmetrized`) and the categories certainly exclude one another: texts of a text, numbers of a
-    number. `Guard.price` says it.
+    It costs two answers per category (section 12 of the guarantees), or about four for all of them together if the
+    method releases vectors at once (`symmetrized`) and the categories certainly exclude one another: strings for a text
+    column, numbers for a number. `Guard.price` shows the price.
 
     Args:
         expression: A condition or number, in SQL.
-        by: What is compared with the categories, in SQL.
-        categories: Texts or numbers.
-        bounds: What a number is clipped to, as in `Guard.ask`.
-        where: A condition in SQL; only rows that satisfy it count.
-        missing: What rows without the number count as; left out unless it is given.
+        by: The expression compared with the categories, in SQL.
+        categories: Strings or numbers.
+        bounds: The range a number is clipped to, as in `Guard.ask`.
+        where: A condition in SQL; only rows where it is true count.
+        missing: What rows without the number count as; by default they are left out.
     """
 
     expression: str
@@ -42,8 +42,8 @@ class GroupMeans:
     missing: float | None = None
 
     def __post_init__(self) -> None:
-        """Check that they are a list of texts or numbers."""
-        categories = checks.listed("categories", self.categories, "a list of at least one text or number")
+        """Check that categories are a list of strings or numbers."""
+        categories = checks.listed("categories", self.categories, "a list of at least one string or number")
         for category in categories:
             _literal(category)
         if len(set(map(str, categories))) < len(categories):
@@ -54,7 +54,7 @@ class GroupMeans:
 
     @property
     def price(self) -> int:
-        """Two answers a category."""
+        """Two answers per category."""
         return 2 * len(self.categories)
 
     def cost(self, schema: Schema) -> int:
@@ -62,7 +62,7 @@ class GroupMeans:
         return self.price
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
         words = self._asked(schema)[0].question
         return f"mean of {words} by {readable(parse(self.by, schema))}{where_text(self.where, schema)}"
 
@@ -82,7 +82,7 @@ class GroupMeans:
         ]
 
     def coordinates(self, schema: Schema) -> tuple[str, int] | None:
-        """Two shares a category, of rows that are in one of them at most; None if categories might overlap.
+        """Two shares per category, for rows that are in at most one of them; None if categories might overlap.
 
         Args:
             schema: The columns and their types.
@@ -94,7 +94,7 @@ class GroupMeans:
         return (SHARES, queries) if _exclude_one_another(self.categories, parse(self.by, schema).type) else None
 
     def measure(self, asker: Asker) -> Measures:
-        """All in one scan, each an answer by itself."""
+        """Measure all in one scan, each a separate answer."""
         desk, shape = asker.desk, self.coordinates(asker.schema)
         vector = None if shape is None else desk.at_once(*shape)
         replies = desk.answer(self._asked(asker.schema), asker.analyst, vector=vector)
@@ -106,8 +106,8 @@ class GroupMeans:
 def _exclude_one_another(categories: Sequence[Any], type: Type) -> bool:
     """Whether no row can equal two of them, on any engine.
 
-    Dates may be written in several ways, a database may compare texts without regard to case or accents, and numbers
-    of single precision are equal to more than one of double precision.
+    Dates may be written in several ways, a database may compare strings without regard to case or accents, and a
+    single-precision number equals more than one double-precision number.
     """
     if type is Type.TEXT and all(isinstance(each, str) for each in categories):
         plain = [each.casefold().strip() for each in categories]
@@ -122,20 +122,20 @@ def _literal(category: Any) -> str:
         return str(category).upper()
     if isinstance(category, str):
         return "'" + category.replace("'", "''") + "'"
-    return number(checks.number("category", category, "a text, a finite number, True or False"))
+    return number(checks.number("category", category, "a string, a finite number, True or False"))
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram(OfRows):
-    """The share of rows in each bin [edge, next edge), the last one closed, as numpy has it.
+    """The share of rows in each bin [edge, next edge), the last one closed, as in NumPy.
 
-    One answer a bin; about four for any number of bins where the method releases vectors at once (`symmetrized`).
-    `Guard.price` says it. They are shares of all rows: one without a value is in no bin.
+    It costs one answer per bin, or about four for any number of bins if the method releases vectors at once
+    (`symmetrized`); `Guard.price` shows the price. Shares are of all rows; a row without a value is in no bin.
 
     Args:
         expression: A number, in SQL.
-        edges: The ends of the bins, rising.
-        where: A condition in SQL: shares are then of the rows that satisfy it, at two answers a bin, or still about
+        edges: The edges of the bins, in increasing order.
+        where: A condition in SQL: shares are then of the rows where it is true, at two answers per bin, or still about
             four for all of them. "x IS NOT NULL" makes them shares of the rows with a value.
     """
 
@@ -144,7 +144,7 @@ class Histogram(OfRows):
     where: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that edges rise."""
+        """Check that edges increase."""
         edges = checks.rising("edges", self.edges, 2, "at least two finite numbers in increasing order")
         object.__setattr__(self, "edges", edges)
 
@@ -160,11 +160,11 @@ class Histogram(OfRows):
         return Sample((), check_where(self.where, schema))
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
         return f"histogram of {readable(parse(self.expression, schema))}{where_text(self.where, schema)}"
 
     def coordinates(self, schema: Schema) -> tuple[str, int]:
-        """A row is in one bin at most, or outside of the group, whose share is one coordinate more.
+        """A row is in at most one bin, or outside the group, whose share is one more coordinate.
 
         Args:
             schema: The columns and their types.
@@ -175,7 +175,7 @@ class Histogram(OfRows):
         return SHARES, self._means + (self.where is not None)
 
     def measure(self, asker: Asker) -> Measures:
-        """All in one scan; no share can be more than the others leave."""
+        """Measure all in one scan; no share can exceed what the others leave."""
         vector = asker.desk.at_once(*self.coordinates(asker.schema))
         sample, of = self._sample(asker.schema), where_text(self.where, asker.schema)
         group = None if vector is None else sample.group
@@ -190,7 +190,7 @@ class Histogram(OfRows):
         if group is None:
             rule, parameters = "bin", asker.parameters(sample)
             asker.ask(bins, where=sample.group, vector=vector)
-        else:  # of all rows, with the share of those outside, among them rows whose group is NULL
+        else:  # shares of all rows, with the share outside the group, which includes rows whose group is NULL
             rule, parameters = "bin of group", {}
             asker.ask([*bins, {"expression": f"NOT {group}", "missing": 1}], vector=vector)
         words = readable(parse(x, asker.schema))
@@ -206,7 +206,9 @@ class Histogram(OfRows):
             for i, name in enumerate(names)
         ]
         paid = [reply.charged for reply in asker.replies]
-        paid[last:] = [tuple(entry for each in paid[last:] for entry in each)]  # what is outside of the group is no bin
+        paid[last:] = [
+            tuple(entry for each in paid[last:] for entry in each)
+        ]  # the part outside the group is not a bin
         return Measures(self.text(asker.schema), dict(zip(names, asker.answers(asked, paid), strict=True)))
 
 

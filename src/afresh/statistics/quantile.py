@@ -1,4 +1,4 @@
-"""Quantiles by bisection, where every answer is noisy and its interval says what may be concluded."""
+"""Quantiles by bisection, where every answer is noisy and its interval decides what may be concluded."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from afresh.statistics.base import Asker, OfRows, Sample, Schema, check_where, g
 
 @dataclass(frozen=True, slots=True)
 class Quantile(OfRows):
-    """The smallest number c with P(x <= c) >= level, from the shares P(x <= c) at no more than `points` points c.
+    """The smallest number c with P(x <= c) >= level, from the shares P(x <= c) at up to `points` points c.
 
     A share whose interval lies below the level proves that the quantile is above c; one whose interval is at or above
-    the level, that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. Points
-    are halved until one is undecided; from there the two ends are searched in turns. In rounds all points are asked in
-    one, evenly spaced between the bounds; more points cost answers, and no rows. Where rows are left out, by
-    `where` or for want of a value, a point costs two answers instead of one.
+    the level proves that it is at most c. Nothing else is concluded, so the interval holds whenever the answers do. The
+    range is halved until a point is undecided; then the two ends are searched in turn. With rounds, all points are
+    asked in one round, evenly spaced between the bounds; more points cost answers but no rows. If rows are left out, by
+    `where` or because a value is missing, a point costs two answers instead of one.
 
     Args:
         expression: A number, in SQL.
         level: Between 0 and 1; one half is the median.
-        bounds: Between which values to search.
+        bounds: The range to search.
         points: The most shares to ask for.
-        where: A condition in SQL; only rows that satisfy it count.
-        missing: What rows without the number count as; left out unless it is given.
+        where: A condition in SQL; only rows where it is true count.
+        missing: What rows without the number count as; by default they are left out.
     """
 
     expression: str
@@ -45,7 +45,7 @@ class Quantile(OfRows):
 
     @property
     def _means(self) -> int:
-        """One at each point; a short budget ends the search earlier, with a wider interval."""
+        """One mean per point; a short budget ends the search earlier, with a wider interval."""
         return self.points
 
     @property
@@ -57,14 +57,14 @@ class Quantile(OfRows):
         return Sample((given,), check_where(self.where, schema))
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
         words = self._sample(schema).variables[0].text
         return f"{self.level!r} quantile of {words}{where_text(self.where, schema)}"
 
     def _at_once(self, asker: Asker, sample: Sample, search: QuantileSearch) -> list[float]:
-        """In rounds all points are one batch, evenly spaced, from the fresh rows of a single round.
+        """With rounds, all points form one batch, evenly spaced, from the fresh rows of a single round.
 
-        With a short budget half as many, and so on: not as many as are left, for then a repeat would not be free.
+        With a short budget it asks half as many, and so on: not as many as are left, or a repeat would not be free.
         """
         (x,) = sample.variables
         low, high = x.bounds
@@ -84,7 +84,7 @@ class Quantile(OfRows):
         return points
 
     def measure(self, asker: Asker) -> Answer:
-        """Search, then read the interval off the points that were decided."""
+        """Search, then read the interval from the decided points."""
         sample, text = self._sample(asker.schema), self.text(asker.schema)
         (x,) = sample.variables
         search, points = QuantileSearch(*x.bounds, level=self.level), list[float]()

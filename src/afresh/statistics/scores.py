@@ -1,6 +1,6 @@
-"""Precision, recall, F1, calibration error and AUC of a model, as functions of means with intervals that all hold.
+"""Precision, recall, F1, calibration error and AUC of a model, as functions of means whose intervals all hold.
 
-Of two classes the second is the positive one, unless `positive` names it. A label that is missing counts as not
+With two classes the second is the positive one, unless `positive` names another. A missing label counts as not
 positive.
 """
 
@@ -28,18 +28,16 @@ if TYPE_CHECKING:
 
 _Function = Callable[[NDArray[Any], NDArray[np.bool_]], Values]
 _Cell = tuple[str, _Function]
-_CUTS = "numbers that rise, between 0 and 1"
+_CUTS = "increasing numbers between 0 and 1"
 _MISSING = "A row whose label is missing counts as not positive."
 _TENTHS = tuple(i / 10 for i in range(1, 10))
 
 
-_INVALID = (
-    "A row whose label is missing counts as not positive, and one without a valid prediction as not predicted to be."
-)
+_INVALID = "A row without a label counts as not positive, and one without a valid prediction as not predicted positive."
 
 
 class ModelStatistic(Protocol):
-    """Something to measure of a model's predictions."""
+    """Something to measure on a model's predictions."""
 
     @property
     def price(self) -> int:
@@ -47,13 +45,13 @@ class ModelStatistic(Protocol):
         ...
 
     def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
-        """Ask for its means and put them together.
+        """Ask for its means and combine them.
 
         Args:
             rows: Rows with labels, which `Holdout.measure` passes.
             model: A model or predictions.
-            name: What to call it in the record.
-            analyst: Who asks.
+            name: The model's name in the record.
+            analyst: The name of the analyst who asks.
 
         Returns:
             Its answer.
@@ -63,7 +61,7 @@ class ModelStatistic(Protocol):
 
 @dataclass
 class _Cells:
-    """Means over rows of a model's predictions and the labels' being positive."""
+    """Means over rows of functions of a model's prediction and of whether the label is positive."""
 
     rows: LabelledRows
     model: Any
@@ -75,7 +73,7 @@ class _Cells:
     def __post_init__(self) -> None:
         classes = self.rows.labels.classes
         if self.positive is None and len(classes) != 2:
-            raise InvalidArgument(f"there are {len(classes)} classes; say which is positive with positive=.")
+            raise InvalidArgument(f"there are {len(classes)} classes; name the positive one with positive=.")
         self.code = 1 if self.positive is None else checks.place("positive", self.positive, classes)
         loss = Brier() if self.probabilities else ZeroOne()
         names = None if self.name is None else [self.name]
@@ -87,7 +85,7 @@ class _Cells:
         return _INVALID if self.rows.visibility == "hidden" else _MISSING
 
     def _values(self) -> NDArray[Any]:
-        """Predicted classes, or probabilities of the positive one; not positive where there is no prediction."""
+        """Predicted classes, or probabilities of the positive one; not positive if there is no prediction."""
         values, invalid = self.predicted.made()
         if self.probabilities and values.ndim == 2:
             values = np.ascontiguousarray(values[:, self.code])
@@ -133,7 +131,7 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Of the rows predicted to be positive, the share that is.
+    """Of the rows predicted positive, the share that are positive.
 
     Args:
         positive: The class that counts as positive; the second of two unless it is given.
@@ -151,7 +149,7 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Of the rows that are positive, the share that is predicted to be.
+    """Of the positive rows, the share that are predicted positive.
 
     Args:
         positive: The class that counts as positive; the second of two unless it is given.
@@ -179,7 +177,7 @@ class F1:
     price = 2
 
     def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
-        """True positives, and all that is positive in one way but not in the other."""
+        """True positives, and everything positive in only one of the two."""
         cells = _Cells(rows, model, name, analyst, self.positive)
         code = cells.code
         wrong = ("positive in prediction or in truth, not both", lambda p, y: (p == code) != y)
@@ -201,13 +199,13 @@ def _false_negatives(code: int) -> _Cell:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationError:
-    """Expected calibration error: the sum over bins of |E (y - p) 1_bin|, p the probability of the positive class.
+    """Expected calibration error: the sum over bins of |E (y - p) 1_bin|, where p is the positive's probability.
 
-    Bins are [edge, next edge), the last one closed, from 0 over `edges` to 1. Two answers a bin: y (1 - p) and
-    (1 - y) p within the bin, whose difference is y - p.
+    Bins are [edge, next edge), the last one closed, from 0 through `edges` to 1. Each bin costs two answers: y (1 - p)
+    and (1 - y) p within the bin, whose difference is y - p.
 
     Args:
-        edges: Where bins meet, rising, between 0 and 1.
+        edges: Where bins meet, in increasing order between 0 and 1.
         positive: The class that counts as positive; the second of two unless it is given.
     """
 
@@ -220,11 +218,11 @@ class CalibrationError:
 
     @property
     def price(self) -> int:
-        """Two answers a bin."""
+        """Two answers per bin."""
         return 2 * (len(self.edges) + 1)
 
     def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
-        """Add up what every bin is off."""
+        """Add up the errors of all bins."""
         cells = _Cells(rows, model, name, analyst, self.positive, probabilities=True)
         bounds = [0.0, *self.edges, 1.0]
         wanted = []
@@ -243,16 +241,16 @@ class CalibrationError:
 
 @dataclass(frozen=True, slots=True)
 class AUC:
-    """The area under the ROC curve, between bounds from the rates at some thresholds of the positive's probability.
+    """The area under the ROC curve, bounded by the rates at some thresholds of the positive's probability.
 
-    AUC is a mean over pairs of rows, which no guard of single rows can answer at the price of one mean. But at every
-    threshold t_1 < ... < t_m true and false positive rates are shares within a group, with intervals from two answers
+    AUC is a mean over pairs of rows, which a guard of single rows cannot answer for the price of one mean. But at every
+    threshold t_1 < ... < t_m, true and false positive rates are shares within a group, with intervals from two answers
     each, and a curve that rises from (0, 0) to (1, 1) between them has an area between the areas of two staircases:
     sum_j (f_j - f_j+1) r_j+1 with all r low and all f high, and sum_j (f_j - f_j+1) r_j with all r high and all f low.
     More thresholds narrow the stairs, at four answers each.
 
     Args:
-        thresholds: Rising, between 0 and 1.
+        thresholds: Increasing numbers between 0 and 1.
         positive: The class that counts as positive; the second of two unless it is given.
     """
 
@@ -265,11 +263,11 @@ class AUC:
 
     @property
     def price(self) -> int:
-        """Four answers a threshold."""
+        """Four answers per threshold."""
         return 4 * len(self.thresholds)
 
     def measure_model(self, rows: LabelledRows, model: Any, name: str | None, analyst: str) -> Answer:
-        """Rates, then the two staircases."""
+        """Ask for the rates, then compute the two staircases."""
         cells = _Cells(rows, model, name, analyst, self.positive, probabilities=True)
         wanted: list[Any] = []
         for cut in self.thresholds:

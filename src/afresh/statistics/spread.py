@@ -28,21 +28,21 @@ from afresh.statistics.base import (
     where_text,
 )
 
-_FARTHEST = 1e150  # between bounds; its square is still a number, as is that of its inverse
+_FARTHEST = 1e150  # the distance between bounds; its square, and that of its inverse, are still finite
 _Bounds = tuple[float, float]
 _Questions = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A bounded number of a row, and what was released of its mean."""
+    """A bounded number per row, and what was released about its mean."""
 
     variable: Variable
     centre: Centre
 
     @property
     def centred(self) -> str:
-        """SQL of x - v, as long for every v."""
+        """SQL for x - v, of the same length for every v."""
         return f"({self.variable.sql} - ({self.centre.mean.value!r:>24}))"
 
     @property
@@ -53,9 +53,9 @@ class _Column:
 
 
 def _ask_around_means(asker: Asker, sample: Sample, around: Callable[[list[_Column]], _Questions]) -> None:
-    """An answer for each mean, then those of `around` the means.
+    """An answer for each mean, then those from `around` the means.
 
-    All of them are charged, or none, unless somebody else spends the rest of the budget in between.
+    Either all are charged or none, unless someone else spends the rest of the budget in between.
     """
     given = sample.variables
     later = around([_Column(x, Centre(x.bounds, Number(-1.0, 0.0, 0.0))) for x in given])  # longest with a sign
@@ -72,14 +72,14 @@ def _squared(expression: str, bounds: _Bounds, missing: float | None, schema: Sc
     """A number whose square is one."""
     low, high = checks.bounds("bounds", bounds)
     if not 1 / _FARTHEST < high - low < _FARTHEST:
-        must_be = "neither too far apart nor too near for the square of their distance to be a number; use other units"
+        must_be = "neither so far apart nor so close that the square of their distance is not a number; use other units"
         raise checks.wrong("bounds", bounds, must_be)
     return variable(expression, (low, high), missing, schema)
 
 
 @dataclass(frozen=True, slots=True)
 class Variance(OfRows):
-    """The variance of a number of a row, over the rows that have it.
+    """The variance of a number, over the rows that have it.
 
     Args:
         expression: A number, in SQL.
@@ -104,7 +104,7 @@ class Variance(OfRows):
         return Sample((given,), check_where(self.where, schema))
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
         return f"{self._name} of {self._sample(schema).variables[0].text}{where_text(self.where, schema)}"
 
     def _most(self, width: float) -> float:
@@ -120,7 +120,7 @@ class Variance(OfRows):
 
 
 class StandardDeviation(Variance):
-    """The standard deviation of a number of a row, over the rows that have it.
+    """The standard deviation of a number, over the rows that have it.
 
     Args:
         expression: A number, in SQL.
@@ -138,7 +138,7 @@ class StandardDeviation(Variance):
 
 @dataclass(frozen=True, slots=True)
 class Covariance(OfRows):
-    """The covariance of two numbers of a row, over the rows that have both.
+    """The covariance of two numbers, over the rows that have both.
 
     Args:
         x: A number, in SQL.
@@ -170,7 +170,7 @@ class Covariance(OfRows):
         return Sample((x, y), check_where(self.where, schema))
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable."""
+        """What is measured, in words."""
         x, y = self._sample(schema).variables
         return f"{self._name} of {x.text} and {y.text}{where_text(self.where, schema)}"
 
@@ -178,7 +178,7 @@ class Covariance(OfRows):
         return math.prod(width / 2 for width in widths)
 
     def _around(self, columns: list[_Column]) -> _Questions:
-        """The questions of the positive and the negative part of (x - v)(y - w)."""
+        """The questions for the positive and negative parts of (x - v)(y - w)."""
         x, y = columns
         product_of, scale = f"{x.centred} * {y.centred}", (0.0, x.centre.reach * y.centre.reach)
         return [
@@ -197,7 +197,7 @@ class Covariance(OfRows):
 
 
 class Correlation(Covariance):
-    """The correlation of two numbers of a row, over the rows that have both.
+    """The correlation of two numbers, over the rows that have both.
 
     Args:
         x: A number, in SQL.

@@ -12,22 +12,22 @@ from afresh.queries.text import number, readable
 from afresh.statistics.base import Asker, Measures, Schema
 
 BALL = "ball"  # the shape of a vector that lies in a ball, on every row
-_FAR = 1e6  # radii from the centre; what is farther away is moved there first, coordinate by coordinate
+_FAR = 1e6  # radii from the center; anything farther away is first moved there, coordinate by coordinate
 
 
 @dataclass(frozen=True, slots=True)
 class VectorMean:
-    """The means of several numbers, which on every row together lie in a ball: one answer for all of them.
+    """The means of several numbers that together lie in a ball on every row: one answer for all of them.
 
-    A row outside of the ball counts as the point where the line from the centre to it leaves the ball. The noise of
+    A row outside the ball counts as the point where the line from the center to the row leaves the ball. The noise of
     every coordinate follows the radius, however many there are, so choose it as small as most rows allow, without
-    looking at the data. The price is one answer where the method releases vectors at once (`symmetrized`), otherwise
-    one for each number.
+    looking at the data. The price is one answer if the method releases vectors at once (`symmetrized`), otherwise one
+    per number.
 
     Args:
-        expressions: Numbers, in SQL: a list, or names with expressions.
-        radius: Of the ball, in the numbers' own units, which must be alike: write income / 1000.
-        centre: Of the ball: one number for all coordinates, or one for each. A missing value counts as the centre's.
+        expressions: Numbers in SQL: a list, or a mapping of names to expressions.
+        radius: The ball's radius, in the numbers' own units, which must be comparable: write income / 1000.
+        centre: The ball's center: one number for all coordinates, or one for each. Missing values count as it.
     """
 
     expressions: Sequence[str] | Mapping[str, str]
@@ -70,18 +70,18 @@ class VectorMean:
             schema: The columns and their types.
 
         Returns:
-            How many answers, asked one by one.
+            The number of answers if asked one by one.
         """
         return self.price
 
     def text(self, schema: Schema) -> str:
-        """What is measured, readable.
+        """What is measured, in words.
 
         Args:
             schema: The columns and their types.
 
         Returns:
-            Words.
+            A short description.
         """
         words = ", ".join(readable(parse(each, schema)) for each in self._each)
         return f"mean of ({words}) within {number(self.radius)} of {self._centre_words}"
@@ -135,7 +135,7 @@ class VectorMean:
         """All in one scan, and one release.
 
         Args:
-            asker: Asks a desk in somebody's name.
+            asker: Asks a desk in an analyst's name.
 
         Returns:
             An answer for each number, by its name or expression.
@@ -147,10 +147,10 @@ class VectorMean:
         return Measures(self.text(asker.schema), dict(zip(map(str, self.expressions), found, strict=True)))
 
     def _named(self, asked: Asked, expression: str) -> Asked:
-        """With the words of its number, and not of what keeps it in the ball."""
-        said = f"Rows outside of the ball count as its nearest point towards the centre, {self._centre_words}, and "
+        """The answer with its number's own words, without the clipping to the ball."""
+        said = f"Rows outside the ball count as its nearest point towards the center, {self._centre_words}, and "
         return replace(
             asked,
             question=f"{expression} within {number(self.radius)} of {self._centre_words}",
-            about_missing=f"{said}missing values as the centre's.",
+            about_missing=f"{said}missing values as the center's.",
         )

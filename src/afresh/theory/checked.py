@@ -65,7 +65,7 @@ class Checking:
     passing: float
 
     def __post_init__(self) -> None:
-        """Refuses what is no plan; validity needs shares between 0 and 1 and a row that checks."""
+        """Refuse invalid constants; validity needs shares between 0 and 1 and a row that checks."""
         within = 0 < self.failure < 1 and 0 < self.none < 1 and 0 < self.passing < 1 and self.calm >= 1
         if not (within and self.noise >= 0 and self.reach >= 0 and self.growth >= 0):
             raise InvalidArgument(f"{self}: shares must be in (0, 1), calm >= 1, the rest >= 0.")

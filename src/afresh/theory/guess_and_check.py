@@ -6,7 +6,7 @@ else; if not, the index of the bin that holds the check part's mean, and nothing
 the check part can say is a tree: a pass has one child, a failure as many as there were bins. The failure
 probability is shared out over the nodes of that tree, and a union over them makes all intervals hold at once.
 
-Everything here is a pure function of released records and public constants, so that whoever holds the records can
+Everything here is a pure function of released records and public constants, so that anyone with the records can
 compute the intervals again.
 """
 

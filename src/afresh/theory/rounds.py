@@ -58,7 +58,7 @@ def final_look_rows(rows: int, opened_before: int, exposed_elsewhere: int = 0) -
 
 
 def equal_rounds(rows: int, rounds: int) -> int:
-    """Rows a round, if all rounds get as many."""
+    """The rows per round, if all rounds get equally many."""
     if not 1 <= rounds <= rows:
         raise InvalidArgument(f"rounds == {rounds}, must be between 1 and the {rows} rows.")
     return rows // rounds

@@ -78,7 +78,7 @@ def root_between(f: Callable[[float], float], low: float, high: float, *, tolera
     side = 0
     while high - low > 2 * tolerance:
         point = (low * at_high - high * at_low) / (at_high - at_low)
-        point = min(max(point, low + tolerance), high - tolerance)  # so that a root close to an end is closed in
+        point = min(max(point, low + tolerance), high - tolerance)  # so that a root close to an end is enclosed
         found = f(point)
         if found > 0:
             at_high /= 2 if side > 0 else 1

@@ -1,4 +1,4 @@
-"""Theorem T: simultaneous intervals for fixed noise on the variance-stabilised mean (section 10).
+"""Theorem T: simultaneous intervals for fixed noise on the variance-stabilized mean (section 10).
 
 Noise s on Theta(mu), at most k answers, tilt lam. With probability >= 1 - beta, for all answers at once,
 e_-(P) - H <= y <= e_+(P) + H. Here are its accounts (G, I, qb) and its bound H.

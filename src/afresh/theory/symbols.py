@@ -11,7 +11,7 @@ Weights are functions of the path alone (and of anything but these rows).
 
 Three families of weights. `counted`: at most `most` steps, and at step j after f events a node weighs
 w_f / (most C(j-1, f)) times the weights of the events' own symbols. `steady`: the same with a law of paths in place of
-w_f / C(j-1, f), so that whoever asks at most m of the steps has a share m / most of beta to itself. `gapped`: no limit
+w_f / C(j-1, f), so that a caller of at most m of the steps has a share m / most of beta to itself. `gapped`: no limit
 on steps; only events certify, and a path of gaps g_1, ..., g_f to the event at hand weighs
 prod_i 1/(g_i (g_i + 1)) / (f (f + 1)).
 """
@@ -101,7 +101,7 @@ def steady(trail: Trail, most: int, none: float, calm: float) -> float:
 
     With probability `none` no step is an event; otherwise each is one with a probability drawn once from
     Beta(1, calm), so that v = none [f = 0] + (1 - none) calm f! Gamma(calm + j-1 - f)/Gamma(calm + j). A node's v is
-    the sum of its children's: the weights of all nodes at which somebody asks, m times at most, sum to m/most.
+    the sum of its children's: the weights of all nodes at which someone asks, m times at most, sum to m/most.
     """
     n, f = trail.steps, trail.events
     if not 0 <= f <= n < most:
@@ -220,7 +220,7 @@ def outer_cell(low: float, high: float, cells: int) -> tuple[int, int, float]:
 
 
 def cell_interval(first: int, last: int, cells: int) -> tuple[float, float]:
-    """The interval that cells stand for."""
+    """The interval that cells represent."""
     if not 0 <= first < last <= cells:
         raise InvalidArgument(f"a cell from {first} to {last} of {cells}: must be increasing and within them.")
     return max(first / cells - _OUTWARD, 0.0), min(last / cells + _OUTWARD, 1.0)

@@ -43,7 +43,7 @@ def read_no_rows(engine: Engine, name: str) -> Any:
 
 
 def read_features(engine: Engine, without: Iterable[str]) -> Any:
-    """All other columns as a pandas frame: what a model is handed to predict."""
+    """All other columns as a pandas frame, for a model to predict from."""
     try:
         import pandas as pd
     except ImportError:
@@ -67,7 +67,7 @@ def order_of(engine: Engine) -> str:
 
 
 def rows_of_span(engine: Engine, span: Span) -> NDArray[np.int64]:
-    """The positions of the rows of a span, rising."""
+    """The positions of the rows of a span, in increasing order."""
     if engine not in _SHUFFLED:
         source = embedded(engine).source
         found = embedded(engine).fetch(

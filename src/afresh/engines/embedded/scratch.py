@@ -1,4 +1,4 @@
-"""Directories for what does not fit into memory; those that a killed process left behind are removed by the next.
+"""Directories for what does not fit into memory; the next process removes those that a killed process left behind.
 
 A process locks its directories, and the system unlocks them however the process ends. The number of a process would
 not tell: it is given again, and in another container it is another's.

@@ -94,7 +94,7 @@ def _path(data: str | os.PathLike[str]) -> Path:
         what = "is a directory, not a file" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {what}")
     if not path.name.lower().endswith((*_CSV, *_PARQUET, *DUCKDB)):
-        raise DataError(f"the suffix of {path} does not say what it is; supported are {SUPPORTED}")
+        raise DataError(f"the suffix of {path} does not say what kind of file it is; supported are {SUPPORTED}")
     return path
 
 

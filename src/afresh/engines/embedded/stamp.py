@@ -1,4 +1,4 @@
-"""What tells that a file is still the one that was read, in this process or in a later one."""
+"""How to tell that a file is still the one that was read, in this process or a later one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Status = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells that a file was written to, or another put in its place: also with the same size and time."""
+    """Shows whether a file was written to or replaced, even with the same size and time."""
 
     path: Path
     statuses: tuple[_Status | None, ...]
@@ -65,7 +65,7 @@ class Stamp:
             )
 
     def lasting(self) -> list[object] | None:
-        """What tells a later process, until this machine starts again, that the file is as it was; None if nothing can.
+        """Shows a later process, until this machine restarts, that the file is unchanged; None if nothing can.
 
         The number of the machine's start binds it to the machine: inodes and times of others mean nothing here.
         """
@@ -77,7 +77,7 @@ class Stamp:
 
 
 def _status(path: Path) -> _Status | None:
-    """Whoever writes to a file can set its time of modification, but not that of its change."""
+    """A program that writes to a file can set its modification time, but not its change time."""
     try:
         found = path.stat()
     except FileNotFoundError:

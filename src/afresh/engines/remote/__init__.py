@@ -1,1 +1,1 @@
-"""The engines over someone else's database, which read rows where they are: Postgres and Spark."""
+"""The engines over other databases, which read rows in place: Postgres and Spark."""

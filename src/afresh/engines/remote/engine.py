@@ -1,4 +1,4 @@
-"""What the engines over someone else's database have in common.
+"""What the engines over other databases have in common.
 
 A remote table can change at any time. Its number of rows and its schema are read when it is opened and looked at
 again before every question, before anything is charged; and the statement that answers a question counts the rows
@@ -23,7 +23,7 @@ from afresh.queries.tree import Type
 
 
 class RemoteDialect(Dialect, Protocol):
-    """What telling rows apart needs, besides questions."""
+    """What distinguishing rows needs, besides questions."""
 
     def opaque(self, name: str, physical: str) -> str:
         """The text of a column no question can use."""
@@ -39,7 +39,7 @@ class RemoteDialect(Dialect, Protocol):
 
 
 class RemoteEngine(SqlEngine):
-    """Rows in a table that is read where it is. Subclasses know how to reach it."""
+    """Rows in a table that is read in place. Subclasses know how to reach it."""
 
     dialect: RemoteDialect
 
@@ -125,7 +125,7 @@ class RemoteEngine(SqlEngine):
 
 
 def as_table(columns: Mapping[str, list[Any]]) -> Any:
-    """Columns of Python values as an Arrow table; what Arrow has no type for is told as text."""
+    """Columns of Python values as an Arrow table; values without an Arrow type become text."""
     import pyarrow as pa
 
     def array(values: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Rows in a Postgres table or view, read where they are.
+"""Rows in a Postgres table or view, read in place.
 
 Every call is one transaction, REPEATABLE READ and READ ONLY, with a time limit: all it sees is one state of the table,
 and it cannot write. Nothing Postgres says after the table was opened is passed on.
@@ -103,7 +103,7 @@ class PostgresEngine(RemoteEngine):
         self._transact(self._check)
 
     def state(self) -> str | None:
-        """The state of the server, if the table is a plain one: whatever is written anywhere on it makes another."""
+        """The state of the server, if the table is a plain one: any write on the server changes it."""
         if not self._plain:
             return None
         return self._transact(self._standing)
@@ -245,7 +245,9 @@ class PostgresEngine(RemoteEngine):
                 f"{self._relation} TO this role (and USAGE on its schema). Nothing was answered"
             )
         if state is not None or cursor.description is None or cursor.pgresult is None:
-            raise DataChanged("the table was removed, renamed or locked away after it was opened; nothing was answered")
+            raise DataChanged(
+                "the table was removed or renamed, or you lost access to it, after it was opened; nothing was answered"
+            )
         found = [
             (column.name, column.type_code, cursor.pgresult.fmod(place))
             for place, column in enumerate(cursor.description)

@@ -1,4 +1,4 @@
-"""Rows in a Spark table or DataFrame, read where they are, by the session they belong to.
+"""Rows in a Spark table or DataFrame, read in place by the session they belong to.
 
 Questions become projections of the DataFrame: no view is made and no setting changed. Nothing Spark says after the
 table was opened is passed on. Spark's own logs may quote values of rows: they belong to whoever runs Spark, not

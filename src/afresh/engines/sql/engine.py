@@ -134,7 +134,7 @@ class SqlEngine(ABC):
     def _check_count(self, count: int, expected: int | None = None) -> None:
         if count != (self._rows if expected is None else expected):
             raise DataChanged(
-                "the data have a different number of rows than when they were opened; nothing was answered. Open them "
+                "the data has a different number of rows than when it was opened; nothing was answered. Open them "
                 "again: different rows are a different dataset, with its own budget"
             )
 

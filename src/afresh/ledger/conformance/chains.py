@@ -209,7 +209,7 @@ class TamperTests(StorageTests):
         for use in (lambda: known(ledger), lambda: ledger.chain(terms), lambda: opened(ledger)):
             with pytest.raises(BrokenChain, match="restore the ledger from a copy"):
                 use()
-        # Whoever had read the chain before goes on with what was written, or refuses.
+        # A process that had read the chain before continues with what was written, or refuses.
         with suppress(BrokenChain):
             assert ledger.entries(terms) == entries
         storage.tamper(chain, len(chain), chain[-1].hash)  # restored from a copy

@@ -121,7 +121,7 @@ class DividingTests(StorageTests):
     def test_outside_charges_come_from_what_is_not_divided(self, ledger: Ledger) -> None:
         terms = opened(ledger, questions=5, information=5.0)
         ledger.divide(terms, {"ada": 3})
-        with pytest.raises(BudgetExhausted, match=r"beside the shares: 2 nats and 2 answers"):
+        with pytest.raises(BudgetExhausted, match=r"besides the shares: 2 nats and 2 answers"):
             ledger.charge(terms, outside(charge=2.5), "ada")
         ledger.charge(terms, outside(charge=1.5, answers=1), "ada")
         with pytest.raises(BudgetExhausted):

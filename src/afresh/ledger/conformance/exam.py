@@ -20,7 +20,7 @@ KEPT = (80, 100)
 
 
 def with_exam(ledger: Ledger) -> Terms:
-    """A hundred rows, of which the last twenty are kept."""
+    """A hundred rows; the last twenty are kept."""
     limits = Limits({"method": "a plan", "exam": 20}, 3, 3, 10.0, None, None, ENDS)
     return ledger.open(plain("data", 100), limits)
 
@@ -44,7 +44,7 @@ class ExamTests(StorageTests):
         assert connect().spent(terms).answers == before.answers
         assert connect().spent(terms).information == before.information
         ledger.record_many(terms, [(entry, result(0.5)) for entry in entries])
-        (again,) = connect().reserve(terms, final("y"), "bob", exam=True)  # a repeat is free, for everybody
+        (again,) = connect().reserve(terms, final("y"), "bob", exam=True)  # a repeat is free, for everyone
         assert (again.number, again.new, again.outcome is None) == (3, False, False)
         chain = ledger.chain(terms)
         for others in (("z",), ("x", "z")):
@@ -92,7 +92,7 @@ class ExamTests(StorageTests):
         [{"charge": 0.5}, {"span": [79, 100]}, {"span": [0, 20]}, {"analyst": "ada"}, {"row_charge": 0.1}],
     )
     def test_a_forged_exam_is_not_read(self, connect: Connect, lie: dict[str, Any]) -> None:
-        """By anybody who holds the records: a second one, one that was charged, or one on other rows."""
+        """By anyone who holds the records: a second one, one that was charged, or one on other rows."""
         ledger = connect()
         terms = with_exam(ledger)
         ledger.divide(terms, {"ada": 2})

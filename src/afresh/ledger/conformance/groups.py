@@ -62,7 +62,7 @@ class GroupTests(StorageTests):
         ledger.close()
 
     def test_a_draft_that_was_durable_is_the_one_who_paid_s(self, connect: Connect) -> None:
-        """Whoever is interrupted while a transaction ends cannot know whether it did: serving again finds out."""
+        """A caller interrupted while a transaction ends cannot know whether it did: serving again finds out."""
         ledger, other = connect(), connect()
         terms = opened(ledger)
         mine, theirs = Wish([question("a")], "ada"), Wish([question("b")], "ada")

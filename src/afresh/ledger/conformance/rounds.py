@@ -52,7 +52,7 @@ class RoundTests(StorageTests):
         before = ledger.chain(terms)
         with pytest.raises(BudgetExhausted, match=r"takes 31 rows that no question has seen, and 30 are left"):
             ledger.reserve(terms, [question("d")], batch=31)
-        with pytest.raises(BudgetExhausted, match=r"takes 32 rows"):  # of which the later ones need half
+        with pytest.raises(BudgetExhausted, match=r"takes 32 fresh rows"):  # of which the later ones need half
             ledger.reserve(terms, [question("d")], batch=16, later=1)
         assert ledger.chain(terms) == before
 

@@ -24,7 +24,7 @@ class Storage(Protocol):
         ...
 
     def tamper(self, records: Sequence[Sealed], length: int, head: str) -> None:
-        """Overwrite the one chain there is, as somebody with other tools would.
+        """Overwrite the only chain, as someone with other tools would.
 
         `records` get the places 1, 2, ..., `length` and `head` are what is kept beside them. Only `DurableConformance`
         needs this.

@@ -1,4 +1,4 @@
-"""The pages of boards: places with honest ties, public where the steward says so, and where to enter predictions."""
+"""The pages of boards: places with honest ties, public if the steward says so, and a form to enter predictions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PAGE = 100  # entries
 
 
 async def _anybody(request: Request) -> Visitor | None:
-    """Who looks, if somebody has signed in."""
+    """The visitor, if one has signed in."""
     try:
         return await visitor(request)
     except NotAllowed:
@@ -48,7 +48,7 @@ async def _posted(request: Request, name: str) -> tuple[Desk, Posted, Visitor | 
 
 @router.get("/boards")
 async def boards(request: Request) -> Response:
-    """All boards for whoever looks."""
+    """The boards the visitor may see."""
     desk, who = desk_of(request), await _anybody(request)
     seen = [
         posted.describe()
@@ -174,7 +174,7 @@ async def export(request: Request, name: str, form: str) -> Response:
     """The whole table, to keep."""
     desk, posted, _ = await _posted(request, name)
     if form not in ("csv", "json"):
-        raise NotFound(f"a table comes as csv or json, not as {form}.")
+        raise NotFound(f"the table is available as csv or json, not as {form}.")
     table = await desk.asking.read(posted.board.table)
     content = table.to_csv() if form == "csv" else json.dumps(table.to_dict())
     keep = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
@@ -194,7 +194,7 @@ async def submit(request: Request, name: str) -> Response:
     try:
         given = await dropped(desk, served, file, body)
         if len(given.models) != 1:
-            raise InvalidArgument(f"there are predictions of {len(given.models)} models; enter one at a time.")
+            raise InvalidArgument(f"the file has predictions of {len(given.models)} models; enter one at a time.")
         entry, rules = fields.get("title", "").strip()[:200] or file.rpartition(".")[0], posted.board.rules
         found = await desk.asking.ask(
             served,

@@ -44,7 +44,7 @@ async def sent(request: Request, name: str, role: str) -> tuple[Desk, Served, Vi
 
 @router.get("/")
 async def all_datasets(request: Request) -> Response:
-    """What there is for whoever looks."""
+    """The datasets the visitor may see."""
     desk, who = desk_of(request), await visitor(request)
     seen = [served for name, served in desk.house.served.items() if who.caller.sees(name)]
 
@@ -97,7 +97,7 @@ async def price(request: Request, name: str) -> Response:
         if given.get("kind") == "claim":
             claim = claim_of(served, forms.claim(given))
             least = await desk.asking.read(lambda: guard.detects(**claim))
-            words = f"Costs 1 answer. It passes if the truth is about {least:.3g} or more inside of these ends."
+            words = f"Costs 1 answer. It passes if the truth is about {least:.3g} or more inside these ends."
             return JSONResponse({"words": words, "question": "Claim"}, headers=HEADERS)
         if "kind" in given:
             document = forms.statistic(given)
@@ -207,7 +207,7 @@ async def receipt(request: Request, name: str, form: str) -> Response:
 async def kept_receipt(desk: Desk, served: Served | Judged, form: str) -> Response:
     """A receipt to keep."""
     if form not in ("json", "html"):
-        raise NotFound(f"a receipt comes as json or html, not as {form}.")
+        raise NotFound(f"the receipt is available as json or html, not as {form}.")
 
     def make() -> str:
         from afresh.receipts.page import as_html

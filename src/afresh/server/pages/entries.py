@@ -80,7 +80,7 @@ class Entries:
             "SELECT name, predictions FROM afresh_entries WHERE dataset = ? AND id = ?", (dataset, id)
         )
         if not rows:
-            raise NotFound(f"there is no entry {id!r} of {dataset} any more; reload the page.")
+            raise NotFound(f"there is no entry {id!r} of {dataset} any longer; reload the page.")
         return rows[0][0], Made("predictions", _unpacked(rows[0][1]))
 
 

@@ -41,7 +41,7 @@ def _overview(desk: Desk, judged: Judged, caller: Caller) -> dict[str, Any]:
 
 @router.get("/evaluations")
 async def evaluations(request: Request) -> Response:
-    """What there is for whoever looks."""
+    """The evaluations the visitor may see."""
     desk, who = desk_of(request), await visitor(request)
     seen = [judged for name, judged in desk.house.judges.items() if who.caller.sees(name)]
 

@@ -1,4 +1,4 @@
-"""What people type into forms, as the library takes it; a mistake is told at its place."""
+"""What people type into forms, as the library takes it; a mistake is shown at its field."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def check_statistic(document: Mapping[str, Any], served: Served) -> None:
         parse(document["by"], served.guard.desk.schema)
         filled = served.dictionary.fill_statistic(document, served.guard.desk.schema)
         if "categories" not in filled:
-            raise InvalidArgument("categories: name the groups, such as CH, DE; the data dictionary does not.")
+            raise InvalidArgument(
+                "categories: name the groups, such as CH, DE; the data dictionary does not list them."
+            )
 
 
 def claim(given: Mapping[str, str]) -> Claim:
@@ -127,7 +129,7 @@ def _listed(given: Mapping[str, str], name: str) -> list[float]:
     try:
         return [float(each) for each in given.get(name, "").split(",") if each.strip()]
     except ValueError:
-        raise InvalidArgument(f"{name}: {checks.shown(given[name])} is no list such as 0, 50, 100.") from None
+        raise InvalidArgument(f"{name}: {checks.shown(given[name])} is not a list such as 0, 50, 100.") from None
 
 
 def _categories(text: str) -> list[Any]:

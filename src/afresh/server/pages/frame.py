@@ -150,7 +150,7 @@ def redirect(where: str) -> RedirectResponse:
 
 
 class PageRoute(APIRoute):
-    """A door whose refusals are pages: whoever has not signed in does so first."""
+    """A door whose refusals are pages: a visitor who has not signed in is sent to do so."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The door, with its refusals."""
@@ -173,7 +173,7 @@ class PageRoute(APIRoute):
 
 
 async def refused(request: Request, error: AfreshError, status: int | None = None) -> Response:
-    """The page of a refusal, for whoever looks."""
+    """The page of a refusal, for the visitor."""
     try:
         who = await visitor(request)
     except AfreshError:

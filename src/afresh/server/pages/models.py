@@ -33,7 +33,7 @@ KINDS = {".csv": CSV, ".npy": NPY, ".parquet": PARQUET}
 
 def _holdout(served: Served, analyst: str) -> Holdout:
     if served.holdout is None:
-        raise NotFound(f"{served.name!r} is a dataset without labels to score models by; ask it questions.")
+        raise NotFound(f"{served.name!r} is a dataset without labels, so it cannot score models; ask it questions.")
     return served.holdout.for_analyst(analyst)
 
 
@@ -78,7 +78,7 @@ def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.
     if not marks:
         return None
     ends = [end for mark in marks for end in (mark.low, mark.high)]
-    return show.Forest(marks, show.zoomed(ends, bounds), f"{loss}, the smaller the better, with its interval")
+    return show.Forest(marks, show.zoomed(ends, bounds), f"{loss} with its interval; smaller is better")
 
 
 async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submission:
@@ -128,7 +128,7 @@ async def _scored(
     given = await dropped(desk, served, file, body)
     names = _names(given, title, file)
     if against and len(given.models) != 1:
-        raise InvalidArgument(f"there are predictions of {len(given.models)} models; compare one at a time.")
+        raise InvalidArgument(f"the file has predictions of {len(given.models)} models; compare one at a time.")
     other = await desk.asking.read(lambda: entries.find(name, against)) if against else None
     scores = await desk.asking.ask(
         served,
@@ -166,7 +166,7 @@ async def features(request: Request, name: str, form: str) -> Response:
     desk, served, who = await enter(request, name)
     holdout = _holdout(served, who.caller.name)
     if form not in ("csv", "parquet"):
-        raise NotFound(f"features come as csv or parquet, not as {form}.")
+        raise NotFound(f"features are available as csv or parquet, not as {form}.")
     content = await desk.asking.read(lambda: written(served, form, lambda: (holdout.features, None)))
     keep = {"Content-Disposition": f'attachment; filename="{served.name}.{form}"'}
     return Response(content, headers={**HEADERS, **keep}, media_type=FORMATS[form])
@@ -176,7 +176,7 @@ def concluded(found: Comparison | Identical) -> str:
     """What may be concluded from a comparison, and what not, in a sentence."""
     a, b = found.a, found.b
     if found.low is None or found.high is None:
-        return f"{a} and {b} make the same predictions for all rows: there is nothing to choose between them here."
+        return f"{a} and {b} make the same predictions for all rows, so there is no difference to report."
     if found.better is None:
         return (
             f"Cannot tell: do not report {b} as an improvement on {a}, nor as a step back. "

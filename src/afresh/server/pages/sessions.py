@@ -28,11 +28,11 @@ HOURS = 12
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who has signed in."""
+    """A person who has signed in."""
 
     caller: Caller
     form_key: str
-    """What every form of theirs must carry."""
+    """What every form of this visitor must carry."""
 
 
 def new_cookie() -> str:
@@ -41,7 +41,7 @@ def new_cookie() -> str:
 
 
 def form_key(cookie: str) -> str:
-    """What forms must carry that come from whoever has this cookie."""
+    """What forms must carry that come from the holder of this cookie."""
     return hmac.new(cookie.encode(errors="replace"), b"afresh form", hashlib.sha256).hexdigest()
 
 
@@ -59,7 +59,7 @@ class Sessions:
         self._store, self._tokens = house.store, house.tokens
 
     def start(self, caller: Caller, old: str) -> tuple[str, int]:
-        """A cookie for somebody whose token was good, and for how many seconds; the old one ends."""
+        """A cookie for a person whose token was valid, and its lifetime in seconds; the old one ends."""
         now, cookie = time.time(), new_cookie()
         self.end(old)
         ends = min(now + HOURS * 3600, caller.expires or float("inf"))

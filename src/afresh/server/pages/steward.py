@@ -135,7 +135,7 @@ async def charge(request: Request, name: str) -> Response:
     try:
         kind, amount = given.get("kind", ""), forms.number(given, "amount")
         if kind not in _PROTECTED or amount is None:
-            raise InvalidArgument("say how it was protected, and by how much.")
+            raise InvalidArgument("state how it was protected, and by how much.")
         rows = forms.whole(given, "rows", 1) if given.get("rows", "").strip() else None
         count = forms.whole(given, "count", 1) if given.get("count", "").strip() else 1
         wishes: dict[str, Any] = {kind: amount, "rows": rows, "count": count}

@@ -32,7 +32,7 @@ def plan_in_words(desk: Desk) -> str:
     plan, released = desk.plan, desk.ledger.released(desk.terms)
     width = show.width(plan.mechanism.present_half_width(0.5, released))
     rounds = "" if plan.rounds is None else f" in {plan.rounds:,} round{'' if plan.rounds == 1 else 's'}"
-    many = f"up to {plan.questions:,} questions{rounds}" if plan.expected is None else "questions without end"
+    many = f"up to {plan.questions:,} questions{rounds}" if plan.expected is None else "any number of questions"
     proviso = {"": "", "if checks pass": " as long as checks pass"}.get(plan.mechanism.proviso, plan.mechanism.proviso)
     exam = "" if plan.exam is None else f"; {plan.exam:,} rows are kept for an exam"
     sure = show.percent(plan.confidence)
@@ -67,7 +67,7 @@ def _gauge(desk: Desk, analyst: str | None, whole: int) -> show.Gauge:
     plan = desk.plan
     spent = desk.ledger.spent(desk.terms, analyst)
     if plan.expected is not None and analyst is None:
-        return show.Gauge(spent.answers, plan.expected, f"{answers_in_words(spent.answers)} so far, without an end")
+        return show.Gauge(spent.answers, plan.expected, f"{answers_in_words(spent.answers)} so far, and no limit")
     left = min(spent.affordable(plan.charge, plan.mechanism.row_charge), whole)
     return show.Gauge(whole - left, whole, f"{left:,} of {whole:,} answers left")
 
@@ -192,11 +192,11 @@ def _answer_blocks(record: Record, confidence: float) -> list[show.Block]:
         blocks += [show.Drawn(pictures([record]), _parts(record))]
     elif record.parts:
         blocks += [
-            show.Line(f"It follows from {len(record.parts):,} answers by the rule {record.rule}."),
+            show.Line(f"Derived from {len(record.parts):,} answers by the rule {record.rule}."),
             _parts(record),
         ]
     if record.value is None and record.rule != AT_ONCE:
-        blocks.append(show.Line("It is paid for and being answered. Whoever asks it again gets the answer for free."))
+        blocks.append(show.Line("It is paid for and being answered. Asking it again is free."))
     return [*blocks, show.Facts(facts)]
 
 

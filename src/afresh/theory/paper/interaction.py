@@ -1,7 +1,7 @@
 """Figure 2: the interaction of an analyst with a mechanism, and the monitors of the main proof.
 
 `interact` is a pure fold: sample and noise come in as arguments, so two calls with the same arguments are the
-same interaction, and whoever simulates owns the randomness. Queries are vectorised: a query maps rows to their
+same interaction, and the caller of a simulation owns the randomness. Queries are vectorised: a query maps rows to their
 values in [0, 1], one number a row.
 """
 

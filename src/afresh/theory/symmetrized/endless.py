@@ -48,13 +48,13 @@ def open_share(j: int, expected: int) -> float:
 
 
 def open_half_width(n: int, s: float, beta: float, expected: int, j: int) -> float:
-    """What answer j is worth: its truth lies within this of the released value, cut to [0, 1]."""
+    """The half-width of answer j: its truth lies within this of the released value, clipped to [0, 1]."""
     c = constants(n, j, s, beta * open_share(j, expected))
     return min(s * float(solve_width(math.log(c.main), c.reach, c.bulk_before(j), c.swap)) * (1 + 1e-9), 1.0)
 
 
 def open_half_widths(n: int, s: float, beta: float, expected: int, j: ArrayLike) -> Floats:
-    """`open_half_width` of each answer, e.g. to say what the next hundred will be worth."""
+    """`open_half_width` of each answer, for example to say how accurate the next hundred will be."""
     return np.array([open_half_width(n, s, beta, expected, int(each)) for each in np.atleast_1d(np.asarray(j))])
 
 

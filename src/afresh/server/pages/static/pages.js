@@ -23,7 +23,7 @@ function replace(element, text) {
   element.replaceChildren(made.content);
 }
 
-// A mistake is told at its field, and nowhere else.
+// A mistake is shown at its field, and nowhere else.
 function tell(form, problem, otherwise) {
   for (const place of form.querySelectorAll("[data-mistake]")) {
     const mine = problem && place.dataset.mistake === (form.querySelector(`[data-mistake="${problem.place}"]`) ? problem.place : otherwise);
