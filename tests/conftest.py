@@ -77,13 +77,24 @@ THOROUGH = (
 )
 
 
+STARTED = {"spark", "postgres_url", "server", "service"}  # fixtures that start what `make quick` leaves out
+HERE = Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make quick` does not even import files and folders that it leaves out whole."""
+    name = collection_path.relative_to(HERE).as_posix() if collection_path.is_relative_to(HERE) else ""
+    left_out = f"{name}/".startswith(THOROUGH) and config.option.markexpr == "not thorough"
+    return True if name and left_out else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that take long."""
-    here = Path(__file__).parent
+    """Mark the tests that take long. Those on Spark come first, or each worker of xdist would start its own."""
     for item in items:
-        name = item.path.relative_to(here).as_posix() + item.nodeid.partition(".py")[2]
-        if name.startswith(THOROUGH):
+        name = item.path.relative_to(HERE).as_posix() + item.nodeid.partition(".py")[2]
+        if name.startswith(THOROUGH) or STARTED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("thorough")
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True)
