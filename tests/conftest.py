@@ -74,6 +74,18 @@ THOROUGH = (
     ),
     *("learn/test_learn.py::test_estimator_checks", "learn/test_learn.py::test_a_"),
     *("engines/test_csv_file.py::test_long", "engines/test_identity.py::test_more_rows"),
+    *("engines/test_identity.py::test_texts", "engines/test_identity.py::test_sums", "engines/test_watchdog"),
+    *("evaluations/test_gate.py::test_two_processes", "queries/test_operations.py::test_both_fuzzers", "test_release"),
+    # Attacks and coverage of many conversations.
+    *("models/test_disagreement.py::test_an_analyst", "guard/test_rounds.py::test_simultaneous"),
+    *("guard/test_noise_shown.py::test_the_noise", "guard/test_vectors.py::test_intervals_cover"),
+    *("models/test_hidden.py::test_rows_without", "theory/test_theorem_t", "theory/test_binomial.py::test_miss_rates"),
+    # Oracles in exact arithmetic, and plans at every corner.
+    *("mechanisms/test_deviations.py::test_bounds", "mechanisms/test_endless.py::test_widths_against"),
+    *("mechanisms/test_endless.py::test_plans_at", "mechanisms/test_settled.py::test_plans_at"),
+    *("mechanisms/test_settled.py::test_constants", "mechanisms/test_twofold.py::test_constants"),
+    *("mechanisms/test_numbers.py::test_stabilized_against", "theory/test_posterior.py::test_level_against"),
+    *("planning/test_frozen.py::test_the_grids", "receipts/test_growth.py::test_a_mechanism"),
 )
 
 
