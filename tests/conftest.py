@@ -74,16 +74,39 @@ THOROUGH = (
     ),
     *("learn/test_learn.py::test_estimator_checks", "learn/test_learn.py::test_a_"),
     *("engines/test_csv_file.py::test_long", "engines/test_identity.py::test_more_rows"),
+    *("engines/test_identity.py::test_texts", "engines/test_identity.py::test_sums", "engines/test_watchdog"),
+    *("evaluations/test_gate.py::test_two_processes", "queries/test_operations.py::test_both_fuzzers", "test_release"),
+    # Attacks and coverage of many conversations.
+    *("models/test_disagreement.py::test_an_analyst", "guard/test_rounds.py::test_simultaneous"),
+    *("guard/test_noise_shown.py::test_the_noise", "guard/test_vectors.py::test_intervals_cover"),
+    *("models/test_hidden.py::test_rows_without", "theory/test_theorem_t", "theory/test_binomial.py::test_miss_rates"),
+    # Oracles in exact arithmetic, and plans at every corner.
+    *("mechanisms/test_deviations.py::test_bounds", "mechanisms/test_endless.py::test_widths_against"),
+    *("mechanisms/test_endless.py::test_plans_at", "mechanisms/test_settled.py::test_plans_at"),
+    *("mechanisms/test_settled.py::test_constants", "mechanisms/test_twofold.py::test_constants"),
+    *("mechanisms/test_numbers.py::test_stabilized_against", "theory/test_posterior.py::test_level_against"),
+    *("planning/test_frozen.py::test_the_grids", "receipts/test_growth.py::test_a_mechanism"),
 )
 
 
+STARTED = {"spark", "postgres_url", "server", "service"}  # fixtures that start what `make quick` leaves out
+HERE = Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make quick` does not even import files and folders that it leaves out whole."""
+    name = collection_path.relative_to(HERE).as_posix() if collection_path.is_relative_to(HERE) else ""
+    left_out = f"{name}/".startswith(THOROUGH) and config.option.markexpr == "not thorough"
+    return True if name and left_out else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that take long."""
-    here = Path(__file__).parent
+    """Mark the tests that take long. Those on Spark come first, or each worker of xdist would start its own."""
     for item in items:
-        name = item.path.relative_to(here).as_posix() + item.nodeid.partition(".py")[2]
-        if name.startswith(THOROUGH):
+        name = item.path.relative_to(HERE).as_posix() + item.nodeid.partition(".py")[2]
+        if name.startswith(THOROUGH) or STARTED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("thorough")
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from afresh.demo.files import LEDGER, flights_file
-from cli.forked import forked
+from cli.forked import shared
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,20 +31,13 @@ def examples(page: Path) -> list[tuple[str, str]]:
 README, *OTHERS = [page for page in PAGES if examples(page)]
 
 
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a quick `afresh` in it."""
-    with forked(tmp_path_factory.mktemp("bin")) as found:
-        yield found
-
-
 @pytest.fixture
-def folder(tmp_path: Path, commands: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a newcomer is after `make demo`, with the demo's ledger and the environment activated."""
     flights_file(tmp_path / "demo")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AFRESH_LEDGER", str(tmp_path / "demo" / LEDGER))
-    paths = [str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]
+    paths = [str(shared().parent), str(Path(sys.executable).parent), os.environ["PATH"]]
     monkeypatch.setenv("PATH", os.pathsep.join(paths))
     yield tmp_path
     if (started := tmp_path / "serve.pid").exists():  # of a page that failed before it stopped its service

@@ -2,11 +2,12 @@
 
     python -m cli.forked SOCKET
 
-Everything else is as in a new process: folder, environment, umask, standard streams, exit code.
+Everything else is as in a new process: folder, environment, umask, standard streams, signals, exit code.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -14,16 +15,17 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
-# Servers are sent signals, so they are processes of their own.
+# It waits for the command that works in its place, passes signals on, and takes it along when it is killed.
 COMMAND = """#!{python} -IS
-import json, os, socket, sys
-if sys.argv[1:2] in (["serve"], ["mcp"]):
-    os.execv({real!r}, sys.argv)
+import json, os, signal, socket, sys
 umask = os.umask(0o077)
 os.umask(umask)
 asked = json.dumps([sys.argv[1:], os.getcwd(), umask, dict(os.environ)]).encode()
@@ -31,6 +33,9 @@ with socket.socket(socket.AF_UNIX) as there:
     there.connect({place!r})
     socket.send_fds(there, [len(asked).to_bytes(8, "big")], [0, 1, 2])
     there.sendall(asked)
+    process = int.from_bytes(there.recv(8), "big")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: os.kill(process, number))
     code = there.recv(1)
 os._exit(code[0] if code else 1)
 """
@@ -40,8 +45,7 @@ os._exit(code[0] if code else 1)
 def forked(folder: Path) -> Iterator[Path]:
     """A folder with a command `afresh` in it, which works until the block ends."""
     place, command = folder / "socket", folder / "afresh"
-    real = Path(sys.executable).with_name("afresh")
-    command.write_text(COMMAND.format(python=sys.executable, real=str(real), place=str(place)))
+    command.write_text(COMMAND.format(python=sys.executable, place=str(place)))
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
     program = [sys.executable, "-m", "cli.forked", str(place)]
@@ -54,6 +58,14 @@ def forked(folder: Path) -> Iterator[Path]:
             process.kill()
 
 
+@cache
+def shared() -> Path:
+    """Such a command for all tests of this process, until it ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(forked(Path(stack.enter_context(tempfile.TemporaryDirectory())))) / "afresh"
+
+
 def serve(place: str) -> None:
     import duckdb
     import httpx
@@ -63,8 +75,9 @@ def serve(place: str) -> None:
     from afresh.cli import main
     from afresh.client import connect
     from afresh.guard import open as opening
+    from afresh.server import app, patience
 
-    assert {duckdb, httpx, polars, pyarrow.parquet, connect, opening}  # imported once, for all commands
+    assert {app, duckdb, httpx, polars, pyarrow.parquet, connect, opening, patience}  # imported once, for all commands
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is not waited for
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(place)
@@ -74,6 +87,7 @@ def serve(place: str) -> None:
             there, _ = door.accept()
             if os.fork() == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                door.close()
                 there.sendall(bytes([answer(there, main)]))
                 os._exit(0)
             there.close()
@@ -84,6 +98,8 @@ def answer(there: socket.socket, main: Callable[[], object]) -> int:
     size, streams, _, _ = socket.recv_fds(there, 8, 3)
     with there.makefile("rb") as rest:
         arguments, folder, umask, environment = json.loads(rest.read(int.from_bytes(size, "big")))
+    there.sendall(os.getpid().to_bytes(8, "big"))
+    threading.Thread(target=end_with, args=(there,), daemon=True).start()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -102,6 +118,12 @@ def answer(there: socket.socket, main: Callable[[], object]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code if isinstance(code, int) else 0 if code is None else 1
+
+
+def end_with(there: socket.socket) -> None:
+    """Whoever asked says no more: the connection is read only to see that they are killed."""
+    there.recv(1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

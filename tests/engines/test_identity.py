@@ -208,7 +208,7 @@ def _table(kinds: dict[str, str], rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row[name] for row in rows], CELLS[kind][0]) for name, kind in kinds.items()})
 
 
-@examples(0.4)
+@examples(0.25)
 @given(made=_tables(), data=st.data())
 def test_order_does_not_matter_and_everything_else_does(
     made: tuple[dict[str, str], list[dict[str, Any]]], data: st.DataObject
@@ -295,9 +295,9 @@ def test_texts_of_all_lengths(many: int) -> None:
             rng.choice(short) + "y" * (rng.randint(0, longest) if rng.random() < 0.1 else 0) for _ in range(12_000)
         ]
         cells = [None if rng.random() < 0.1 else text for text in texts]
+        expected = reference([{"a": cell} for cell in cells])
         for kind in (pa.string(), pa.large_string()):
-            table = pa.table({"a": pa.array(cells, kind)})
-            assert _fingerprint(table) == reference(table.to_pylist())
+            assert _fingerprint(pa.table({"a": pa.array(cells, kind)})) == expected
 
 
 def test_other_data_are_others() -> None:

@@ -25,6 +25,7 @@ from afresh.receipts.format import FORMATS, NAME, read_chain
 from afresh.theory.symmetrized.common import pairs_within
 from afresh.theory.symmetrized.settled import COARSEST, FLOOR, GRAIN, highest, world
 from afresh.theory.symmetrized.steps import SHARE, step_of, times
+from examples import examples
 from oracle import symmetrized as oracle
 
 ROWS = 100_000
@@ -100,6 +101,7 @@ def played(m: Settled, means: list[float], hints: list[float | None], seed: int)
     return released
 
 
+@examples(0.25)  # each is 25 answers
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.003, 0.05, 0.3, 0.5, 0.97]), st.sampled_from([None, 0.001, 0.5]))),
     st.integers(0, 10**6),

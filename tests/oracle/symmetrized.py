@@ -159,17 +159,22 @@ def unlike_pairs(w: World, P: float, points: int = 400) -> mp.mpf:
     """D(P) of such rows: v = 2 (1/n) sum p_i (1 - p_i) may be anything up to 2 P (1 - P), here on a grid."""
     with mp.workdps(DIGITS):
         p = mp.mpf(P)
-        spreads = [2 * p * (1 - p) * i / points for i in range(points + 1)]
         drift = (mp.sqrt(w.tau) + w.x) * mp.sqrt(w.gam / w.n)
+
+        def parts(v: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
+            """u, and what does not depend on d."""
+            u = mp.sqrt(max(1 - 2 * v, mp.mpf(0)))
+            bernstein = mp.sqrt(v * w.L3 / w.n) + w.L3 / (3 * w.n)
+            return u, v + min(u * mp.sqrt(w.L3 / (2 * w.n)), bernstein)
+
+        spreads = [parts(2 * p * (1 - p) * i / points) for i in range(points + 1)]
         d = w.D
         for _ in range(25):
-
-            def mean(v: mp.mpf, d: mp.mpf = d) -> mp.mpf:
-                u = mp.sqrt(max(1 - 2 * v, mp.mpf(0)))
-                bernstein = mp.sqrt(v * w.L3 / w.n) + w.L3 / (3 * w.n)
-                return v + drift * min(u, mp.sqrt(d)) + min(u * mp.sqrt(w.L3 / (2 * w.n)), bernstein)
-
-            d = min(d, up(min(max(map(mean, spreads)), mp.mpf(1)), w.L1 / w.n))
+            before, root = d, mp.sqrt(d)
+            mean = max(rest + drift * min(u, root) for u, rest in spreads)
+            d = min(d, up(min(mean, mp.mpf(1)), w.L1 / w.n))
+            if before - d <= 1e-18 * d:  # it has arrived
+                break
         return d
 
 

@@ -341,7 +341,7 @@ def _values(tree: Node) -> list[Any]:
     return [value + 0.0 if isinstance(value, float) else value for value in found]
 
 
-@examples(10)
+@examples(5)
 @given(TREES)
 def test_canonical_means_the_same_on_every_row(tree: Node) -> None:
     """Every rewrite is exact, bit by bit: a digest names one function."""

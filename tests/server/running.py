@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -23,8 +24,10 @@ import pyarrow.parquet as pq
 from afresh.server.config import read_config
 from afresh.server.store import store_of
 from afresh.server.tokens import Tokens
+from cli.forked import shared
 
 ROWS = 4000
+AUTHORITIES = ssl.create_default_context()  # reading them takes longer than most requests
 CONFIG = """
 state = "state"
 tick = 0.01
@@ -91,7 +94,7 @@ class Service:
         """A request in the name of an analyst, or with another token."""
         token = self.token() if who is None else who
         headers = {"Authorization": f"Bearer {token}", **more.pop("headers", {})}
-        return httpx.request(method, self.url + path, headers=headers, timeout=60, **more)
+        return httpx.request(method, self.url + path, headers=headers, timeout=60, verify=AUTHORITIES, **more)
 
     def post(self, path: str, body: Any, who: str | None = None, **more: Any) -> httpx.Response:
         return self.call("POST", path, who, json=body, **more)
@@ -115,7 +118,7 @@ def start(folder: Path, config: Path, port: int) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     with (folder / "log").open("a") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "afresh.cli", "serve", str(config), "--port", str(port)],
+            [str(shared()), "serve", str(config), "--port", str(port)],
             stdout=log,
             stderr=log,
             text=True,
@@ -125,15 +128,15 @@ def start(folder: Path, config: Path, port: int) -> subprocess.Popen[str]:
 
 
 def wait(process: subprocess.Popen[str], url: str, folder: Path) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         if process.poll() is not None:
             raise AssertionError((folder / "log").read_text())
         try:
-            if httpx.get(f"{url}/ready", timeout=5).status_code == 200:
+            if httpx.get(f"{url}/ready", timeout=5, verify=AUTHORITIES).status_code == 200:
                 return
         except httpx.HTTPError:
             pass
-        time.sleep(0.1)
+        time.sleep(0.05)
     raise AssertionError((folder / "log").read_text())
 
 

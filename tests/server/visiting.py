@@ -6,11 +6,11 @@ import re
 
 import httpx
 
-from server.running import Service
+from server.running import AUTHORITIES, Service
 
 
 def session(service: Service, token: str) -> httpx.Client:
-    client = httpx.Client(base_url=service.url, timeout=60)
+    client = httpx.Client(base_url=service.url, timeout=60, verify=AUTHORITIES)
     page = client.get("/sign-in")
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
     key = re.findall(r'name="form_key" value="(\w+)"', page.text)[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from afresh.theory.betting import (
     rescaled,
     three_valued_interval,
 )
+from examples import examples
 from oracle import narrower as oracle
 
 unit = st.floats(0, 1)
@@ -49,7 +50,7 @@ def test_the_stakes_are_one_stake() -> None:
     assert len(STAKES) == len(SPREADS) == 6
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(moments, alphas, st.one_of(st.none(), st.floats(1e-6, 0.25)))
 @example((10, 1.0, 0.0), 1e-3, None)
 @example((10**9, 0.5, 0.0), 1e-12, None)
@@ -70,7 +71,7 @@ def test_lower_limit_against_exact_arithmetic(case: tuple[int, float, float], al
     assert found >= exact - 3e-6 * (mean - exact) - 2e-11 * mean or exact <= 1e-8 * mean
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.25)
 @given(st.integers(1, 3000), unit, unit, alphas)
 def test_three_valued_limit_against_exact_arithmetic(rows: int, differ: float, wins: float, alpha: float) -> None:
     differing = round(rows * differ)
@@ -83,7 +84,7 @@ def test_three_valued_limit_against_exact_arithmetic(rows: int, differ: float, w
     assert found >= exact - 1e-5 * ((better - worse) / rows - exact) - 1e-8
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(st.lists(unit, min_size=1, max_size=30), st.floats(0.01, 0.99), unit)
 def test_three_numbers_bound_the_bet_on_any_sample(values: list[float], m: float, share: float) -> None:
     """The parabola lemma: what (n, S1, S2) say is never more than what the bet really made."""
@@ -97,7 +98,7 @@ def test_three_numbers_bound_the_bet_on_any_sample(values: list[float], m: float
     assert bound <= np.log1p(lam * (x - m)).sum() + 1e-9 * n
 
 
-@settings(max_examples=500)
+@examples(5)
 @given(unit, st.floats(1e-9, 1 - 1e-6), st.floats(1e-9, 1 - 1e-6), moments, alphas, st.sampled_from([*SPREADS, None]))
 def test_a_bet_wins_less_on_every_row_the_higher_the_mean_it_is_against(
     x: float, one: float, other: float, case: tuple[int, float, float], alpha: float, spread: float | None

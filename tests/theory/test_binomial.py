@@ -6,7 +6,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.errors import InvalidArgument
@@ -24,12 +24,13 @@ from afresh.theory.binomial import (
     unequal_lower,
     unequal_upper,
 )
+from examples import examples
 from oracle import narrower as oracle
 
 alphas = st.floats(-15, -0.31).map(lambda x: 10.0**x)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(st.integers(1, 1500), st.floats(0, 1), alphas)
 @example(1, 1.0, 0.5)
 @example(10, 0.0, 1e-15)
@@ -46,7 +47,7 @@ def test_clopper_pearson_against_exact_tails(rows: int, share: float, alpha: flo
         assert alpha * (1 - 2e-5) <= oracle.binomial_tail_below(hits, rows, high) <= alpha or high > 1 - 1e-7
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(st.integers(1, 10**7), st.floats(0, 1), alphas, st.booleans())
 @example(1, 1.0, 0.2, True)
 @example(10**6, 1e-6, 1e-9, True)

@@ -146,7 +146,8 @@ def push_unequal(found: UnequalPlan, runs: int, rng: np.random.Generator) -> Flo
         s = c.s * (0.5, 1.0, 2.0)[len(noises) % 3]
         if not found.admits(spent, s) or spent.units > c.count - 5:
             break
-        halves.append(found.half_width(c.pairs, spent, s))
+        judged = len(noises) % 12 < 3  # a half-width takes a moment, so every fourth of each noise is judged
+        halves.append(found.half_width(c.pairs, spent, s) if judged else math.inf)
         noises.append(s)
         spent = found.after(spent, s, c.pairs)
     halves.append(found.half_width(c.pairs, spent, c.s / 2))

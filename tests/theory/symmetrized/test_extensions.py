@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi
@@ -25,6 +25,7 @@ from afresh.theory.symmetrized.endless import open_half_width, open_half_widths,
 from afresh.theory.symmetrized.fixed import best_slope, solve_width
 from afresh.theory.symmetrized.gaussian import log_excess
 from afresh.theory.symmetrized.unequal import Spent, UnequalPlan, unequal_plan
+from examples import examples
 from oracle import symmetrized as oracle
 
 Floats = NDArray[np.float64]
@@ -141,7 +142,7 @@ def test_adaptive_plans_at_the_edges_of_the_domain(n: int, k: int, beta: float) 
 
 
 @given(st.integers(1, 1000), st.floats(0, 1), st.floats(0, 0.05))
-@settings(max_examples=25)
+@examples(0.25)
 def test_intervals_grow_with_the_step_of_the_grid(j: int, value: float, half_step: float) -> None:
     found = adaptive_plan(10**5, 1000, 0.05, s=0.0047)
     inner, outer = found.interval(value, j), found.interval(value, j, half_step)

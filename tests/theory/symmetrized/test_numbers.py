@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.errors import InvalidArgument
@@ -24,6 +24,7 @@ from afresh.theory.symmetrized.gaussian import (
     log_excess,
     slope,
 )
+from examples import examples
 from oracle import symmetrized as oracle
 
 # (n, k, beta, s) and D, t, tau, kap, h of the first draft's test vectors.
@@ -172,7 +173,7 @@ def test_a_plan_in_blocks_is_no_narrower_than_one_summed_exactly() -> None:
 
 
 @given(st.integers(10**3, 10**9), st.integers(1, 10**6), st.floats(1e-9, 0.5))
-@settings(max_examples=12)
+@examples(0.06)  # four plans each
 def test_more_answers_or_less_failure_is_wider(n: int, k: int, beta: float) -> None:
     """The constants, at one noise; and the plan, up to its search."""
     found = plan(n, k, beta)

@@ -99,13 +99,12 @@ class Game:
             return self.size * np.where(mean >= 0, 1.0, -1.0)
         return self.direction(mean + 1e-12)
 
-    def compare(self, h: float, alphas: Floats) -> tuple[Floats, Floats, float, float, float]:
-        """E(|x_3| - h + alpha)_+ with coins and in the Gaussian world; max |B_j|^2; E exp(1.3 |m|), E exp(|m|^2/4)."""
+    def compare(self, a: Floats) -> tuple[Floats, Floats, float, float, float]:
+        """E(|x_3| - a)_+ with coins and in the Gaussian world; max |B_j|^2; E exp(1.3 |m|), E exp(|m|^2/4)."""
         signs = coins(self.n)
         step = self.grid[1] - self.grid[0]
-        real, gauss = np.zeros(len(alphas)), np.zeros(len(alphas))
+        real, gauss = np.zeros(len(a)), np.zeros(len(a))
         worst = tilted = bent = 0.0
-        a = h - alphas
         root = math.sqrt(self.gam)
 
         def bell(x: Floats | float) -> Floats:
@@ -141,15 +140,16 @@ def test_transcripts_of_an_adaptive_game(analyst: str, n: int, size: float) -> N
     """
     game = Game(n, n, size, analyst)
     alphas = np.array([0.2, 0.3, 0.4, 0.5, 0.7, 1.0])
-    for h in (2.0, 4.0):
-        real, gauss, reach2, tilted, bent = game.compare(h, alphas)
-        kap = 0.5 * game.q * (2 + 4) * reach2  # |beta_i|^2 summed is at most (2 + 4) reach2/gam
-        assert np.all(real <= math.exp(kap) * gauss * (1 + 1e-9))
-        tau = 2 * reach2 / (1 + reach2)
-        assert tilted <= 1.01 * math.exp(1.3 * math.sqrt(tau) + 1.3**2 / 2)
-        assert bent <= 1.01 * (1 + 2 * reach2) / (1 + reach2)  # two answers, l = 1/2, c = 2
+    widths = (2.0, 4.0)
+    real, gauss, reach2, tilted, bent = game.compare(np.concatenate([h - alphas for h in widths]))
+    kap = 0.5 * game.q * (2 + 4) * reach2  # |beta_i|^2 summed is at most (2 + 4) reach2/gam
+    assert np.all(real <= math.exp(kap) * gauss * (1 + 1e-9))
+    tau = 2 * reach2 / (1 + reach2)
+    assert tilted <= 1.01 * math.exp(1.3 * math.sqrt(tau) + 1.3**2 / 2)
+    assert bent <= 1.01 * (1 + 2 * reach2) / (1 + reach2)  # two answers, l = 1/2, c = 2
+    for h, each in zip(widths, np.split(gauss, len(widths)), strict=True):
         bound = math.exp(float(log_failure(h, math.sqrt(reach2), tau, kap)))
-        assert math.exp(kap) * np.min(gauss / alphas) <= 1.01 * bound
+        assert math.exp(kap) * np.min(each / alphas) <= 1.01 * bound
 
 
 # --- the whole theorem, the best analyst of a discretised game --------------------------------------------------
