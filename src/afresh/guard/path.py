@@ -79,6 +79,11 @@ class Request:
         return self.replies is not None or self.refusal is not None
 
     @property
+    def apart(self) -> bool:
+        """A batch is a round of its own, whatever else is asked; somebody's function runs where it is expected to."""
+        return self.wish.batch is not None or self.wish.exam or any(query.alone for query in self.queries)
+
+    @property
     def result(self) -> list[Reply]:
         """What its caller gets."""
         if self.refusal is not None:

@@ -347,12 +347,16 @@ class Ledger:
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
+    def seen(self, terms: Terms, questions: Sequence[Question]) -> bool:
+        """Whether all of them were paid for, as far as this process knows: a hint, for which nothing is read."""
+        return self._books.seen(terms, [each.digest for each in questions])
+
     def answered(self, terms: Terms, questions: Sequence[Question], analyst: str) -> Entries | None:
         """What `reserve` would give, if all of them were answered before; None if one was not, or seems not to be.
 
         Nothing is read for one that this process has never seen.
         """
-        if not self._books.seen(terms, [each.digest for each in questions]):
+        if not self.seen(terms, questions):
             return None
         with self._books.reading(terms) as account:
             found = [account.stored(each.digest, each.coarseness) for each in questions]

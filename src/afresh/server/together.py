@@ -29,11 +29,12 @@ class Together(Generic[_Key, _Found]):
             found = self._next[key] = asyncio.get_running_loop().create_future()
             found.add_done_callback(_seen)
         if not self._looking:
-            self._begin()
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._begin)  # for all who come in the same turn of the loop
         return await asyncio.shield(found)  # others may wait for it too
 
     def _begin(self) -> None:
-        batch, self._next, self._looking = self._next, {}, True
+        batch, self._next = self._next, {}
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._look_all, list(batch))
         running.add_done_callback(lambda done: self._end(batch, done))
 
@@ -47,18 +48,20 @@ class Together(Generic[_Key, _Found]):
             return error
 
     def _end(self, batch: dict[_Key, asyncio.Future[_Found]], done: asyncio.Future[list[_Found | Exception]]) -> None:
-        self._looking = False
         if done.cancelled():  # the service stops
+            self._looking = False
             for waiting in (*batch.values(), *self._next.values()):
                 waiting.cancel()
             return
+        if self._next:
+            self._begin()
+        else:
+            self._looking = False
         for waiting, found in zip(batch.values(), done.result(), strict=True):
             if isinstance(found, Exception):
                 waiting.set_exception(found)
             else:
                 waiting.set_result(found)
-        if self._next:
-            self._begin()
 
 
 def _seen(found: asyncio.Future[_Found]) -> None:
