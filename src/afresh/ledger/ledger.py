@@ -273,9 +273,9 @@ class Ledger:
                         records.append(stated(now, analyst, each))
                 told.append(_told(account, made_of, new))
             write(records)
-            spent = [account.spent(analyst) for _, analyst in callers]
+            spent = {analyst: account.spent(analyst) for analyst in {analyst for _, analyst in callers}}
         entries = [stored[entry.number] for entry, _ in outcomes]
-        return [Entries(entries, *each) for each in zip(spent, told, strict=True)]
+        return [Entries(entries, spent[analyst], own) for (_, analyst), own in zip(callers, told, strict=True)]
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
         """Record numbers that follow from answers; return what is stored, the only thing to release.
