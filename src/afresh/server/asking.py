@@ -205,16 +205,16 @@ class Asking:
         found = self._repeats.get(name_of(served.name, question))
         if not found:
             return None
-
-        await self._check_frozen(served)
-        left, ahead = await self._left.find((served.name, caller.name))
+        why, left, ahead = await self._left.find((served.name, caller.name))
+        refuse_frozen(served, why)
         return [replace(each, charged=0, charged_information=0, fixes=None, left=left, ahead=ahead) for each in found]
 
-    def _look_left(self, whose: tuple[str, str]) -> tuple[int, Any]:
+    def _look_left(self, whose: tuple[str, str]) -> tuple[str | None, int, Any]:
+        """Why a dataset is frozen, if it is, and what is left for an analyst."""
         dataset, analyst = whose
         desk = self.house.served[dataset].guard.desk
         desk.check_open()
-        return desk.left(analyst), desk.ahead()
+        return self.house.freezer.why(dataset), desk.left(analyst), desk.ahead()
 
     async def _check_frozen(self, served: Served) -> None:
         refuse_frozen(served, await self._frozen.find(served.name))
