@@ -195,3 +195,54 @@ def test_many_threads_with_many_requests_each() -> None:
         for each in [pool.submit(work) for _ in range(16)]:
             each.result(60)
     assert sum(served.groups) == 16 * 200
+
+
+def test_one_thread_stands_for_several_together_with_others() -> None:
+    served = Served()
+    requests, other = [Request() for _ in range(5)], Request()
+    with ThreadPoolExecutor(2) as pool:
+        done = [pool.submit(served.line.stand_for, requests), pool.submit(served.line.stand, other)]
+        waiting_for(lambda: len(served.line._waiting) == 6)
+        served.holder.over = True
+        for each in done:
+            each.result(30)
+    assert served.groups == [6]
+    assert all(request.finished for request in (*requests, other))
+    assert not served.line._waiting
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_one_thread_stands_for_and_cannot_be_served_is_left_to_it(alone: bool) -> None:
+    served, bad = Served(), Request(bad=True)
+    requests = [bad] if alone else [Request(), bad, Request()]
+    served.holder.over = True
+    served.line.stand_for(requests)
+    assert served.groups == [len(requests)]
+    assert not any(request.finished for request in requests)  # each goes alone now
+    served.line.stand(last := Request())
+    assert last.finished
+
+
+def test_more_than_a_group_takes_are_served_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_MOST", 4)
+    served, requests = Served(), [Request() for _ in range(10)]
+    served.holder.over = True
+    served.line.stand_for(requests)
+    assert served.groups == [4, 4, 2]
+    assert all(request.finished for request in requests)
+
+
+def test_whoever_stands_for_others_in_vain_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_PATIENCE", 0.001)
+
+    def check() -> None:
+        raise RuntimeError("a fork has none of the threads")
+
+    served = Served()
+    served.line._check = check
+    with pytest.raises(RuntimeError, match="none of the threads"):
+        served.line.stand_for([Request(), Request()])
+    served.holder.over = True
+    served.line.stand(last := Request())
+    assert last.finished
+    assert served.groups == [1]

@@ -11,10 +11,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock, get_ident
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from afresh import checks
@@ -24,6 +23,7 @@ from afresh.guard.line import Line
 from afresh.guard.path import Path, Pending, Reply, Request
 from afresh.guard.scope import Scope
 from afresh.guard.tasked import task_of
+from afresh.guard.working import AtWork
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
 from afresh.mechanisms.base import (
@@ -45,6 +45,8 @@ from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import noise_of, share_of, tells
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from afresh.engines.base import Engine
     from afresh.guard.noise import Noise
     from afresh.ledger import Entry, Ledger, Spent, Terms
@@ -84,7 +86,7 @@ class Desk:
         self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts, as the service says
         self.came = ledger.time  # the time a question is asked; a service may know better
         self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # called with all replies, in their thread
-        self._working: dict[object, int] = {}  # the thread of every call that is being answered
+        self._at_work = AtWork(self.check_open)
         self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
 
     @property
@@ -161,20 +163,6 @@ class Desk:
         """Whether a mean within a group is one question."""
         return self.plan.mechanism.exact_moments and self.scope.features != "public"
 
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Refuse to begin once it is closed, and keep it open until the end.
-
-        Single steps of the interpreter and no lock: Ctrl-C may come between any two of them.
-        """
-        this = object()
-        try:
-            self._working[this] = get_ident()  # before looking, so that a closing thread sees this or is seen
-            self.check_open()
-            yield
-        finally:
-            self._working.pop(this, None)
-
     def _request(
         self,
         asked: Sequence[Asked],
@@ -183,6 +171,7 @@ class Desk:
         rows: int | None,
         exam: bool,
         vector: Vector | None,
+        came: datetime | None = None,
     ) -> Request:
         """What is asked, as this desk asks it; whatever is wrong with it is found here."""
         scope = self.scope  # a holdout may declare another one meanwhile
@@ -193,17 +182,31 @@ class Desk:
         scope.check(query for one in asked for query in one.queries)
         questions = self.questions(asked, exam=exam, vector=vector)
         batch = self.plan.mechanism.batch if rows is None else rows
-        return Request(asked, scope, Wish(questions, analyst, later, batch, exam, self.came()))
+        return Request(asked, scope, Wish(questions, analyst, later, batch, exam, came or self.came()))
 
     def _serve(self, request: Request) -> None:
         """Serve it together with others who ask now, if nothing prevents that."""
-        # A batch is a round of its own, whatever else is asked, and somebody's function runs where it is expected to.
-        apart = request.wish.batch is not None or request.wish.exam
-        if apart or any(query.alone for query in request.queries):
+        if request.apart:
             self._path.serve([request])
         # While others are served, whose rows were looked at just now, what was answered before need not wait for them.
         elif not (self._line.busy and self._path.repeat(request)):
             self._line.stand(request)
+
+    def prepared(self, asked: Sequence[Asked], analyst: str, came: datetime) -> Request | None:
+        """What is asked, to be answered with others by one thread; None where `answer` is the way, as of repeats."""
+        request = self._request(asked, analyst, 0, None, False, None, came)
+        known = self.ledger.seen(self.terms, request.wish.questions)
+        return None if known or request.apart else request
+
+    def answer_for(self, requests: Sequence[Request]) -> None:
+        """Finish requests of several callers in this one thread; one that is not finished then has to go alone."""
+        with self._at_work():
+            self._line.stand_for(requests)
+
+    def answer_alone(self, request: Request) -> None:
+        """Finish a request that `answer_for` did not, or raise what speaks against it."""
+        with self._at_work():
+            self._path.serve([request])
 
     def _remember(self, asked: Sequence[Asked]) -> None:
         """With rounds, remember what a final look can look at again."""
@@ -485,7 +488,7 @@ class Desk:
         """
         self.closed = True
         # A fork has none of the other threads, and those that this one serves would wait for it.
-        while os.getpid() == self._process and self._others() and not self._line.mine:
+        while os.getpid() == self._process and self._at_work.others and not self._line.mine:
             time.sleep(_PATIENCE)
         try:
             self.engine.close()
@@ -494,7 +497,3 @@ class Desk:
         finally:
             if self._owns_ledger:
                 self.ledger.close()
-
-    def _others(self) -> bool:
-        """Whether another thread is being answered."""
-        return any(thread != get_ident() for thread in list(self._working.values()))

@@ -23,6 +23,8 @@ Why it is safe.
   serves itself, in line or not.
 - **A caller who is interrupted while waiting** leaves a place that is `left`, and is skipped. If it was taken just
   before, its question is paid for and answered like any other, and asking again is free.
+- **One thread may stand for several callers**, as a service does, which has better use for threads than to wait: each
+  keeps its own place. What cannot be served with others is left to whoever stands for it.
 - **Nobody waits for itself.** What a signal handler or a finaliser asks in the thread that serves is served at once,
   apart.
 - **A fork has none of the other threads**, so a caller that waits in the child is told so by `check`.
@@ -33,7 +35,8 @@ Why it is safe.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import get_ident
 from typing import Any, Generic, Protocol, TypeVar
@@ -57,9 +60,8 @@ Request = TypeVar("Request", bound=Finishable)
 class _Place(Generic[Request]):
     """One caller's place in line."""
 
-    def __init__(self, request: Request) -> None:
-        self.request, self.thread = request, get_ident()
-        self.bell: SimpleQueue[None] = SimpleQueue()
+    def __init__(self, request: Request, bell: SimpleQueue[None]) -> None:
+        self.request, self.bell, self.thread = request, bell, get_ident()
         self.over = self.alone = self.left = False
 
     @property
@@ -100,7 +102,7 @@ class Line(Generic[Request]):
         if self.mine:
             self._serve([request])
             return
-        place = _Place(request)
+        place = _Place(request, SimpleQueue())
         try:
             self._waiting.append(place)
             while place.waits:
@@ -115,6 +117,27 @@ class Line(Generic[Request]):
             if place.waits:  # it was interrupted, and may have been called to serve
                 place.left = True
                 self._call_next()
+
+    def stand_for(self, requests: Sequence[Request]) -> None:
+        """Have requests of several callers served together, and return when each is finished or has to go alone.
+
+        Not for a thread that signals reach: it stands for others.
+        """
+        bell: SimpleQueue[None] = SimpleQueue()
+        places = [_Place(request, bell) for request in requests]
+        self._waiting.extend(places)
+        try:
+            while (place := next((each for each in places if each.waits), None)) is not None:
+                if self._take_baton(place):
+                    with suppress(Exception):  # whoever goes alone finds out what concerns itself
+                        self._serve_all(place)
+                    place.alone = not place.request.finished
+                else:
+                    self._listen(place)
+        finally:
+            for place in places:
+                place.left = place.waits  # if waiting is in vain
+            self._call_next()
 
     def _take_baton(self, place: _Place[Request]) -> bool:
         """Whether it is this one's turn to serve."""

@@ -79,6 +79,11 @@ class Request:
         return self.replies is not None or self.refusal is not None
 
     @property
+    def apart(self) -> bool:
+        """A batch is a round of its own, whatever else is asked; somebody's function runs where it is expected to."""
+        return self.wish.batch is not None or self.wish.exam or any(query.alone for query in self.queries)
+
+    @property
     def result(self) -> list[Reply]:
         """What its caller gets."""
         if self.refusal is not None:
@@ -151,7 +156,7 @@ class Path:
                 waiting.append(request)
             else:
                 stated = self._desk.ledger.state(self._desk.terms, self._stated(request, {}), request.wish.analyst)
-                self._reply(request, {}, stated, _entries(request).spent)
+                self._reply(request, {}, stated, self._desk.left_of(_entries(request).spent, request.wish.analyst))
         if len(waiting) > 1:
             # What was paid for earlier and never answered may fail again, or take all of its time: not others' time.
             fresh = {entry.number for each in waiting for entry in _entries(each) if entry.new}
@@ -162,22 +167,20 @@ class Path:
         pending = {one.entry.number: one for each in reversed(waiting) for one in reversed(each.pending)}
         outcomes = self.outcomes([pending[number] for number in sorted(pending)])
         callers = [(partial(self._stated, each), each.wish.analyst) for each in waiting]
-        for request, recorded in zip(
-            waiting, self._desk.ledger.record_each(self._desk.terms, outcomes, callers), strict=True
-        ):
-            stored = {entry.number: entry for entry in recorded}
-            self._reply(request, stored, recorded.statements, recorded.spent)
+        found = self._desk.ledger.record_each(self._desk.terms, outcomes, callers)
+        stored = {entry.number: entry for entry in found[0]}  # each has all of them
+        spent = {each.wish.analyst: own.spent for each, own in zip(waiting, found, strict=True)}
+        left = {analyst: self._desk.left_of(own, analyst) for analyst, own in spent.items()}
+        for request, recorded in zip(waiting, found, strict=True):
+            self._reply(request, stored, recorded.statements, left[request.wish.analyst])
 
     def _stated(self, request: Request, stored: Mapping[int, Entry]) -> list[Statement]:
         """What follows from the answers to a request."""
         readings = [read(stored.get(entry.number, entry)) for entry in _entries(request)]
         return self.stated(request.asked, readings)
 
-    def _reply(
-        self, request: Request, stored: Mapping[int, Entry], statements: Sequence[Statement], spent: Spent
-    ) -> None:
+    def _reply(self, request: Request, stored: Mapping[int, Entry], statements: Sequence[Statement], left: int) -> None:
         readings = [read(replace(stored.get(each.number, each), new=each.new)) for each in _entries(request)]
-        left = self._desk.left_of(spent, request.wish.analyst)
         request.replies = list(self.replies(request.asked, readings, statements, left, request.scope))
 
     def outcomes(
@@ -187,10 +190,17 @@ class Path:
 
         `first` are the answers, by number, that final looks look at again.
         """
+        evaluated = list(zip(pending, self._moments(pending), strict=True))
+        with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
+            return self._released(evaluated, first)
+
+    def _released(
+        self, evaluated: Sequence[tuple[Pending, Any]], first: Mapping[int, Entry]
+    ) -> list[tuple[Entry, Outcome | Settle]]:
         found: list[tuple[Entry, Outcome | Settle]] = []
         exam = self._desk.plan.mechanism.exam_rows
         taken = None if exam is None else self._desk.ledger.examined(self._desk.terms)
-        for (entry, query, scope), moments in zip(pending, self._moments(pending), strict=True):
+        for (entry, query, scope), moments in evaluated:
             mechanism = self._desk.plan.of(entry)
             options: dict[str, Any] = {} if entry.guess is None else {"guess": entry.guess}
             if mechanism.symbols:
@@ -200,10 +210,9 @@ class Path:
             before = None if entry.again is None else first[entry.again].outcome
             if before is not None:  # with public features, other rows have another truth
                 options["look"] = 2 if scope.features == "public" else 3
-            with np.errstate(all="ignore"):  # whether a mean is nearly 0, say, only the answer may reveal
-                released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
+            released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
-            found.append((entry, settle if callable(released) else settle(())))
+            found.append((entry, partial(_quietly, settle) if callable(released) else settle(())))
         return found
 
     def _noise(self, mechanism: Mechanism, number: int) -> Any:
@@ -276,11 +285,16 @@ def _settle(
     `before` is the outcome that a final look looks at again; both intervals hold.
     """
     made = released(earlier) if callable(released) else released
-    with np.errstate(all="ignore"):  # whatever a process asked of numpy
-        low, high = mechanism.interval(made, levels=levels)
-        if before is not None and mechanism.meets_first(made):
-            low, high = met(low, high, before.low, before.high)
-        return outcome(made, mechanism.value(made), low, high, ends=ends)
+    low, high = mechanism.interval(made, levels=levels)
+    if before is not None and mechanism.meets_first(made):
+        low, high = met(low, high, before.low, before.high)
+    return outcome(made, mechanism.value(made), low, high, ends=ends)
+
+
+def _quietly(settle: Settle, earlier: Sequence[Released]) -> Outcome:
+    """What settles later, whatever a process asked of numpy."""
+    with np.errstate(all="ignore"):
+        return settle(earlier)
 
 
 def _entries(request: Request) -> Entries:

@@ -273,9 +273,9 @@ class Ledger:
                         records.append(stated(now, analyst, each))
                 told.append(_told(account, made_of, new))
             write(records)
-            spent = [account.spent(analyst) for _, analyst in callers]
+            spent = {analyst: account.spent(analyst) for analyst in {analyst for _, analyst in callers}}
         entries = [stored[entry.number] for entry, _ in outcomes]
-        return [Entries(entries, *each) for each in zip(spent, told, strict=True)]
+        return [Entries(entries, spent[analyst], own) for (_, analyst), own in zip(callers, told, strict=True)]
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
         """Record numbers that follow from answers; return what is stored, the only thing to release.
@@ -347,12 +347,16 @@ class Ledger:
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
+    def seen(self, terms: Terms, questions: Sequence[Question]) -> bool:
+        """Whether all of them were paid for, as far as this process knows: a hint, for which nothing is read."""
+        return self._books.seen(terms, [each.digest for each in questions])
+
     def answered(self, terms: Terms, questions: Sequence[Question], analyst: str) -> Entries | None:
         """What `reserve` would give, if all of them were answered before; None if one was not, or seems not to be.
 
         Nothing is read for one that this process has never seen.
         """
-        if not self._books.seen(terms, [each.digest for each in questions]):
+        if not self.seen(terms, questions):
             return None
         with self._books.reading(terms) as account:
             found = [account.stored(each.digest, each.coarseness) for each in questions]

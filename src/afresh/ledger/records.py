@@ -187,6 +187,9 @@ def kind_of(record: Record) -> str:
     return _NAMES[type(record)]
 
 
+_as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
 def encode(record: Record) -> str:
     """The record's canonical text. Floats keep every bit; NaN and infinities cannot be written.
 
@@ -194,7 +197,7 @@ def encode(record: Record) -> str:
     """
     body: dict[str, Any] = {"kind": kind_of(record), "version": VERSION, **record._asdict()}
     body["at"] = record.at.isoformat()
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _as_json(body)
 
 
 # Nearly all records of a long chain are questions and answers. Those that look as `encode` writes them, with nothing

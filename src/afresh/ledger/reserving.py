@@ -56,6 +56,7 @@ class Reserving:
         self._account, self._now = account, now
         self._purse, self._opened = account.purse.copy(), account.opened_rows
         self._finest: dict[str, Entry] = {}
+        self._spent: dict[str, Spent] = {}
 
     def take(self, wish: Wish) -> Entries:
         """The entries of a wish; `BudgetExhausted` if it does not fit, and then nothing of it is reserved."""
@@ -70,11 +71,12 @@ class Reserving:
             else:
                 # If its writer was interrupted but it was durable all the same, this wish has paid for it.
                 found[question.digest] = replace(stored, new=True) if _is_one_of(drafted, stored) else stored
-        spent = self._account.spent(wish.analyst)
+        if (spent := self._spent.get(wish.analyst)) is None:
+            spent = self._spent[wish.analyst] = self._account.spent(wish.analyst)
         if new:
             made = self._reserve(list(new.values()), wish)
             self._finest |= {record.digest: entry_of(record) for record in made}
-            found |= {record.digest: replace(entry_of(record), new=True) for record in made}
+            found |= {record.digest: entry_of(record, new=True) for record in made}
         return Entries((found[question.digest] for question in wish.questions), spent)
 
     def _stored(self, question: Question) -> Entry | None:

@@ -14,8 +14,8 @@ def digest_again(digest: str) -> str:
     return hashlib.sha256(f"{digest} final look".encode()).hexdigest()
 
 
-def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
-    """The entry that a reservation makes, and its answer if it has one."""
+def entry_of(record: Reserved, answered: Answered | None = None, *, new: bool = False) -> Entry:
+    """The entry that a reservation makes, and its answer if it has one; `new` if it was paid for just now."""
     return Entry(
         record.number,
         record.digest,
@@ -33,6 +33,7 @@ def entry_of(record: Reserved, answered: Answered | None = None) -> Entry:
         span=record.span,
         again=record.again,
         vector=record.vector,
+        new=new,
     )
 
 

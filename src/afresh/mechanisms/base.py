@@ -251,8 +251,24 @@ class Mechanism(Protocol):
         ...
 
 
+class _ByType(type(Protocol)):  # type: ignore[misc]  # the metaclass of protocols, whatever its name
+    """Of a protocol that is asked about with every answer: all mechanisms of one type are of it, or none.
+
+    To go through a protocol's members takes longer than most of what is done then.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        known = _KNOWN.get((cls, type(instance)))
+        if known is None:
+            known = _KNOWN[cls, type(instance)] = bool(super().__instancecheck__(instance))
+        return known
+
+
+_KNOWN: dict[tuple[type, type], bool] = {}
+
+
 @runtime_checkable
-class FollowsDisagreement(Protocol):
+class FollowsDisagreement(Protocol, metaclass=_ByType):
     """A mechanism whose noise can follow how often two models disagree, if that is public."""
 
     def noise_following(self, disagreement: float) -> float:
@@ -261,7 +277,7 @@ class FollowsDisagreement(Protocol):
 
 
 @runtime_checkable
-class DrawsSeveral(Protocol):
+class DrawsSeveral(Protocol, metaclass=_ByType):
     """A mechanism whose answers need several standard normal numbers, which `release` gets as a sequence."""
 
     @property
@@ -271,7 +287,7 @@ class DrawsSeveral(Protocol):
 
 
 @runtime_checkable
-class FollowsDeviation(Protocol):
+class FollowsDeviation(Protocol, metaclass=_ByType):
     """A mechanism whose noise follows the standard deviation of a number."""
 
     def deviation_width(self, mean: float, deviation: float) -> float:
@@ -280,7 +296,7 @@ class FollowsDeviation(Protocol):
 
 
 @runtime_checkable
-class FollowsHint(Protocol):
+class FollowsHint(Protocol, metaclass=_ByType):
     """A mechanism whose noise can follow an analyst's rough idea of the answer."""
 
     def noise_about(self, mean: float) -> float:
@@ -289,7 +305,7 @@ class FollowsHint(Protocol):
 
 
 @runtime_checkable
-class AnswersNumbers(Protocol):
+class AnswersNumbers(Protocol, metaclass=_ByType):
     """A mechanism that answers numbers differently from conditions, at the same price."""
 
     def answering(self, levels: int | None) -> Mechanism:
@@ -298,7 +314,7 @@ class AnswersNumbers(Protocol):
 
 
 @runtime_checkable
-class AimsInGroups(Protocol):
+class AimsInGroups(Protocol, metaclass=_ByType):
     """A mechanism of numbers whose answers about a mean within a group average what suits the group."""
 
     def aim(self, released: Any) -> Aim:
@@ -315,7 +331,7 @@ class AimsInGroups(Protocol):
 
 
 @runtime_checkable
-class NeverEnds(Protocol):
+class NeverEnds(Protocol, metaclass=_ByType):
     """A mechanism without a practical limit on answers: each is a little wider than the one before."""
 
     @property
@@ -329,7 +345,7 @@ class NeverEnds(Protocol):
 
 
 @runtime_checkable
-class ReadsMany(Protocol):
+class ReadsMany(Protocol, metaclass=_ByType):
     """A mechanism that can read many released numbers at once, for checking a long chain."""
 
     def read_each(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
@@ -341,7 +357,7 @@ class ReadsMany(Protocol):
 
 
 @runtime_checkable
-class AnswersVectors(Protocol):
+class AnswersVectors(Protocol, metaclass=_ByType):
     """A mechanism that can release several numbers at once for less than their prices one by one (section 18)."""
 
     def at_once(self, kind: str, size: int) -> Vector | None:

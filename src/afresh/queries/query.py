@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from afresh.moments import Moments, Span
 
 VERSION = "afresh-query-v2"  # part of every digest; changes when the meaning of a tree does
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Query:
             None if self.group is None else serialize(canonical(self.group)),
             self.complement,
         ]
-        return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(_as_json(parts).encode()).hexdigest()
 
     @property
     def columns(self) -> frozenset[str]:

@@ -25,5 +25,4 @@ def serialize(node: Node) -> str:
             return node.serialized
 
 
-def _plain(value: object) -> str:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+_plain = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import QueryError
@@ -12,7 +13,6 @@ from afresh.queries.typing import short
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.expressions import Expression
-    from sqlglot.parser import Parser
 
 MAX_CHARACTERS = 10_000
 MAX_STEPS = (
@@ -62,19 +62,20 @@ _STATEMENTS = {
 def syntax(text: str) -> Expression:
     """sqlglot's tree of one expression without comments."""
     from sqlglot import exp
-    from sqlglot.dialects import DuckDB
     from sqlglot.errors import ParseError, SqlglotError
 
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"the question has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
     if re.search("[\0\ud800-\udfff]", text):
         raise QueryError("the question contains a NUL character or half a surrogate pair, which data never contains")
-    dialect = DuckDB()
+    dialect = _duckdb()
     problem, first = "", ""
     try:
         tokens = dialect.tokenize(text)
         first = _check_tokens(tokens, text)
-        trees = _parser(dialect, MAX_STEPS * (len(tokens) + 1)).parse_into(exp.Condition, tokens, text)
+        parser = _metered()(dialect=dialect)
+        parser.left = MAX_STEPS * (len(tokens) + 1)
+        trees = parser.parse_into(exp.Condition, tokens, text)
         if len(trees) == 1 and isinstance(trees[0], exp.Expression):
             return trees[0]
     except ParseError as error:
@@ -90,11 +91,21 @@ def syntax(text: str) -> Expression:
     raise QueryError(f"this is not an expression: {short(text)}{problem}")
 
 
-def _parser(dialect: Dialect, steps: int) -> Parser:
-    """A parser that stops after a fixed number of steps, counted, not timed: a question is always read, or never."""
+@cache
+def _duckdb() -> Dialect:
+    """The dialect of questions, which keeps nothing of what it reads."""
+    from sqlglot.dialects import DuckDB
 
-    class Metered(dialect.parser_class):  # type: ignore[name-defined,misc]  # known only when sqlglot is loaded
-        left = steps
+    dialect: Dialect = DuckDB()
+    return dialect
+
+
+@cache
+def _metered() -> Any:
+    """Parsers that stop after a fixed number of steps, counted, not timed: a question is always read, or never."""
+
+    class Metered(_duckdb().parser_class):  # type: ignore[misc]  # known only when sqlglot is loaded
+        left = 0
 
         def _advance(self, times: int = 1) -> None:
             self.left -= 1
@@ -102,7 +113,7 @@ def _parser(dialect: Dialect, steps: int) -> Parser:
                 raise QueryError(TOO_LONG)
             super()._advance(times)
 
-    return Metered(dialect=dialect)
+    return Metered
 
 
 def _check_tokens(tokens: Sequence[Any], text: str) -> str:

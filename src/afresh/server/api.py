@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -150,14 +150,17 @@ async def answers(
             desk.house.rounds.keep(served.name, filled)
         return found
 
-    return await desk.asking.ask(
-        served,
-        caller,
-        question,
-        work,
-        lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
-        lambda found: sum(each.charged for each in found),
-    )
+    def alone() -> Awaitable[list[Any]]:
+        return desk.asking.ask(
+            served,
+            caller,
+            question,
+            work,
+            lambda: len(inner.ledger.unpaid(inner.terms, inner.questions(map(inner.arranged, asked)))),
+            lambda found: sum(each.charged for each in found),
+        )
+
+    return await (alone() if rows is not None else desk.asking.answer(served, caller, question, asked, alone))
 
 
 @router.post("/datasets/{name}/measure", responses=shows("Answer", "Measures"))

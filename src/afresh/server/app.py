@@ -38,6 +38,7 @@ try:
     from fastapi import FastAPI, Request, Response
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse, PlainTextResponse
+    from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
 except ImportError:
     raise MissingExtra("FastAPI and uvicorn", "server") from None
@@ -45,6 +46,7 @@ except ImportError:
 RECEIPTS = 20_000_000
 """Bytes of a receipt that anyone may have checked; those of 10,000 answers are half of it."""
 _UPLOADS = re.compile(r"/datasets/[^/]+/score|/boards/[^/]+/submit")
+_FAILED = "the service failed; asking again is safe."
 CONFIG = "AFRESH_SERVE"
 """The environment variable with the path of the configuration, for worker processes."""
 
@@ -92,7 +94,6 @@ class Desk:
 def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
     """The ASGI application of a configuration. It opens everything when it starts, unless it is given a desk."""
     from afresh.server import agents, api, boards, evaluations, models, steward
-    from afresh.server.lane import Lane
     from afresh.server.pages import doors, live
 
     @asynccontextmanager
@@ -108,7 +109,8 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
         app.state.desk.close()
         gc.unfreeze()
 
-    app = FastAPI(
+    app = Gated(
+        config,
         title="afresh",
         version=__version__,
         description="Ask one dataset adaptively, and get error bars that hold. A question asked twice is free, so "
@@ -128,19 +130,37 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
     _describe(app)
     _answer_for_itself(app)
     _refuse(app)
-    app.add_middleware(Lane)
-    app.add_middleware(Gate, config=config)
-    if config.origins:
+    return app
+
+
+class Gated(FastAPI):
+    """The doors behind the gate, which nothing stands before but what other origins are told."""
+
+    def __init__(self, config: Config, **options: Any) -> None:
+        """Of a configuration."""
+        super().__init__(**options)
+        self._config = config
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Past FastAPI's own telemetry, which would tell whoever is configured of errors, and those may quote rows."""
+        await Starlette.__call__(self, scope, receive, send)
+
+    def build_middleware_stack(self) -> Any:
+        """Around all that FastAPI puts around doors: a question need not go through it twice."""
         from starlette.middleware.cors import CORSMiddleware
 
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=config.origins,
+        from afresh.server.lane import Lane
+
+        gate = Gate(Lane(super().build_middleware_stack()), self._config)
+        if not self._config.origins:
+            return gate
+        return CORSMiddleware(
+            gate,  # type: ignore[arg-type]  # its messages are mappings
+            allow_origins=self._config.origins,
             allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=["authorization", "content-type", "if-none-match"],
             expose_headers=["etag"],
         )
-    return app
 
 
 def _describe(app: FastAPI) -> None:
@@ -199,6 +219,10 @@ def _refuse(app: FastAPI) -> None:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
         return refusal(request, InvalidArgument(f"{place}: {first['msg']}. Nothing was charged."))
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        return refusal(request, ServiceError(_FAILED))  # and the gate writes it down
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
@@ -277,7 +301,7 @@ class Gate:
         except Exception as unforeseen:  # its message, which a server would log, may quote a row
             log({"event": "error", "kind": type(unforeseen).__name__})
             if status is None:
-                said = ServiceError("the service failed; asking again is safe.")
+                said = ServiceError(_FAILED)
                 await refusal(_request(scope), said)(scope, receive, noted)  # type: ignore[arg-type]
         finally:
             self._write(scope, status or 500, time.monotonic() - began)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
-from afresh.errors import Frozen, TimedOut, TooMany
+from afresh.errors import TimedOut, TooMany
 from afresh.results.answer import Answer
 from afresh.server.clock import next_tick
+from afresh.server.gathering import Gathering, refuse_frozen
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
 from afresh.server.repeats import Repeats, name_of
@@ -59,6 +60,9 @@ class Asking:
         self._callers = Together(house.tokens.find, self._doorkeepers)
         self._frozen = Together(house.freezer.why, self._doorkeepers)
         self._left = Together(self._look_left, self._readers)
+        self._gatherings = {
+            name: Gathering(house, served, self._threads, limits.scans) for name, served in house.served.items()
+        }
         self.rates = Rates(limits.requests)
 
     async def read(self, work: Callable[[], _Found]) -> _Found:
@@ -86,13 +90,13 @@ class Asking:
 
         `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
         """
-        came, leaves, tick = time.time(), inf, self.house.config.tick
+        came, leaves = time.time(), inf
         await self._check_frozen(served)
 
         def answered() -> _Found:
             nonlocal leaves
             if time.time() - came > _PATIENCE:  # it waited for others, and may be frozen by now
-                _refuse_frozen(served, self.house.freezer.why(served.name))
+                refuse_frozen(served, self.house.freezer.why(served.name))
             with served.history.noting(came) as numbers:
                 found = self._work(served, caller, work, price, charged)
             leaves = served.history.leaves(numbers) if numbers else inf
@@ -101,16 +105,53 @@ class Asking:
         try:
             found = await self._wait(answered)
         finally:
-            if leaves == inf:  # nothing was answered, and when that is told could tell when others' scans ended
-                leaves = next_tick(max(time.time(), came + tick), tick)
-            elif leaves > came:  # it is new
-                self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
-            await asyncio.sleep(max(leaves - time.time(), 0.0))
+            await self._leave(came, leaves)
         # Now that it leaves: until then the same question keeps to the clock as well.
         if isinstance(found, list):
             self._repeats.keep(name_of(served.name, question), found)
         self.metrics.answered(charged(found))
         return found
+
+    async def answer(
+        self,
+        served: Served,
+        caller: Caller,
+        question: Any,
+        asked: Sequence[Any],
+        other: Callable[[], Awaitable[list[Any]]],
+    ) -> list[Answer]:
+        """The same for questions that were checked, answered together with all that wait.
+
+        What was asked before, or does not go together with others, takes the `other` way.
+        """
+        came, gathering = time.time(), self._gatherings[served.name]
+        put = gathering.prepared(asked, caller, came)
+        if put is None:
+            return await other()
+        self._check_room()
+        self._waiting += 1
+        try:
+            gathering.put(put)
+            async with asyncio.timeout(self._limits.seconds):
+                found = await put.done
+        except TimeoutError:
+            raise self._timed_out(begun=not gathering.withdraw(put)) from None
+        finally:
+            self._waiting -= 1
+            await self._leave(came, inf if put.leaves is None else put.leaves)
+        self._repeats.keep(name_of(served.name, question), found)
+        self.metrics.answered(sum(each.charged for each in found))
+        return found
+
+    async def _leave(self, came: float, leaves: float) -> None:
+        """Wait until answers leave on the clock; those of nothing have no moment of their own."""
+        tick = self.house.config.tick
+        if leaves == inf:  # nothing was answered, and when that is told could tell when others' scans ended
+            leaves = next_tick(max(time.time(), came + tick), tick)
+        elif leaves > came:  # it is new
+            self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
+        if (rest := leaves - time.time()) > 0:
+            await asyncio.sleep(rest)
 
     def _work(
         self,
@@ -133,8 +174,7 @@ class Asking:
         return found
 
     async def _wait(self, work: Callable[[], _Found]) -> _Found:
-        if self._waiting >= _WAITING * self._limits.scans:
-            raise TooMany("the service is busy; ask again later. Nothing was charged.")
+        self._check_room()
         self._waiting += 1
         running: Future[_Found] = self._threads.submit(work)
         running.add_done_callback(_seen)
@@ -142,15 +182,20 @@ class Asking:
             waiting = asyncio.shield(asyncio.wrap_future(running))
             return await asyncio.wait_for(waiting, self._limits.seconds)
         except TimeoutError:
-            if running.cancel():
-                raise TimedOut(
-                    f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
-                ) from None
-            raise TimedOut(
-                f"it took more than {self._limits.seconds:g} seconds and is still running; asking again is free."
-            ) from None
+            raise self._timed_out(begun=not running.cancel()) from None
         finally:
             self._waiting -= 1
+
+    def _check_room(self) -> None:
+        if self._waiting >= _WAITING * self._limits.scans:
+            raise TooMany("the service is busy; ask again later. Nothing was charged.")
+
+    def _timed_out(self, *, begun: bool) -> TimedOut:
+        if begun:
+            return TimedOut(f"it took more than {self._limits.seconds:g} seconds and is still running; asking again is free.")
+        return TimedOut(
+            f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
+        )
 
     async def repeat(self, served: Served, caller: Caller, question: Any) -> list[Answer] | None:
         """The answers of questions that were asked here in these very words; None if they were not.
@@ -160,19 +205,19 @@ class Asking:
         found = self._repeats.get(name_of(served.name, question))
         if not found:
             return None
-
-        await self._check_frozen(served)
-        left, ahead = await self._left.find((served.name, caller.name))
+        why, left, ahead = await self._left.find((served.name, caller.name))
+        refuse_frozen(served, why)
         return [replace(each, charged=0, charged_information=0, fixes=None, left=left, ahead=ahead) for each in found]
 
-    def _look_left(self, whose: tuple[str, str]) -> tuple[int, Any]:
+    def _look_left(self, whose: tuple[str, str]) -> tuple[str | None, int, Any]:
+        """Why a dataset is frozen, if it is, and what is left for an analyst."""
         dataset, analyst = whose
         desk = self.house.served[dataset].guard.desk
         desk.check_open()
-        return desk.left(analyst), desk.ahead()
+        return self.house.freezer.why(dataset), desk.left(analyst), desk.ahead()
 
     async def _check_frozen(self, served: Served) -> None:
-        _refuse_frozen(served, await self._frozen.find(served.name))
+        refuse_frozen(served, await self._frozen.find(served.name))
 
     def close(self) -> None:
         """Let what was begun come to its end."""
@@ -180,11 +225,6 @@ class Asking:
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._doorkeepers.shutdown(wait=True, cancel_futures=True)
         self._strangers.shutdown(wait=True, cancel_futures=True)
-
-
-def _refuse_frozen(served: Served, why: str | None) -> None:
-    if why is not None:
-        raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
 
 
 def _seen(running: Future[Any]) -> None:

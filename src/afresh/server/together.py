@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor
+from itertools import chain
 from typing import Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Found = TypeVar("_Found")
+_Waiting = dict[_Key, list[asyncio.Future[_Found]]]
 
 
 class Together(Generic[_Key, _Found]):
@@ -20,20 +22,21 @@ class Together(Generic[_Key, _Found]):
     def __init__(self, look: Callable[[_Key], _Found], threads: Executor) -> None:
         """How to find one thing, and where."""
         self._look, self._threads = look, threads
-        self._next: dict[_Key, asyncio.Future[_Found]] = {}
+        self._next: _Waiting[_Key, _Found] = {}
         self._looking = False
 
     async def find(self, key: _Key) -> _Found:
         """What is found, or the error that looking raised."""
-        if (found := self._next.get(key)) is None:
-            found = self._next[key] = asyncio.get_running_loop().create_future()
-            found.add_done_callback(_seen)
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[_Found] = loop.create_future()  # its own: whoever goes away takes nothing from others
+        self._next.setdefault(key, []).append(found)
         if not self._looking:
-            self._begin()
-        return await asyncio.shield(found)  # others may wait for it too
+            self._looking = True
+            loop.call_soon(self._begin)  # for all who come in the same turn of the loop
+        return await found
 
     def _begin(self) -> None:
-        batch, self._next, self._looking = self._next, {}, True
+        batch, self._next = self._next, {}
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._look_all, list(batch))
         running.add_done_callback(lambda done: self._end(batch, done))
 
@@ -46,22 +49,21 @@ class Together(Generic[_Key, _Found]):
         except Exception as error:
             return error
 
-    def _end(self, batch: dict[_Key, asyncio.Future[_Found]], done: asyncio.Future[list[_Found | Exception]]) -> None:
-        self._looking = False
+    def _end(self, batch: _Waiting[_Key, _Found], done: asyncio.Future[list[_Found | Exception]]) -> None:
         if done.cancelled():  # the service stops
-            for waiting in (*batch.values(), *self._next.values()):
+            self._looking = False
+            for waiting in chain(*batch.values(), *self._next.values()):
                 waiting.cancel()
             return
-        for waiting, found in zip(batch.values(), done.result(), strict=True):
-            if isinstance(found, Exception):
-                waiting.set_exception(found)
-            else:
-                waiting.set_result(found)
         if self._next:
             self._begin()
-
-
-def _seen(found: asyncio.Future[_Found]) -> None:
-    """The caller may have gone, and asyncio must not complain about an error that nobody takes."""
-    if not found.cancelled():
-        found.exception()
+        else:
+            self._looking = False
+        for those, found in zip(batch.values(), done.result(), strict=True):
+            for waiting in those:
+                if waiting.done():  # whoever asked has gone
+                    continue
+                if isinstance(found, Exception):
+                    waiting.set_exception(found)
+                else:
+                    waiting.set_result(found)

@@ -1,0 +1,173 @@
+"""Questions of many requests, put to their desk by one thread: a thread for each would cost more than its answer.
+
+Those that come while a group is answered are the next group. Each keeps what it would have alone: its own charge, cap,
+refusal and error. Whatever cannot be answered with others is answered in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from afresh.errors import Frozen
+from afresh.results.answer import Answer
+
+if TYPE_CHECKING:
+    from afresh.guard.path import Request
+    from afresh.server.house import House, Served
+    from afresh.server.tokens import Caller
+
+
+class Put:
+    """What one request asks, and what becomes of it."""
+
+    def __init__(self, request: Request, caller: Caller) -> None:
+        """To be answered in the name of a caller."""
+        self.request, self.caller = request, caller
+        self.done: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        self.done.add_done_callback(_seen)
+        self.answers: list[Answer] = []
+        self.error: Exception | None = None
+        self.leaves: float | None = None
+        """When its answers leave, by the clock on the wall, once there are some."""
+        self.taken = 0
+        """What was counted against the cap of its token."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to do for it."""
+        return self.error is not None or self.request.finished
+
+    def tell(self) -> None:
+        """Let whoever waits have it."""
+        if self.done.done():  # nobody waits any more
+            return
+        if self.error is None:
+            self.done.set_result(self.answers)
+        else:
+            self.done.set_exception(self.error)
+
+
+class Gathering:
+    """The questions of one dataset that wait. For one event loop."""
+
+    def __init__(self, house: House, served: Served, threads: Executor, most: int) -> None:
+        """At most so many are answered together."""
+        self._house, self._served, self._threads, self._most = house, served, threads, most
+        self._waiting: list[Put] = []
+        self._busy = False
+
+    def prepared(self, asked: Sequence[Any], caller: Caller, came: float) -> Put | None:
+        """What came then, to be put with others; None if it takes another way."""
+        desk = self._served.guard.desk
+        request = desk.prepared(asked, caller.name, datetime.fromtimestamp(came, UTC))
+        return None if request is None else Put(request, caller)
+
+    def put(self, put: Put) -> None:
+        """Have it answered."""
+        self._waiting.append(put)
+        self._next()
+
+    def withdraw(self, put: Put) -> bool:
+        """Forget it, if it has not begun."""
+        if put not in self._waiting:
+            return False
+        self._waiting.remove(put)
+        return True
+
+    def _next(self) -> None:
+        if self._waiting and not self._busy:
+            self._busy = True
+            asyncio.get_running_loop().call_soon(self._begin)  # with all who come in the same turn of the loop
+
+    def _begin(self) -> None:
+        group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._answer, group)
+        running.add_done_callback(lambda done: self._end(group, done))
+
+    def _end(self, group: Sequence[Put], done: asyncio.Future[None]) -> None:
+        self._busy = False
+        if done.cancelled():  # the service stops
+            for put in (*group, *self._waiting):
+                put.done.cancel()
+            return
+        self._next()
+        for put in group:
+            if put.settled:
+                put.tell()
+            else:
+                running = asyncio.get_running_loop().run_in_executor(self._threads, self._answer_alone, put)
+                running.add_done_callback(partial(_tell, put))
+
+    def _answer(self, group: Sequence[Put]) -> None:
+        """In a thread: settle all but those who have to go alone."""
+        try:
+            refuse_frozen(self._served, self._house.freezer.why(self._served.name))
+            begun = [put for put in group if self._counted(put)]
+            with suppress(Exception):  # each finds out by itself what concerns it
+                self._served.guard.desk.answer_for([put.request for put in begun])
+            for put in begun:
+                if put.request.finished:
+                    self._finish(put)
+        except Exception as error:
+            for put in group:
+                put.error = put.error or error
+
+    def _counted(self, put: Put) -> bool:
+        """Count it against the cap of its token, if it has one; whether that admits it."""
+        try:
+            if put.caller.cap is not None:
+                desk = self._served.guard.desk
+                most = len(desk.ledger.unpaid(desk.terms, put.request.wish.questions))
+                self._house.tokens.take(put.caller, most)
+                put.taken = most
+            return True
+        except Exception as error:
+            put.error = error
+            return False
+
+    def _answer_alone(self, put: Put) -> None:
+        """In a thread of its own: settle it."""
+        try:
+            self._served.guard.desk.answer_alone(put.request)
+        except Exception as error:
+            put.error = error
+        self._finish(put)
+
+    def _finish(self, put: Put) -> None:
+        """Note when it leaves and what it says, and give back what was counted and not charged."""
+        spent = 0
+        try:
+            if put.error is None:
+                replies = put.request.result
+                numbers = {part.entry.number for reply in replies for part in reply.parts}
+                put.leaves = self._served.history.leaves(numbers)
+                put.answers = [self._served.guard.desk.tell(reply) for reply in replies]
+                spent = sum(answer.charged for answer in put.answers)
+            self._house.tokens.give_back(put.caller, put.taken - spent)
+        except Exception as error:
+            put.error = error
+
+
+def _tell(put: Put, done: asyncio.Future[None]) -> None:
+    if done.cancelled():
+        put.done.cancel()
+    else:
+        put.tell()
+
+
+def refuse_frozen(served: Served, why: str | None) -> None:
+    """Refuse to answer anything of what is frozen."""
+    if why is not None:
+        raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
+
+
+def _seen(done: asyncio.Future[list[Answer]]) -> None:
+    """Whoever asked may have gone, and asyncio must not complain of an error that nobody takes."""
+    if not done.cancelled():
+        done.exception()
