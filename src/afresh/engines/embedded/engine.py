@@ -16,6 +16,7 @@ import duckdb
 from afresh.engines.embedded.scratch import Scratch
 from afresh.engines.embedded.shuffling import shuffle_rows
 from afresh.engines.embedded.sources import Source, interruptible, open_source
+from afresh.engines.embedded.stored import count_stored
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
 from afresh.engines.identity.cells import VERSION as ALGORITHM
@@ -99,6 +100,17 @@ class EmbeddedEngine(SqlEngine):
         left = [i for i in range(len(queries)) if i not in found]
         found |= zip(left, super()._moments([queries[i] for i in left], None), strict=True)
         return [found[i] for i in range(len(queries))]
+
+    def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
+        """A single comparison with a column of a DuckDB file is counted as the file is stored."""
+        sql, source = None, self._source
+        if spans is None and len(queries) == 1 and source.table is not None and self._many:
+            sql = count_stored(queries[0], source.relation, source.columns)
+        if sql is None:
+            return super()._scan(queries, spans)
+        count, found = self._run(sql)
+        self._check_count(count)
+        return [Moments(count, float(found), float(found))]
 
     def check_hands_out(self) -> None:
         """Rows of files and frames can be handed out."""
