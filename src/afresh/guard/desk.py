@@ -397,7 +397,7 @@ class Desk:
     def ahead(self) -> tuple[float, float] | None:
         """Where the budget never ends, what a share of one half is worth with the next answer and the hundredth."""
         mechanism = self.plan.mechanism
-        if not isinstance(mechanism, NeverEnds):
+        if self.plan.expected is None or not isinstance(mechanism, NeverEnds):
             return None
         so_far = self.ledger.spent(self.terms).answers
         return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)

@@ -18,7 +18,7 @@ from afresh.guard.evaluate import moments_of
 from afresh.guard.tasked import task_of
 from afresh.ledger.base import Outcome, Statement, outcome
 from afresh.ledger.reserving import Wish
-from afresh.mechanisms.base import DrawsSeveral
+from afresh.mechanisms.base import draws_of
 from afresh.moments import Span
 from afresh.results.reading import Number, Reading, read
 from afresh.results.rules import derive, met
@@ -208,9 +208,8 @@ class Path:
 
     def _noise(self, mechanism: Mechanism, number: int) -> Any:
         """A standard normal number, or as many as the mechanism draws."""
-        if isinstance(mechanism, DrawsSeveral):
-            return [self._draw(number, which) for which in range(mechanism.draws)]
-        return self._draw(number)
+        draws = draws_of(mechanism)
+        return self._draw(number) if draws is None else [self._draw(number, which) for which in range(draws)]
 
     def _moments(self, pending: Sequence[Pending]) -> list[Any]:
         """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""

@@ -416,6 +416,12 @@ def at_levels(mechanism: Mechanism, levels: int | None) -> Mechanism:
     return mechanism.answering(levels) if isinstance(mechanism, AnswersNumbers) else mechanism
 
 
+@lru_cache(maxsize=512)  # whatever is asked, and to look at a protocol's members takes long
+def draws_of(mechanism: Mechanism) -> int | None:
+    """How many standard normal numbers an answer needs, in a sequence; None if one by itself."""
+    return mechanism.draws if isinstance(mechanism, DrawsSeveral) else None
+
+
 @lru_cache(maxsize=1024)
 def at_coordinate(mechanism: Mechanism, vector: Vector) -> Coordinate:
     """The mechanism of one coordinate of a vector."""

@@ -72,7 +72,7 @@ class Plan(show.Shown):
         """The most answers that can be released if some are asked coarser; at least `questions`."""
         return self.mechanism.answers
 
-    @property
+    @cached_property  # whatever is asked, and to look at a protocol's members takes long
     def expected(self) -> int | None:
         """For about how many answers a budget that never ends is made; None for those with an end."""
         return self.mechanism.expected if isinstance(self.mechanism, NeverEnds) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import QueryError
@@ -93,8 +94,15 @@ def syntax(text: str) -> Expression:
 def _parser(dialect: Dialect, steps: int) -> Parser:
     """A parser that stops after so many steps, which are counted and not timed: a question is read or it is not."""
 
-    class Metered(dialect.parser_class):  # type: ignore[name-defined,misc]  # known only when sqlglot is loaded
-        left = steps
+    parser: Any = _metered(dialect.parser_class)(dialect=dialect)
+    parser.left = steps
+    return parser  # type: ignore[no-any-return]  # a class that is made of another
+
+
+@cache
+def _metered(kind: Any) -> Any:
+    class Metered(kind):  # type: ignore[misc]  # known only when sqlglot is loaded
+        left = 0
 
         def _advance(self, times: int = 1) -> None:
             self.left -= 1
@@ -102,7 +110,7 @@ def _parser(dialect: Dialect, steps: int) -> Parser:
                 raise QueryError(TOO_LONG)
             super()._advance(times)
 
-    return Metered(dialect=dialect)
+    return Metered
 
 
 def _check_tokens(tokens: Sequence[Any], text: str) -> str:

@@ -214,7 +214,8 @@ class EmbeddedEngine(SqlEngine):
         return any(kind != "text" for name, kind in kinds.items() if self._schema[name] is Type.TEXT)
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
-        source, rows = f"{self._source.relation} AS d", self._rows
+        relation = self._source.relation if spans is not None else self._source.direct or self._source.relation
+        source, rows = f"{relation} AS d", self._rows
         steps, grouped = statement.steps(), statement.test is not None
         if spans is None and (short := statement.short()) is not None:
             steps = [short]
@@ -231,7 +232,7 @@ class EmbeddedEngine(SqlEngine):
             source = f"(SELECT {', '.join(step)} FROM {source})"
         if grouped:  # all rows are counted without being read
             *outputs, test = steps[-1]
-            everything = f"(SELECT count(*) FROM {self._source.relation})"
+            everything = f"(SELECT count(*) FROM {relation})"
             sql = f"SELECT {everything}, {', '.join(outputs[1:])} FROM {source} WHERE {test}"
         else:
             sql = f"SELECT {', '.join(steps[-1])} FROM {source}"

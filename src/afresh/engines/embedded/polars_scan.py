@@ -108,7 +108,9 @@ class PolarsScan:
         all_rows = sum(found[0]) if count is None else count
         return all_rows, [(totals[total], totals[squares]) for total, squares in places]
 
-    def _engine(self, queries: Sequence[tuple[Query, pl.Expr]], group: Node | None) -> Literal["streaming", "in-memory"]:
+    def _engine(
+        self, queries: Sequence[tuple[Query, pl.Expr]], group: Node | None
+    ) -> Literal["streaming", "in-memory"]:
         """The faster one. To count the bits of columns in memory takes less time than to deal them to threads."""
         bare = all(isinstance(one.expression, Column) and one.expression.type is Type.BOOLEAN for one, _ in queries)
         small = self._rows < _FEW or (self._held and group is None and bare)

@@ -60,6 +60,7 @@ class Source:
     stamp: Stamp | None = None
     held: Any = None  # an Arrow table, which every cursor must register as the relation
     table: str | None = None  # of a DuckDB file
+    direct: str | None = None  # the relation in place of a view of it, which DuckDB would look up and bind each time
     largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
@@ -123,12 +124,10 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, 
             # or every question would read the end of the file again
             connection.execute("SET GLOBAL parquet_metadata_cache = true")
             check_names(_parquet_names(connection, literal), path)
-            relation = f"read_parquet({literal}, file_row_number = true)"
-            columns = _describe(connection, f"read_parquet({literal})")
-            connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
-            source = Source(
-                "data", "file_row_number", columns, stamp, largest_group=_largest_group(connection, literal)
-            )
+            direct, numbered = f"read_parquet({literal})", f"read_parquet({literal}, file_row_number = true)"
+            columns, largest = _describe(connection, direct), _largest_group(connection, literal)
+            connection.execute(f"CREATE VIEW data AS SELECT * FROM {numbered}")
+            source = Source("data", "file_row_number", columns, stamp, direct=direct, largest_group=largest)
         else:
             names, delimiter = read_header(path)
             check_names(names, path)
