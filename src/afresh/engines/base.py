@@ -33,6 +33,11 @@ class Engine(Protocol):
         """What will be the same only as long as the rows are, also for a later process; None if nothing is sure."""
         ...
 
+    @property
+    def learnt(self) -> tuple[str, Any] | None:
+        """A state of the data, and what makes opening them in that state faster; None if nothing does."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the data are visibly not those that were opened; looks at no value of a row."""
         ...

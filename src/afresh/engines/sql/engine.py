@@ -68,6 +68,11 @@ class SqlEngine(ABC):
         """What will be the same only as long as the rows are: nothing, unless a subclass knows something."""
         return None
 
+    @property
+    def learnt(self) -> tuple[str, Any] | None:
+        """What is to be remembered beside the identity: nothing, unless a subclass knows something."""
+        return None
+
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
         """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
 
