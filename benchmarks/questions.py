@@ -28,6 +28,7 @@ from benchmarks.table import ROWS, written
 from benchmarks.timing import side_by_side
 
 ONE, WITHIN, CASE, FASTER = 1.25, 1.4, 1.25, 1.5
+MEMORY = "in memory"
 _COUNTS = (
     "count_if({})",
     "count(*) FILTER ({})",
@@ -151,8 +152,11 @@ def compare(
         works["ask"] = lambda: guard.ask(question.text, bounds=(low, high), missing=low + 1e-9 * next(fresh))
     for i, sql in enumerate(question.duckdb(source)):
         works[f"duckdb {i}"] = lambda sql=sql: database.execute(sql).fetchall()  # type: ignore[misc]
+    # Rows in memory are counted faster by the other engine, unless there is more to them than a comparison.
+    kinds = ("streaming", "in-memory") if where == MEMORY and question.bounds is None else ("streaming",)
     for i, lazy in enumerate([] if frame is None else question.lazy(frame)):
-        works[f"polars {i}"] = lambda lazy=lazy: lazy.collect(engine="streaming")  # type: ignore[misc]
+        for kind in kinds:
+            works[f"polars {i} {kind}"] = lambda lazy=lazy, kind=kind: lazy.collect(engine=kind)  # type: ignore[misc]
     taken = side_by_side(works, rounds, time.process_time)
     best = {
         kind: min((seconds for name, seconds in taken.items() if name.startswith(kind)), default=float("inf"))
@@ -178,7 +182,7 @@ def measure(rows: int = ROWS, rounds: int = 3) -> Iterator[Measured]:
         held = pl.read_parquet(path)
         for where, data, source, frame in (
             ("Parquet", path, f"read_parquet('{path}')", pl.scan_parquet(path)),
-            ("in memory", held, "data", held.lazy()),
+            (MEMORY, held, "data", held.lazy()),
             ("DuckDB file", file, "file.data", None),
         ):
             ledger = Path(ledgers) / f"{where}.sqlite"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import mmap
 import os
@@ -18,7 +19,7 @@ import polars as pl
 import pytest
 
 import afresh
-from afresh.engines.embedded import stamp
+from afresh.engines.embedded import csv_file, stamp
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.identity import ColumnDigest, Identity
 from afresh.errors import DataChanged
@@ -239,7 +240,7 @@ def test_several_are_remembered_up_to_a_limit(tmp_path: Path) -> None:
     assert (memory.find("one"), memory.find("other"), memory.find("third")) == (ONE, OTHER, None)
     memory.keep("one", OTHER)
     assert memory.find("one") == OTHER
-    for i in range(64):
+    for i in range(128):
         memory.keep(str(i), ONE)
     assert memory.find("one") is None
     assert memory.find("0") == ONE
@@ -314,3 +315,102 @@ def test_a_memory_that_cannot_be_written_is_none(tmp_path: Path) -> None:
 def test_which_file_systems_keep_times() -> None:
     assert not KEEPS_TIMES(Path("/proc/self/status"))
     assert not KEEPS_TIMES(Path("/sys/kernel"))
+
+
+CSV = "a,b,c,d,e\n" + "".join(
+    f"{i * i}.5,{'true' if i % 3 else 'FALSE'},2020-01-{1 + i % 28:02d},2020-01-01 10:{i % 60:02d},{i:03d}\n"
+    for i in range(ROWS)
+)
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The types that were read off all rows of CSV files."""
+    found: list[object] = []
+    read = csv_file._kinds
+
+    def kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
+        found.append(read(connection, names))
+        return found[-1]  # type: ignore[return-value]  # what was just appended
+
+    monkeypatch.setattr(csv_file, "_kinds", kinds)
+    return found
+
+
+def _opened_csv(path: Path, tmp_path: Path) -> tuple[object, ...]:
+    """What names the rows, what they are, and their order."""
+    with afresh.open(path, 5, ledger=tmp_path / "new" / "ledger.sqlite", new_rows="others", allow_wide=True) as guard:
+        engine = guard.desk.engine
+        assert isinstance(engine, EmbeddedEngine)
+        rows = engine.fetch("SELECT a, e FROM data ORDER BY rowid")
+        return guard.desk.terms.data, dict(engine.schema), rows["a"].tolist(), rows["e"].tolist()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_the_types_of_a_csv_file_are_read_off_its_rows_once(
+    tmp_path: Path, typed: list[object], hashed: list[str], ending: str
+) -> None:
+    path = tmp_path / f"data{ending}"
+    path.write_bytes(gzip.compress(CSV.encode()) if ending.endswith("gz") else CSV.encode())
+    first = _opened_csv(path, tmp_path)
+    assert typed == [["number", "boolean", "date", "timestamp", "text"]]
+    assert _opened_csv(path, tmp_path) == _opened_csv(path, tmp_path) == first
+    assert len(typed) == len(hashed) == 1
+
+
+def test_a_csv_file_that_changed_is_typed_again(tmp_path: Path, typed: list[object]) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(CSV)
+    first = _opened_csv(path, tmp_path)
+    path.write_text(CSV.replace("0.5,", "007,", 1))  # one code makes a text of the column
+    assert _opened_csv(path, tmp_path) != first
+    path.write_text("a;b;c;d;e\n" + CSV.split("\n", 1)[1])  # its header tells another delimiter, and lines are wrong
+    with pytest.raises(afresh.errors.DataError, match="is not a CSV file"):
+        _opened_csv(path, tmp_path)
+    path.write_text(CSV)
+    assert _opened_csv(path, tmp_path) == first  # of another time
+    assert len(typed) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        [ROWS],
+        [ROWS + 1, ["number", "boolean", "date", "timestamp", "text"]],
+        [ROWS, ["number", "boolean", "date", "timestamp"]],
+        [ROWS, ["number", "boolean", "date", "timestamp", "hugeint"]],
+        [ROWS, ["boolean", "boolean", "date", "timestamp", "text"]],
+        [ROWS, [[], {}, 1, None, "text"]],
+        "x",
+    ],
+)
+def test_what_is_remembered_wrongly_of_a_csv_file_is_read_again(
+    tmp_path: Path, typed: list[object], monkeypatch: pytest.MonkeyPatch, wrong: object
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(CSV)
+    first = _opened_csv(path, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "recall", lambda self, state: wrong)
+        assert _opened_csv(path, tmp_path) == first
+    assert len(typed) == 2
+    assert _opened_csv(path, tmp_path) == first
+    assert len(typed) == 2
+
+
+def test_damage_to_what_was_learnt_shows(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "ledger.sqlite")
+    assert memory.recall("a state") is None
+    memory.note("a state", [3, ["text"]])
+    memory.keep("another", ONE)
+    assert memory.recall("a state") == [3, ["text"]]
+    assert memory.recall("another") is None
+    assert memory.find("a state") is None
+    assert memory.find("another") == ONE
+    file = tmp_path / "ledger.sqlite.opened"
+    file.write_text(file.read_text().replace('[3, ["text"]]', '[4, ["text"]]'))
+    assert memory.recall("a state") is None
+    file.write_text("[]")
+    assert memory.recall("a state") is None

@@ -141,7 +141,7 @@ def opened(
     reading = f"Reading {escape(visible(without_password(data)))} ..."
     with Console(stderr=True).status(reading):  # silent unless stderr is a terminal
         opening = check_opening(data, *arguments, **options)
-        with opened_engine(data, table) as engine:
+        with opened_engine(data, table, opening) as engine:
             check(engine)
             guard = Guard(open_desk(engine, opening), opening.analyst)
     with guard:

@@ -33,6 +33,11 @@ class Engine(Protocol):
         """A value that stays the same only as long as the rows do, even for a later process; None if unsure."""
         ...
 
+    @property
+    def learnt(self) -> tuple[str, Any] | None:
+        """A state of the data, and what makes opening them in that state faster; None if nothing does."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the data visibly changed since it was opened; reads no row's values."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from afresh.errors import DataError, InvalidArgument
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _POSTGRES = ("postgresql://", "postgres://")
 
 
-def open_engine(data: object, table: str | None = None) -> Engine:
+def open_engine(data: object, table: str | None = None, recall: Callable[[str], Any] = lambda state: None) -> Engine:
     """Open an engine over a file, a frame, an Arrow or Ibis table, a Postgres database or a Spark table.
 
     Files are Parquet, CSV or DuckDB; frames are pandas or Polars. Parquet and DuckDB files are read in place, and so
@@ -25,6 +26,7 @@ def open_engine(data: object, table: str | None = None) -> Engine:
     Args:
         data: A path, an address, a frame, a table or a Spark session.
         table: Which table, where `data` holds several.
+        recall: What an engine learnt before of data in a state (`Engine.learnt`); None of what it did not.
 
     Returns:
         An engine that gives moments of these rows.
@@ -60,7 +62,7 @@ def open_engine(data: object, table: str | None = None) -> Engine:
             return open_spark(data)
     from afresh.engines.embedded.engine import EmbeddedEngine  # duckdb takes a while to import
 
-    return EmbeddedEngine(data, table)
+    return EmbeddedEngine(data, table, recall=recall)
 
 
 def _backend(data: object) -> str | None:

@@ -400,7 +400,7 @@ class Desk:
     def ahead(self) -> tuple[float, float] | None:
         """For a budget that never runs out, half-widths of the next answer and the hundredth at a share of one half."""
         mechanism = self.plan.mechanism
-        if not isinstance(mechanism, NeverEnds):
+        if self.plan.expected is None or not isinstance(mechanism, NeverEnds):
             return None
         so_far = self.ledger.spent(self.terms).answers
         return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)

@@ -139,7 +139,7 @@ def open(  # the name a newcomer expects: afresh.open
 
         refuse_plan(opening.wanted.given or any((ledger, table, analyst, new_rows, allow_wide, simulation_seed)))
         return open_address(data)
-    with opened_engine(data, table) as engine:
+    with opened_engine(data, table, opening) as engine:
         desk = open_desk(engine, opening)
         desk.kind = kind_of(data)
         return Guard(desk, opening.analyst)
@@ -193,11 +193,16 @@ def check_opening(
 
 
 @contextmanager
-def opened_engine(data: Any, table: str | None = None) -> Iterator[Engine]:
-    """An engine over data, closed if the body fails: until there is a desk, nobody else would."""
-    from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
+def opened_engine(data: Any, table: str | None = None, opening: Opening | None = None) -> Iterator[Engine]:
+    """An engine over data, closed if the body fails: until there is a desk, nobody else would.
 
-    engine = open_engine(data, table)
+    What was learnt of the data when they were opened before is with the ledger of the `opening`.
+    """
+    from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
+    from afresh.ledger import memory_beside
+
+    memory = None if opening is None or opening.seed is not None else memory_beside(opening.ledger)
+    engine = open_engine(data, table, *([] if memory is None else [memory.recall]))
     try:
         if engine.rows < FEWEST_ROWS:
             raise DataError(f"the data have {engine.rows} rows; a guard needs at least {FEWEST_ROWS}.")
@@ -320,6 +325,8 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
     state = None if book.memory is None else engine.state()
     if book.memory is None or state is None:
         return engine.identity()
+    if engine.learnt is not None:
+        book.memory.note(*engine.learnt)
     if (known := book.memory.find(state)) is not None and known.rows == engine.rows:
         return known
     found = engine.identity()

@@ -11,6 +11,7 @@ from afresh.ledger.base import Entry, Limits, Outcome, Outside, Question, Spent,
 
 if TYPE_CHECKING:
     from afresh.ledger.ledger import Ledger
+    from afresh.ledger.memory import Memory
 
 __all__ = [
     "Entry",
@@ -52,6 +53,16 @@ def is_server(place: str) -> bool:
     return "://" in place
 
 
+def memory_beside(where: str | os.PathLike[str] | Ledger | None) -> Memory | None:
+    """What was opened before with a ledger, which need not be open; None for those that remember nothing."""
+    from afresh.ledger.memory import Memory
+
+    if where is not None and not isinstance(where, str | os.PathLike):
+        return getattr(where, "memory", None)
+    place = os.fspath(default_place() if where is None else where)
+    return None if place == ":memory:" or is_server(place) else Memory(Path(place).expanduser().absolute())
+
+
 def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
     """Open the ledger in a file or a PostgreSQL database, or the default one for None; a ledger is returned unchanged.
 
@@ -87,8 +98,7 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
         from afresh.ledger.postgres import PostgresJournal
 
         return Ledger(PostgresJournal(place))
-    from afresh.ledger.memory import Memory
     from afresh.ledger.sqlite import SqliteJournal
 
     path = Path(place).expanduser().absolute()
-    return Ledger(SqliteJournal(path), memory=Memory(path), path=str(path))
+    return Ledger(SqliteJournal(path), memory=memory_beside(path), path=str(path))

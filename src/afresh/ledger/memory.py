@@ -1,9 +1,10 @@
 """Identities of previously opened data, kept next to the ledger, so that opening need not hash all rows again.
 
 An entry is found by the whole state of the data: of files their paths, sizes, inodes and times to the nanosecond; see
-`Engine.state`. A file that is damaged, belongs to somebody else or can be written by others is as good as none: rows
-are hashed again. Whoever can write in the ledger's directory as this user can forge an entry, but could replace the
-ledger as well. The digests are not keyed, so the file is for its owner's eyes only, like the ledger and its seeds.
+`Engine.state`. Beside identities it has what an engine learnt of a file, as the types of a CSV file. A file that is
+damaged, belongs to somebody else or can be written by others is as good as none: rows are read again. Whoever can write
+in the ledger's directory as this user can forge an entry, but could replace the ledger as well. The digests are not
+keyed, so the file is for its owner's eyes only, like the ledger and its seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from afresh.engines.identity import ColumnDigest, Identity
 
-_MOST = 64  # entries; the oldest go first
+_MOST = 128  # entries, of a CSV file two; the oldest go first
 _LARGEST = 2**24  # bytes; columns come by the thousand
 
 
@@ -45,8 +46,24 @@ class Memory:
     def keep(self, state: str, identity: Identity) -> None:
         """Remember the identity of data in this state."""
         key = _key(state)
-        entries = {other: entry for other, entry in self._entries().items() if other != key}
-        entries[key] = _entry(key, identity)
+        self._put(key, _entry(key, identity))
+
+    def recall(self, state: str) -> Any:
+        """What an engine learnt of data in this state; None if nothing."""
+        key = _key(state)
+        with suppress(KeyError, TypeError):
+            entry = self._entries()[key]
+            return entry["learnt"] if entry == _sealed(key, {"learnt": entry["learnt"]}) else None
+        return None
+
+    def note(self, state: str, learnt: Any) -> None:
+        """Remember what an engine learnt of data in this state."""
+        key = _key(state)
+        self._put(key, _sealed(key, {"learnt": learnt}))
+
+    def _put(self, key: str, entry: dict[str, Any]) -> None:
+        entries = {other: found for other, found in self._entries().items() if other != key}
+        entries[key] = entry
         text = json.dumps(dict(list(entries.items())[-_MOST:]))
         with suppress(OSError):
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f"{self._path.name}.")
@@ -75,6 +92,9 @@ def _key(state: str) -> str:
 
 
 def _entry(key: str, identity: Identity) -> dict[str, Any]:
+    return _sealed(key, asdict(identity) | {"columns": [asdict(column) for column in identity.columns]})
+
+
+def _sealed(key: str, entry: dict[str, Any]) -> dict[str, Any]:
     """As it is stored, with a digest of all of it, so that damage shows."""
-    entry = asdict(identity) | {"columns": [asdict(column) for column in identity.columns]}
     return entry | {"check": hashlib.sha256(json.dumps([key, entry]).encode()).hexdigest()}

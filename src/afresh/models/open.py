@@ -164,7 +164,7 @@ def holdout(
     given, table = (None, data) if y is None else (data, _with_label(data, y, label))
 
     wanted = check_opening(table, ledger=ledger, **opening)  # type: ignore[arg-type]
-    with opened_engine(table) as engine:
+    with opened_engine(table, opening=wanted) as engine:
         # A wrong label, or a loss that does not suit it, is reported before a ledger fixes a plan for the data.
         Labels(read_no_rows(engine, _column(label, engine.schema)), declared).suit(made.kind)
         with _beside(own, engine.schema) as development:

@@ -72,7 +72,7 @@ class Plan(show.Shown):
         """The most answers that can be released if some are coarser; at least `questions`."""
         return self.mechanism.answers
 
-    @property
+    @cached_property  # whatever is asked, and to look at a protocol's members takes long
     def expected(self) -> int | None:
         """Roughly how many answers a budget that never runs out is designed for; None for other budgets."""
         return self.mechanism.expected if isinstance(self.mechanism, NeverEnds) else None

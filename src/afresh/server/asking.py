@@ -192,7 +192,9 @@ class Asking:
 
     def _timed_out(self, *, begun: bool) -> TimedOut:
         if begun:
-            return TimedOut(f"it took more than {self._limits.seconds:g} seconds and is still running; asking again is free.")
+            return TimedOut(
+                f"it took more than {self._limits.seconds:g} seconds and is still running; asking again is free."
+            )
         return TimedOut(
             f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
         )

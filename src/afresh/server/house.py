@@ -216,7 +216,7 @@ def _open(settings: Dataset, config: Config) -> Served:
 
 def _opened(settings: Dataset, config: Config) -> Served:
     opening = check_opening(settings.data, ledger=config.ledger, analyst=STEWARD, **settings.wishes)
-    with opened_engine(settings.data, settings.table) as engine:
+    with opened_engine(settings.data, settings.table, opening) as engine:
         dictionary = Dictionary(settings.columns, engine.schema)
         if settings.label is not None:
             _check_label(settings, engine.schema)

@@ -16,7 +16,8 @@ All values are read as text; then a column gets the first of these types whose g
 - text: anything else, and a column without any value.
 
 So the types of a CSV file are read off all its rows, once, when it is opened; from then on they are public. To have
-types that do not depend on rows, use Parquet.
+types that do not depend on rows, use Parquet. Of a file that has not changed since, types and the number of rows are
+remembered with its identity, so that one parser reads it once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import contextlib
 import csv
 import gzip
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
@@ -40,6 +42,7 @@ _BOOLEAN = "(?i)true|false"
 _NUMBER = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(nan|inf|infinity)"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIMESTAMP = rf"{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,9}})?)?(Z|\+00(:?00)?)?"
+_TEXT = "text"
 _FIRST = 2000  # rows that rule types out before all rows are read for what is left
 
 
@@ -65,30 +68,64 @@ def read_header(path: Path) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def load_csv(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, names: list[str], delimiter: str) -> None:
-    """Create the table `data` of a file, whose path is given as an SQL literal too."""
+def load_csv(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    literal: str,
+    names: list[str],
+    delimiter: str,
+    known: object = None,
+) -> list[object]:
+    """Create the table `data` of a file, whose path is given as an SQL literal too.
+
+    Returns what makes it faster next time, if it is `known` then: the number of rows, and the type of every column.
+    """
+    read = _reading(path, literal, names, delimiter)
+    if (again := _load_again(connection, read, names, known)) is not None:
+        return again
     rows = _count(path, len(names), delimiter)
-    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
-    compression = "gzip" if path.name.lower().endswith(".gz") else "none"
-    # In parallel, DuckDB guesses whether a piece of the file begins within quotes, and may guess wrong.
-    options = (
-        f"auto_detect = false, columns = {{{columns}}}, header = true, skip = 0, delim = {quote_text(delimiter)}, "
-        f"quote = '\"', escape = '\"', comment = '', nullstr = '', allow_quoted_nulls = false, strict_mode = true, "
-        f"null_padding = false, ignore_errors = false, compression = '{compression}', parallel = false"
-    )
     found = None
     with contextlib.suppress(duckdb.Error):  # its message quotes rows: the error below must not carry it
-        connection.execute(f"CREATE TABLE text AS SELECT * FROM read_csv({literal}, {options})")
+        connection.execute(f"CREATE TABLE text AS SELECT * FROM {read}")
         found = connection.execute("SELECT count(*) FROM text").fetchone()
     if found != (rows,):
         raise _malformed(path)
-    casts = _casts(connection, names)
-    if not casts:
+    kinds = _kinds(connection, names)
+    if set(kinds) == {_TEXT}:
         connection.execute("ALTER TABLE text RENAME TO data")
-        return
-    selected = ", ".join(f"{casts.get(name, quote_name(name))} AS {quote_name(name)}" for name in names)
-    connection.execute(f"CREATE TABLE data AS SELECT {selected} FROM text")
-    connection.execute("DROP TABLE text")
+    else:
+        connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, kinds)} FROM text")
+        connection.execute("DROP TABLE text")
+    return [rows, kinds]
+
+
+def _load_again(
+    connection: duckdb.DuckDBPyConnection, read: str, names: list[str], known: object
+) -> list[object] | None:
+    """Load a file whose rows were counted and typed before; None if it is not as that says."""
+    match known:
+        case [int(rows), [*kinds]] if len(kinds) == len(names) and set(map(str, kinds)) <= _TYPES.keys():
+            found, types = None, list(map(str, kinds))
+            with contextlib.suppress(duckdb.Error):
+                connection.execute(f"CREATE TABLE data AS SELECT {_selected(names, types)} FROM {read}")
+                found = connection.execute("SELECT count(*) FROM data").fetchone()
+            if found == (rows,):
+                return [rows, types]
+            connection.execute("DROP TABLE IF EXISTS data")
+    return None
+
+
+def _reading(path: Path, literal: str, names: list[str], delimiter: str) -> str:
+    """SQL of the file's lines, all values as text."""
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
+    compression = "gzip" if path.name.lower().endswith(".gz") else "none"
+    # In parallel, DuckDB guesses whether a piece of the file begins within quotes, and may guess wrong.
+    return (
+        f"read_csv({literal}, auto_detect = false, columns = {{{columns}}}, header = true, skip = 0, "
+        f"delim = {quote_text(delimiter)}, "
+        f"quote = '\"', escape = '\"', comment = '', nullstr = '', allow_quoted_nulls = false, strict_mode = true, "
+        f"null_padding = false, ignore_errors = false, compression = '{compression}', parallel = false)"
+    )
 
 
 def _open(path: Path) -> TextIO:
@@ -127,32 +164,29 @@ def _malformed(path: Path) -> DataError:
     )
 
 
-def _casts(connection: duckdb.DuckDBPyConnection, names: list[str]) -> dict[str, str]:
-    """The SQL of the columns that are not text."""
-    candidates = {name: list(_grammars(quote_name(name))) for name in names}
+def _selected(names: list[str], kinds: list[str]) -> str:
+    """SQL of all columns, each in its type."""
+    types = [(quote_name(name), _TYPES[kind]) for name, kind in zip(names, kinds, strict=True)]
+    return ", ".join(f"{kind.cast(name)} AS {name}" for name, kind in types)
+
+
+def _kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
+    """The type of every column, by its name in `_TYPES`."""
+    candidates = {name: [kind for kind in _TYPES if kind != _TEXT] for name in names}
     for source in (f"(FROM text LIMIT {_FIRST})", "text"):
-        left = [(name, test, cast) for name in names for test, cast in candidates[name]]
+        left = [(name, kind) for name in names for kind in candidates[name]]
         # a column without any value has no type but text, which the last scan tells
-        tests = [f"bool_and({test}) FILTER ({quote_name(name)} IS NOT NULL)" for name, test, _ in left]
+        quoted = [(quote_name(name), _TYPES[kind]) for name, kind in left]
+        tests = [f"bool_and({kind.test(name)}) FILTER ({name} IS NOT NULL)" for name, kind in quoted]
         if not tests:
             break
         found = connection.execute(f"SELECT {', '.join(tests)} FROM {source}").fetchone() or ()
         keep = {True, None} if source != "text" else {True}
         candidates = {name: [] for name in names}
-        for (name, test, cast), satisfied in zip(left, found, strict=True):
+        for (name, kind), satisfied in zip(left, found, strict=True):
             if satisfied in keep:
-                candidates[name].append((test, cast))
-    return {name: grammars[0][1] for name, grammars in candidates.items() if grammars}
-
-
-def _grammars(value: str) -> Iterator[tuple[str, str]]:
-    """For every type but text: whether a value satisfies its grammar, and the value in that type."""
-    yield f"regexp_full_match({value}, '{_BOOLEAN}')", f"CAST({value} AS BOOLEAN)"
-    yield f"regexp_full_match({value}, '{_NUMBER}')", f"CAST({value} AS DOUBLE)"
-    day = f"TRY_CAST({value} AS DATE)"
-    yield f"CASE WHEN regexp_full_match({value}, '{_DAY}') THEN {day} IS NOT NULL ELSE FALSE END", day
-    moment = _moment(value)
-    yield f"CASE WHEN regexp_full_match({value}, '{_TIMESTAMP}') THEN ({moment}) IS NOT NULL ELSE FALSE END", moment
+                candidates[name].append(kind)
+    return [(candidates[name] or [_TEXT])[0] for name in names]
 
 
 def _moment(text: str) -> str:
@@ -161,3 +195,26 @@ def _moment(text: str) -> str:
     # Nanoseconds reach from 1677 to 2262 only.
     exact = f"coalesce(CAST(TRY_CAST({text} AS TIMESTAMP_NS) AS TIMESTAMP), TRY_CAST({text} AS TIMESTAMP))"
     return f"CASE WHEN strlen({text}) > 26 THEN {exact} ELSE TRY_CAST({text} AS TIMESTAMP) END"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A type: its grammar, SQL of a value of it, and whether what the grammar allows may be none (no such day)."""
+
+    grammar: str
+    cast: Callable[[str], str]
+    partial: bool = False
+
+    def test(self, value: str) -> str:
+        """SQL of whether a value is of this type."""
+        matches = f"regexp_full_match({value}, '{self.grammar}')"
+        return f"CASE WHEN {matches} THEN ({self.cast(value)}) IS NOT NULL ELSE FALSE END" if self.partial else matches
+
+
+_TYPES = {  # in the order in which they are tried
+    "boolean": _Kind(_BOOLEAN, "CAST({} AS BOOLEAN)".format),
+    "number": _Kind(_NUMBER, "CAST({} AS DOUBLE)".format),
+    "date": _Kind(_DAY, "TRY_CAST({} AS DATE)".format, partial=True),
+    "timestamp": _Kind(_TIMESTAMP, _moment, partial=True),
+    _TEXT: _Kind(".*", str),
+}

@@ -15,7 +15,8 @@ import duckdb
 
 from afresh.engines.embedded.scratch import Scratch
 from afresh.engines.embedded.shuffling import shuffle_rows
-from afresh.engines.embedded.sources import Source, interruptible, open_source
+from afresh.engines.embedded.sources import Recall, Source, interruptible, open_source
+from afresh.engines.embedded.stored import count_stored
 from afresh.engines.embedded.watchdog import Watchdog
 from afresh.engines.identity import Identity, Sums, identify
 from afresh.engines.identity.cells import VERSION as ALGORITHM
@@ -46,7 +47,13 @@ class EmbeddedEngine(SqlEngine):
     filters = True
 
     def __init__(
-        self, data: object, table: str | None = None, *, memory_limit: str = "70%", time_limit: float = 3600.0
+        self,
+        data: object,
+        table: str | None = None,
+        *,
+        memory_limit: str = "70%",
+        time_limit: float = 3600.0,
+        recall: Recall = lambda state: None,
     ) -> None:
         """Open data; see `open_engine`. Work beyond `memory_limit` goes to a temporary directory.
 
@@ -56,7 +63,7 @@ class EmbeddedEngine(SqlEngine):
         scratch = Scratch()
         self._cleanup = weakref.finalize(self, _clean_up, self._watchdog, scratch, os.getpid())
         try:
-            self._connection, self._source = open_source(data, table, memory_limit, scratch.path)
+            self._connection, self._source = open_source(data, table, memory_limit, scratch.path, recall)
             try:
                 self._opened(self._source.columns, int(self._run(f"SELECT count(*) FROM {self._source.relation}")[0]))
             except BaseException:
@@ -71,6 +78,11 @@ class EmbeddedEngine(SqlEngine):
         if self._source.stamp is None or (lasting := self._source.stamp.lasting()) is None:
             return None
         return json.dumps([__version__, ALGORITHM, duckdb.__version__, self._source.table, self._columns, lasting])
+
+    @property
+    def learnt(self) -> tuple[str, Any] | None:
+        """The state of a CSV file, and what makes opening it in that state faster."""
+        return self._source.learnt
 
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the file is not the one that was opened."""
@@ -99,6 +111,17 @@ class EmbeddedEngine(SqlEngine):
         left = [i for i in range(len(queries)) if i not in found]
         found |= zip(left, super()._moments([queries[i] for i in left], None), strict=True)
         return [found[i] for i in range(len(queries))]
+
+    def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
+        """A single comparison with a column of a DuckDB file is counted as the file is stored."""
+        sql, source = None, self._source
+        if spans is None and len(queries) == 1 and source.table is not None and self._many:
+            sql = count_stored(queries[0], source.relation, source.columns)
+        if sql is None:
+            return super()._scan(queries, spans)
+        count, found = self._run(sql)
+        self._check_count(count)
+        return [Moments(count, float(found), float(found))]
 
     def check_hands_out(self) -> None:
         """Rows of files and frames can be handed out."""
@@ -202,7 +225,8 @@ class EmbeddedEngine(SqlEngine):
         return any(kind != "text" for name, kind in kinds.items() if self._schema[name] is Type.TEXT)
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
-        source, rows = f"{self._source.relation} AS d", self._rows
+        relation = self._source.relation if spans is not None else self._source.direct or self._source.relation
+        source, rows = f"{relation} AS d", self._rows
         steps, grouped = statement.steps(), statement.test is not None
         if spans is None and (short := statement.short()) is not None:
             steps = [short]
@@ -219,7 +243,7 @@ class EmbeddedEngine(SqlEngine):
             source = f"(SELECT {', '.join(step)} FROM {source})"
         if grouped:  # all rows are counted without being read
             *outputs, test = steps[-1]
-            everything = f"(SELECT count(*) FROM {self._source.relation})"
+            everything = f"(SELECT count(*) FROM {relation})"
             sql = f"SELECT {everything}, {', '.join(outputs[1:])} FROM {source} WHERE {test}"
         else:
             sql = f"SELECT {', '.join(steps[-1])} FROM {source}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from afresh.engines.embedded.stamp import DUCKDB, Stamp
 from afresh.engines.sql.duckdb import clean, quote_name, quote_text, type_of
 from afresh.engines.sql.engine import check_names
 from afresh.errors import DataError, InvalidArgument
+from afresh.version import __version__
 
 SUPPORTED = (
     "a path to a Parquet (.parquet), CSV (.csv, .csv.gz, .tsv) or DuckDB (.duckdb, .db) file, "
@@ -37,6 +39,9 @@ _CONFIG = {
     # It plans from column statistics, that is from rows, and fails in planning on some: an error would tell of them.
     "disabled_optimizers": "statistics_propagation",
 }
+
+
+Recall = Callable[[str], Any]
 
 
 @contextlib.contextmanager
@@ -60,13 +65,15 @@ class Source:
     stamp: Stamp | None = None
     held: Any = None  # an Arrow table, which every cursor must register as the relation
     table: str | None = None  # of a DuckDB file
+    direct: str | None = None  # the relation in place of a view of it, which DuckDB would look up and bind each time
+    learnt: tuple[str, Any] | None = None  # of a CSV file: its state, and what makes opening it in that state faster
     largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
 def open_source(
-    data: object, table: str | None, memory_limit: str, scratch: str
+    data: object, table: str | None, memory_limit: str, scratch: str, recall: Recall = lambda state: None
 ) -> tuple[duckdb.DuckDBPyConnection, Source]:
-    """A sealed private database and the relation in it that holds the data."""
+    """A sealed private database and the relation in it that holds the data; `recall` knows what was learnt before."""
     is_path = isinstance(data, str | os.PathLike)
     incoming = None if is_path else _columns(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
@@ -80,7 +87,7 @@ def open_source(
                 source, readable = _load_columns(connection, incoming or {}), None
             else:
                 readable = _readable(path, scratch)
-                source = _load_file(connection, path, quote_text(readable), table)
+                source = _load_file(connection, path, quote_text(readable), table, recall)
             _seal(connection, source, readable)
     except BaseException:
         connection.close()
@@ -113,7 +120,9 @@ def _readable(path: Path, scratch: str) -> str:
     return str(Path(scratch) / "data")
 
 
-def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None) -> Source:
+def _load_file(
+    connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None, recall: Recall
+) -> Source:
     stamp, name = Stamp.flushed(path), path.name.lower()
     failed = False
     try:
@@ -123,24 +132,29 @@ def _load_file(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, 
             # or every question would read the end of the file again
             connection.execute("SET GLOBAL parquet_metadata_cache = true")
             check_names(_parquet_names(connection, literal), path)
-            relation = f"read_parquet({literal}, file_row_number = true)"
-            columns = _describe(connection, f"read_parquet({literal})")
-            connection.execute(f"CREATE VIEW data AS SELECT * FROM {relation}")
-            source = Source(
-                "data", "file_row_number", columns, stamp, largest_group=_largest_group(connection, literal)
-            )
+            direct, numbered = f"read_parquet({literal})", f"read_parquet({literal}, file_row_number = true)"
+            columns, largest = _describe(connection, direct), _largest_group(connection, literal)
+            connection.execute(f"CREATE VIEW data AS SELECT * FROM {numbered}")
+            source = Source("data", "file_row_number", columns, stamp, direct=direct, largest_group=largest)
         else:
             names, delimiter = read_header(path)
             check_names(names, path)
-            load_csv(connection, path, literal, names, delimiter)
-            columns = _describe(connection, "data")
-            source = Source("data", "rowid", columns, stamp)
+            state = None if (lasting := stamp.lasting()) is None else _state([names, delimiter], lasting)
+            known = None if state is None else recall(state)
+            found = load_csv(connection, path, literal, names, delimiter, known)
+            learnt = None if state is None or found == known else (state, found)
+            source = Source("data", "rowid", _describe(connection, "data"), stamp, learnt=learnt)
     except duckdb.Error:
         failed = True  # what DuckDB says quotes rows, so the error is raised without it
     if failed:
         raise DataError(f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says")
     stamp.check()
     return source
+
+
+def _state(how: object, lasting: object) -> str:
+    """What tells that a CSV file is the same, and read in the same way."""
+    return json.dumps(["csv", __version__, duckdb.__version__, how, lasting])
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, literal: str, table: str | None, stamp: Stamp) -> Source:

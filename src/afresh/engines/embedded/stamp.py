@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import time
@@ -35,8 +36,10 @@ class Stamp:
         """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
         beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(DUCKDB) else ()
         taken = time.time()
-        path.stat()  # it must be there; the other need not
-        return cls(path, tuple(map(_status, (path, *beside))), taken)
+        statuses = tuple(map(_status, (path, *beside)))
+        if statuses[0] is None:  # it must be there; the other need not
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+        return cls(path, statuses, taken)
 
     @classmethod
     def flushed(cls, path: Path) -> Stamp:

@@ -49,6 +49,11 @@ class SqlEngine(ABC):
         """Column names and their types; None marks a column no question can use."""
         return self._schema
 
+    @property
+    def _many(self) -> bool:
+        """Whether there are so many rows that a faster statement counts for more than a shorter one."""
+        return self._rows >= FEW
+
     def identity(self) -> Identity:
         """What names the rows by their content, wherever and however they are stored."""
         if self._identity is None:
@@ -61,6 +66,11 @@ class SqlEngine(ABC):
 
     def state(self) -> str | None:
         """What will be the same only as long as the rows are: nothing, unless a subclass knows something."""
+        return None
+
+    @property
+    def learnt(self) -> tuple[str, Any] | None:
+        """What is to be remembered beside the identity: nothing, unless a subclass knows something."""
         return None
 
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
@@ -105,7 +115,7 @@ class SqlEngine(ABC):
 
     def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         group = common_group(queries) if self.filters and spans is None else None
-        if self.filters and spans is None and self._rows >= FEW and len(queries) == 1 and is_filter(queries[0]):
+        if self.filters and spans is None and self._many and len(queries) == 1 and is_filter(queries[0]):
             group = queries[0].expression
             queries = [Query(ALL, group=group)]
         statement = Statement(self.dialect, self._columns, group)

@@ -157,6 +157,12 @@ def write_constant(dialect: Dialect, node: Literal) -> str:
     return dialect.quote_text(value) if isinstance(value, str) else f"{kind} '{value}'"
 
 
+def end_of(dialect: Dialect, kind: Type, which: int) -> str:
+    """The least (0) or the largest (1) value of the language, of a type that has more in engines."""
+    ends = _TIMES.get(kind, (-_LARGEST, _LARGEST))
+    return write_constant(dialect, Literal(ends[which], kind))
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """SQL of a subexpression: the layer its names exist in, the names, whether it is surely finite, if it is a name."""
@@ -354,17 +360,12 @@ class Statement:
         limits = []
         if not left.finite and not (node.op is Op.EQUAL and right.finite):
             left = self._named(left)
-            limits.append(f"{left.sql} >= {self._end(node.args[0], 0)}")
+            limits.append(f"{left.sql} >= {end_of(self.dialect, node.args[0].type, 0)}")
         if not right.finite and not (node.op is Op.EQUAL and left.finite):
             right = self._named(right)
-            limits.append(f"{right.sql} <= {self._end(node.args[1], 1)}")
+            limits.append(f"{right.sql} <= {end_of(self.dialect, node.args[1].type, 1)}")
         compared = self.dialect.rules[node.op].write([left.sql, right.sql])
         return _join(f"({' AND '.join([compared, *limits])})" if limits else compared, left, right)
-
-    def _end(self, node: Node, which: int) -> str:
-        """The least or the largest value of the language, of a type that has more in engines."""
-        ends = _TIMES.get(node.type, (-_LARGEST, _LARGEST))
-        return write_constant(self.dialect, Literal(ends[which], node.type))
 
     def _bare(self, node: Node) -> _Piece:
         """A side of a comparison, which may be beyond the language; so may be dates as they are stored."""

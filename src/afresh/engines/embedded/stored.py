@@ -1,0 +1,42 @@
+"""A column of a DuckDB file compared with a constant: counted as it is stored, less what is beyond the language.
+
+What is true of an infinity, of NaN or of a year beyond the language is counted apart and taken off. A file knows the
+ends of every column in each of its blocks, so that the second count reads none of most files, while a second comparison
+in the first takes a quarter of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from afresh.engines.sql.duckdb import DuckDBDialect, column
+from afresh.engines.sql.rendering import end_of, write_constant
+from afresh.queries.query import Query
+from afresh.queries.tree import Call, Column, Literal, Op
+
+_AS_STORED = {"DOUBLE", "DATE", "TIMESTAMP"}  # others are cast before they are compared, and blocks do not know that
+
+
+def count_stored(query: Query, relation: str, columns: Mapping[str, str]) -> str | None:
+    """SQL for the number of rows, and of those where such a comparison is true; None of other questions."""
+    if query.group is not None or query.fill or query.complement or not isinstance(query.expression, Call):
+        return None
+    op, (left, right) = query.expression.op, (*query.expression.args, None, None)[:2]
+    if op not in (Op.LESS, Op.LESS_EQUAL):
+        return None
+    if isinstance(left, Column) and isinstance(right, Literal):
+        named, constant, sides = left, right, "{0} < {1}"
+    elif isinstance(left, Literal) and isinstance(right, Column):
+        named, constant, sides = right, left, "{0} > {1}"
+    else:
+        return None
+    if columns[named.name] not in _AS_STORED or constant.value is None:
+        return None
+    dialect, name = DuckDBDialect(), column(named.name)
+    texts = [name if arg is named else write_constant(dialect, constant) for arg in (left, right)]
+    compared = dialect.rules[op].write(texts)
+    beyond = sides.format(name, end_of(dialect, named.type, 0 if named is left else 1))
+    everything, apart = f"(SELECT count(*) FROM {relation})", f"(SELECT count(*) FROM {relation} AS d WHERE {beyond})"
+    if columns[named.name] == "DOUBLE":  # a filter of numbers is faster than a sum of truths, and slower of dates
+        return f"SELECT {everything}, count(*) - {apart} FROM {relation} AS d WHERE {compared}"
+    return f"SELECT count(*), count_if({compared}) - {apart} FROM {relation} AS d"
