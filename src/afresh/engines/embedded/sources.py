@@ -25,8 +25,9 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-_BATCH = 2**17  # rows of a piece of a copy
-_HARDLY = 2**24  # bytes of columns that may be copied together
+_BATCH = 2**16  # rows of a batch of a copy
+_PIECES, _PIECE = 8, 2**18  # of a copied column: about so many, or fewer of at least so many rows
+_HARDLY = 2**25  # bytes of columns that may be copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _CONFIG = {
@@ -345,20 +346,27 @@ def _together(incoming: _Columns) -> list[list[str]]:
 def _copied(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]] | None:
-    """The DuckDB types of columns, and a copy in one piece of those that questions can use; None if one has no type."""
+    """The DuckDB types of columns, and a copy of those that questions can use; None if one has no type.
+
+    A piece after the other, since each is there twice while it is made of DuckDB's batches, which have room to spare.
+    """
     import pyarrow as pa
 
     with contextlib.suppress(duckdb.Error, pa.ArrowException):
-        connection.register("incoming", pa.table(dict(columns)))
+        incoming = pa.table(dict(columns))
+        connection.register("incoming", incoming)
         kinds = dict(zip(columns, _describe(connection, "incoming").values(), strict=True))
         usable = [name for name, kind in kinds.items() if type_of(kind) is not None]
         held = {}
         if usable:
             cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
-            copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
-            found = copied.to_arrow_table(_BATCH).combine_chunks()
+            rows, pieces = max(_PIECE, -(-len(incoming) // _PIECES)), []
+            for start in range(0, max(len(incoming), 1), rows):
+                connection.register("incoming", incoming.slice(start, rows))
+                copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
+                pieces.append(copied.to_arrow_table(_BATCH).combine_chunks())
             kinds |= dict(zip(usable, map(str, copied.types), strict=True))
-            held = dict(zip(usable, found.columns, strict=True))
+            held = dict(zip(usable, pa.concat_tables(pieces).columns, strict=True))
         connection.unregister("incoming")
         return kinds, held
     return None
