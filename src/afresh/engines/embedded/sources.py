@@ -25,9 +25,9 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-_BATCH = 2**16  # rows of a batch of a copy
-_PIECES, _PIECE = 8, 2**18  # of a copied column: about so many, or fewer of at least so many rows
-_HARDLY = 2**25  # bytes of columns that may be copied together
+_BATCH = 2**14  # rows that are read at a time
+_PIECE, _PIECES = 2**17, 32  # rows of a piece of a copy, or more where there would be more pieces than this
+_HARDLY = 2**24  # bytes of columns that may be copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _CONFIG = {
@@ -348,11 +348,11 @@ def _copied(
 ) -> tuple[dict[str, str], dict[str, Any]] | None:
     """The DuckDB types of columns, and a copy of those that questions can use; None if one has no type.
 
-    A piece after the other, since each is there twice while it is made of DuckDB's batches, which have room to spare.
+    Read in batches and put together a piece after the other, so that no whole column is there twice.
     """
     import pyarrow as pa
 
-    with contextlib.suppress(duckdb.Error, pa.ArrowException):
+    with contextlib.suppress(duckdb.Error, pa.ArrowException, OSError):
         incoming = pa.table(dict(columns))
         connection.register("incoming", incoming)
         kinds = dict(zip(columns, _describe(connection, "incoming").values(), strict=True))
@@ -360,16 +360,26 @@ def _copied(
         held = {}
         if usable:
             cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
-            rows, pieces = max(_PIECE, -(-len(incoming) // _PIECES)), []
-            for start in range(0, max(len(incoming), 1), rows):
-                connection.register("incoming", incoming.slice(start, rows))
-                copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
-                pieces.append(copied.to_arrow_table(_BATCH).combine_chunks())
+            copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
+            found = _in_pieces(copied.to_arrow_reader(_BATCH), max(_PIECE, len(incoming) // _PIECES))
             kinds |= dict(zip(usable, map(str, copied.types), strict=True))
-            held = dict(zip(usable, pa.concat_tables(pieces).columns, strict=True))
+            held = dict(zip(usable, found.columns, strict=True))
         connection.unregister("incoming")
         return kinds, held
     return None
+
+
+def _in_pieces(reader: Any, rows: int) -> Any:
+    """A table of what is read, in pieces of about that many rows; of each its batches are there beside it."""
+    import pyarrow as pa
+
+    pieces, batches = [reader.schema.empty_table()], []
+    for batch in reader:
+        batches.append(batch)
+        if sum(map(len, batches)) >= rows:
+            pieces.append(pa.Table.from_batches(batches).combine_chunks())
+            batches.clear()
+    return pa.concat_tables([*pieces, pa.Table.from_batches(batches, reader.schema).combine_chunks()])
 
 
 def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:
