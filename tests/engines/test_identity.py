@@ -165,7 +165,7 @@ def test_integers_become_doubles(kind: str) -> None:
     assert _fingerprint(table) == reference(table.to_pylist())
 
 
-def test_an_interruption_ends_all_threads() -> None:
+def test_an_interruption_ends_the_sums() -> None:
     batch = FRAME.select(["int"]).to_batches()[0]
     given = itertools.count()
 
@@ -180,7 +180,7 @@ def test_an_interruption_ends_all_threads() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            sum_rows(batches(), {"int": "number"}, 2)
+            sum_rows(batches(), {"int": "number"})
     finally:
         signal.signal(signal.SIGINT, before)
     assert next(given) < 20_000
@@ -370,8 +370,8 @@ def test_which_columns_tell_that_rows_are_known() -> None:
     assert found == {name: telling.get(name, (False, False)) for name in found}
 
 
-@pytest.mark.parametrize(("threads", "batch"), [(1, 3000), (2, 2**16)])
-def test_what_a_column_tells_does_not_depend_on_when_it_is_noticed(threads: int, batch: int) -> None:
+@pytest.mark.parametrize("batch", [3000, 2**16])
+def test_what_a_column_tells_does_not_depend_on_when_it_is_noticed(batch: int) -> None:
     """That its numbers count no rows may be seen in the first block, in a later one, or only in the sums."""
     n, rng = 70_000, np.random.default_rng(8)
     whole, late = np.arange(n), np.arange(n) * 1.0
@@ -390,7 +390,7 @@ def test_what_a_column_tells_does_not_depend_on_when_it_is_noticed(threads: int,
     table = table.select(sorted(table.column_names))
     kinds = dict.fromkeys(table.column_names, "number")
     kinds |= {"name": "text", "hours": "time", "days": "time", "born": "time", "flag": "boolean"}
-    found = [identify(sum_rows(table.to_batches(batch), kinds, threads, rows), "v") for rows in (None, n)]
+    found = [identify(sum_rows(table.to_batches(batch), kinds, rows), "v") for rows in (None, n)]
     assert found[0] == found[1]
     by_values = {"late", "twice", "wide", "drawn", "ages", "gap", "parts", "name", "born"}
     by_order = {"shuffled", "pairs", "hundreds", "flag"}

@@ -149,7 +149,7 @@ class EmbeddedEngine(SqlEngine):
         """A digest of the rows in an order, given as the end of a statement, for `rowwise`."""
         from afresh.engines.identity.scan import digest_order
 
-        return self._hashed(by, lambda reader, kinds, threads: digest_order(reader, kinds))
+        return self._hashed(by, digest_order)
 
     def close(self) -> None:
         """Free what the engine holds. Idempotent."""
@@ -199,7 +199,7 @@ class EmbeddedEngine(SqlEngine):
 
         return kinds(self._columns, self._run, self._source.relation)
 
-    def _hashed(self, by: str, work: Callable[[Any, Mapping[str, str], int], _Read]) -> _Read:
+    def _hashed(self, by: str, work: Callable[[Any, Mapping[str, str]], _Read]) -> _Read:
         """What is made of the cells of all rows, read in an order."""
         from afresh.engines.identity.scan import batch_rows, select_cells
 
@@ -208,14 +208,13 @@ class EmbeddedEngine(SqlEngine):
         def read(cursor: duckdb.DuckDBPyConnection) -> _Read | None:
             import pyarrow as pa  # on demand, as nothing else here needs it
 
-            ((threads,),) = cursor.execute("SELECT current_setting('threads')").fetchall()
             with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
                 if held is not None and not by and not self._spelt(kinds):  # values of the language, as they are
-                    return work(held.select(list(kinds)).to_batches(batch_rows(in_memory=True)), kinds, threads)
+                    return work(held.select(list(kinds)).to_batches(batch_rows(in_memory=True)), kinds)
                 # a relation, because the rows of `execute` would all be in memory at once
                 selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
                 reader = selected.to_arrow_reader(batch_rows(in_memory=False))
-                return work(reader, kinds, threads // 2)  # the others read meanwhile
+                return work(reader, kinds)
             return None
 
         return self._read(read)

@@ -27,7 +27,8 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-_BATCH = 2**17  # rows of a piece of a copy
+_BATCH = 2**14  # rows that are read at a time
+_PIECE, _PIECES = 2**17, 32  # rows of a piece of a copy, or more where there would be more pieces than this
 _HARDLY = 2**24  # bytes of columns that may be copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -359,23 +360,40 @@ def _together(incoming: _Columns) -> list[list[str]]:
 def _copied(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]] | None:
-    """The DuckDB types of columns, and a copy in one piece of those that questions can use; None if one has no type."""
+    """The DuckDB types of columns, and a copy of those that questions can use; None if one has no type.
+
+    Read in batches and put together a piece after the other, so that no whole column is there twice.
+    """
     import pyarrow as pa
 
-    with contextlib.suppress(duckdb.Error, pa.ArrowException):
-        connection.register("incoming", pa.table(dict(columns)))
+    with contextlib.suppress(duckdb.Error, pa.ArrowException, OSError):
+        incoming = pa.table(dict(columns))
+        connection.register("incoming", incoming)
         kinds = dict(zip(columns, _describe(connection, "incoming").values(), strict=True))
         usable = [name for name, kind in kinds.items() if type_of(kind) is not None]
         held = {}
         if usable:
             cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
             copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
-            found = copied.to_arrow_table(_BATCH).combine_chunks()
+            found = _in_pieces(copied.to_arrow_reader(_BATCH), max(_PIECE, len(incoming) // _PIECES))
             kinds |= dict(zip(usable, map(str, copied.types), strict=True))
             held = dict(zip(usable, found.columns, strict=True))
         connection.unregister("incoming")
         return kinds, held
     return None
+
+
+def _in_pieces(reader: Any, rows: int) -> Any:
+    """A table of what is read, in pieces of about that many rows; of each its batches are there beside it."""
+    import pyarrow as pa
+
+    pieces, batches = [reader.schema.empty_table()], []
+    for batch in reader:
+        batches.append(batch)
+        if sum(map(len, batches)) >= rows:
+            pieces.append(pa.Table.from_batches(batches).combine_chunks())
+            batches.clear()
+    return pa.concat_tables([*pieces, pa.Table.from_batches(batches, reader.schema).combine_chunks()])
 
 
 def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:

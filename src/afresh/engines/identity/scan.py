@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 # Rows at a time, multiples of DuckDB's vectors: of a file few, because they are in memory only while they are hashed.
 _BATCH_OF_FILE, _BATCH_OF_FRAME = 2**14, 2**16
-_MOST_THREADS = 4  # more would wait for Python's lock
 _AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # what no question sees of them is missing to the hasher as well
 _CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # of what texts spell
 
@@ -70,36 +67,15 @@ def batch_rows(*, in_memory: bool) -> int:
     return _BATCH_OF_FRAME if in_memory else _BATCH_OF_FILE
 
 
-def sum_rows(
-    batches: Iterable[RecordBatch], kinds: Mapping[str, str], threads: int = 1, rows: int | None = None
-) -> Sums:
-    """The sums of the rows that `select_cells` gives, in row order; of that many, if they were counted."""
-    left, lock, start = iter(batches), Lock(), 0
-    hashers = [Hasher(kinds, rows) for _ in range(max(1, min(threads, _MOST_THREADS)))]
+def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int | None = None) -> Sums:
+    """The sums of the rows that `select_cells` gives, in row order; of that many, if they were counted.
 
-    def work(hasher: Hasher) -> None:
-        while (taken := take()) is not None:
-            hasher.add(*taken)
-            del taken  # before the next one is made
-
-    def take() -> tuple[RecordBatch, int] | None:
-        nonlocal start
-        with lock:
-            if (batch := next(left, None)) is None:
-                return None
-            start += batch.num_rows
-            return batch, start - batch.num_rows
-
-    with ThreadPoolExecutor(_MOST_THREADS) as pool:
-        try:
-            others = [pool.submit(work, hasher) for hasher in hashers[1:]]
-            # This one works too: one that only waited might not notice an interruption, once Polars is imported.
-            work(hashers[0])
-            for other in others:
-                other.result()
-        finally:
-            left = iter(())  # after an error or an interruption nobody goes on
-    return joined(hashers, kinds)
+    By one thread: calls of NumPy on a block are so short that a second one would mostly wait for Python's lock.
+    """
+    hasher = Hasher(kinds, rows)
+    for batch in batches:
+        hasher.add(batch, hasher.rows)
+    return joined([hasher], kinds)
 
 
 def digest_order(batches: Iterable[RecordBatch], kinds: Mapping[str, str]) -> str:
