@@ -305,8 +305,8 @@ class AimsInGroups(Protocol):
         """What was averaged."""
         ...
 
-    def large(self, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well."""
+    def large(self, inside: float, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well; `inside` is E[A 1_B]."""
         ...
 
     def deviation_width(self, mean: float, deviation: float) -> float:

@@ -19,6 +19,7 @@ from afresh.mechanisms.base import (
     round_to_grid,
 )
 from afresh.mechanisms.deviations import (
+    GROUPING,
     NUMBER,
     OF_GROUPS,
     FollowingDeviation,
@@ -47,19 +48,20 @@ from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
-    FIRSTS,
     Shown,
     fine_for,
+    finest_affordable,
     first_exponent,
+    is_worth_it,
     leaves_room,
-    roomy_fine,
+    row_room,
+    row_units,
     shown,
 )
-from afresh.theory.symmetrized.steps import finest_step, step_of, times
+from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-# By how much kap may grow for numbers, and how much wider plain answers may become: less in a plan for one mean.
-_ROOM_FOR_NUMBERS, _PRICE_OF_NUMBERS, _OF_ONE_MEAN = (0.08, 0.05, 0.03), 1.015, 1.006
+_PRICE_OF_NUMBERS, _OF_ONE_MEAN = 1.01, 1.006  # how much wider plain answers may become for them
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 
@@ -94,6 +96,10 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     """ln a of the curve; 0 in plans that were made before it was kept, which sum over answers in a coarser way."""
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    concave: bool = False
+    """Whether kap is the sharper one of Lemma G; not in plans from before."""
 
     @property
     def coarseness(self) -> float:
@@ -115,6 +121,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             events=self.most * (EVENTS if self.numbers else 1),
             answers=self.most,
             alike=False,
+            concave=self.concave,
             pairs=pairs,
         )
 
@@ -230,8 +237,8 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
             return ["the noise, D or the cap on one row is out of range"]
         found = grid_problems(self.grid, self._least * self.s)
-        if not 0 <= self.numbers <= 1 or (self.numbers and not self.height):
-            return [*found, "the finest noise of numbers is not within [0, 1]"]
+        if not 0 <= self.numbers <= COARSEST_FINE or (self.numbers and not self.height):
+            return [*found, f"the finest noise of numbers is not within [0, {COARSEST_FINE:.3g}]"]
         if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
             return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
         if self.row_share < self.questions * self._row_unit * (1 - ROUNDING):
@@ -351,7 +358,7 @@ class _Number(FollowingDeviation, Symmetrized):
 
     @property
     def row_charge(self) -> float:
-        return (FIRSTS + self.numbers**-2) * self._row_unit / self.times**2
+        return row_units(self.numbers) * self._row_unit / self.times**2
 
     @property
     def noise_scale(self) -> float:
@@ -452,7 +459,9 @@ def plan_symmetrized(
     if rows > MOST_ROWS:
         return None
     try:
-        found, finest = common_plan(rows, questions, failure, answers=most, typical=typical, disagreement=disagreement)
+        found, finest = common_plan(
+            rows, questions, failure, answers=most, typical=typical, disagreement=disagreement, concave=True
+        )
     except InvalidArgument:
         return None
     numbers = 0.0
@@ -461,30 +470,36 @@ def plan_symmetrized(
     c = found.constants
     curve = found.bend, found.lower
     grid = grid_step(min(finest, numbers or 1.0) * c.s)
-    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, finest, grid, found.height, numbers)
+    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0, True
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own)
 
 
 def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float]:
     """The same plan with room for numbers whose noise follows their deviation, and their finest noise; 0 if none."""
     c, most = found.constants, found.answers
     price = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
-    for growth in _ROOM_FOR_NUMBERS:
-        fine = roomy_fine(c, rate_of(found.bend), finest, growth)
-        if not fine:
-            break
-        numbers = min(fine**-0.5, 1.0)
-        least = min(finest, numbers)
-        row = max(c.row, (c.count * (FIRSTS + fine) + 3 * least**-2) / (4 * c.n**2 * c.s**2))
+    plain = farthest(found, c.s, c.pairs)
+
+    @cache
+    def with_room(numbers: float) -> Common:
+        row = max(c.row, row_room(c.count, numbers, finest) / (4 * c.n**2 * c.s**2))
+        least = min(finest, numbers, 1.0) * c.s
         made = constants(
             *(c.n, c.count, c.s, c.beta),
-            least=least * c.s,
+            least=least,
             row=row,
             events=EVENTS * most,
             answers=most,
             alike=False,
+            concave=True,
         )
         curve = best_curve(made, most, typical)
-        curve = replace(curve, height=_highest(curve, numbers=True))
-        if farthest(curve, c.s, made.pairs) <= price * farthest(found, c.s, c.pairs):
-            return curve, numbers
-    return found, 0.0
+        return replace(curve, height=_highest(curve, numbers=True))
+
+    def affordable(numbers: float) -> bool:
+        curve = with_room(numbers)
+        return farthest(curve, c.s, curve.constants.pairs) <= price * plain
+
+    numbers = finest_affordable(c, rate_of(found.bend), affordable)
+    worth = numbers and is_worth_it(with_room(numbers), numbers, plain)
+    return (with_room(numbers), numbers) if worth else (found, 0.0)

@@ -295,12 +295,27 @@ def _write_5(facts: Facts) -> dict[str, Any]:
     return _with_vectors(facts, _with_rows(facts, _written(facts, 5, _CONSTANTS_5)))
 
 
+# Version 6 has how well the share of a large group would be known, where earlier plans had one constant, and by
+# which of the two forms of Lemma G the comparison with a ghost sample is made, where earlier plans had the first.
+_GHOSTS_6 = ("symmetrized", "settled", "endless")
+_CONSTANTS_6 = {
+    **_CONSTANTS_5,
+    **{method: (*_CONSTANTS_5[method], "grouping") for method in ("stabilized", "calibrated")},
+    **{method: (*_CONSTANTS_5[method], "grouping", "concave") for method in _GHOSTS_6},
+}
+
+
+def _write_6(facts: Facts) -> dict[str, Any]:
+    return _with_vectors(facts, _with_rows(facts, _written(facts, 6, _CONSTANTS_6)))
+
+
 FORMATS: dict[int, Format] = {
     1: Format(_FIELDS_1, _write_1),
     2: Format(_FIELDS_2, _write_2),
     3: Format(_FIELDS_3, _write_3),
     4: Format(_FIELDS_3, _write_4),
     5: Format(_FIELDS_3, _write_5),
+    6: Format(_FIELDS_3, _write_6),
 }
 
 
