@@ -315,6 +315,16 @@ class AimsInGroups(Protocol):
 
 
 @runtime_checkable
+class ClaimsInGroups(Protocol):
+    """A mechanism that may check the mean of a number within a group by the rows in it."""
+
+    @property
+    def groups(self) -> bool:
+        """Whether its plan says so."""
+        ...
+
+
+@runtime_checkable
 class NeverEnds(Protocol):
     """A mechanism without a limit on answers that anybody would reach: each is a little wider than the one before."""
 

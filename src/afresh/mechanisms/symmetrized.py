@@ -483,16 +483,8 @@ def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> t
     @cache
     def with_room(numbers: float) -> Common:
         row = max(c.row, row_room(c.count, numbers, finest) / (4 * c.n**2 * c.s**2))
-        least = min(finest, numbers, 1.0) * c.s
-        made = constants(
-            *(c.n, c.count, c.s, c.beta),
-            least=least,
-            row=row,
-            events=EVENTS * most,
-            answers=most,
-            alike=False,
-            concave=True,
-        )
+        of_plan: dict[str, Any] = {"events": EVENTS * most, "answers": most, "alike": False, "concave": True}
+        made = constants(c.n, c.count, c.s, c.beta, least=min(finest, numbers, 1.0) * c.s, row=row, **of_plan)
         curve = best_curve(made, most, typical)
         return replace(curve, height=_highest(curve, numbers=True))
 

@@ -165,7 +165,8 @@ def first_argument_upper(e: float, bound: float) -> float:
     # kl(d || e) >= 2 (d-e)^2 and >= (d-e)^2/(2d), and is convex in d: Newton's steps descend to the root.
     d = min(e + math.sqrt(bound / 2), e + bound + math.sqrt(bound * bound + 2 * e * bound), 1 - 1e-15)
     for _ in range(40):
-        slope = math.log(d / e) - math.log1p(-d) + math.log1p(-e)
+        ratio = d / e  # inf where e is next to nothing
+        slope = (math.log(ratio) if ratio < math.inf else math.log(d) - math.log(e)) - math.log1p(-d) + math.log1p(-e)
         step = max((kl(d, e) - bound) / slope, 0.0) if slope > 0 else 0.0
         d = max(d - step, e)
         if step <= 1e-14 * d:
