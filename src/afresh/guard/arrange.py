@@ -23,9 +23,9 @@ def arranged(asked: Asked, mechanism: Mechanism, public: bool, *, exam: bool) ->
         return asked
     if not public and (exam or mechanism.exact_moments or _is_one_claim(asked, mechanism)):
         return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
-    if asked.where is None or exam or not _is_one_of_numbers(asked):
+    if asked.where is None or exam or not (_of_numbers(asked) and isinstance(at_levels(mechanism, None), AimsInGroups)):
         return asked
-    if not isinstance(at_levels(mechanism, None), AimsInGroups):
+    if not asked.own:  # a part of a statistic, whose rules know the two halves
         return asked
     first, second = (f"{which} of two answers about {asked.text}" for which in ("first", "second"))
     queries = GroupFirst(first, *asked.queries), GroupSecond(second, *asked.queries)
@@ -33,9 +33,8 @@ def arranged(asked: Asked, mechanism: Mechanism, public: bool, *, exam: bool) ->
 
 
 def _is_one_claim(asked: Asked, mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, ClaimsInGroups) and mechanism.groups and _is_one_of_numbers(asked)
+    return isinstance(mechanism, ClaimsInGroups) and mechanism.groups and _of_numbers(asked)
 
 
-def _is_one_of_numbers(asked: Asked) -> bool:
-    """Whether it is asked for itself, and not as a part of a statistic, whose rules know the two halves."""
-    return asked.own and all(query.levels is None for query in asked.queries)
+def _of_numbers(asked: Asked) -> bool:
+    return all(query.levels is None for query in asked.queries)
