@@ -57,6 +57,8 @@ class FollowingDeviation(ABC):
     draws: ClassVar[int] = 4
     grid: float
     grouping: float
+    firsts: float = 1.0
+    """What first draws count, in units of the usual."""
 
     @property
     @abstractmethod
@@ -93,7 +95,7 @@ class FollowingDeviation(ABC):
         found: dict[str, float] = {}
 
         def draw(name: str, mean: float, xi: float, part: float) -> None:
-            found[name] = drawn(mean + self.noise_scale / math.sqrt(part) * xi, self.grid)
+            found[name] = drawn(mean + self.noise_scale / math.sqrt(part * self.firsts) * xi, self.grid)
 
         if isinstance(moments, Grouped):
             draw("group" if moments.second else "share", moments.inside / moments.n, noise[3], IN_GROUP)

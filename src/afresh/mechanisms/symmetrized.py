@@ -57,6 +57,7 @@ from afresh.theory.symmetrized.numbers import (
     row_room,
     row_units,
     shown,
+    suited_firsts,
 )
 from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
@@ -100,6 +101,8 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
     concave: bool = False
     """Whether kap is the sharper one of Lemma G; not in plans from before."""
+    firsts: float = 1.0
+    """What first draws of a number count, in units of the usual; less in plans of few questions."""
 
     @property
     def coarseness(self) -> float:
@@ -249,9 +252,9 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             return [*found, str(refused)]
         if least * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
-        if self.height and self.height > _highest(self._common, numbers=self.numbers > 0) + ROUNDING:
+        if self.height and self.height > _highest(self._common, self.firsts if self.numbers else 0.0) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
-        if self.numbers and not leaves_room(self._constants, self._rate):
+        if self.numbers and not (0 < self.firsts <= 1 and leaves_room(self._constants, self._rate, self.firsts)):
             found.append("there is no room for numbers")
         return found
 
@@ -372,13 +375,15 @@ class _Number(FollowingDeviation, Symmetrized):
         return (high - low) / 2
 
     def _seen(self, released: Mapping[str, float]) -> Shown:
-        noise = self.noise_scale / math.sqrt(SQUARE)
-        return shown(self._constants, self.aim(released).centre, released["square"], noise, self.grid / 2)
+        return self._after(self.aim(released).centre, released["square"], self.grid / 2)
+
+    def _after(self, centre: float, square: float, half_step: float) -> Shown:
+        return shown(self._constants, centre, square, self.noise_scale / math.sqrt(SQUARE * self.firsts), half_step)
 
     def _step(self, seen: Shown, *, grouped: bool) -> int:
         """The finest noise with which the number counts as one answer."""
         step, parts = self._constants.step / self.times**2, (seen.pairs / self.D, seen.square / self.D)
-        return finest_step(fine_for(step, self._rate, *parts, grouped=grouped), self.numbers)
+        return finest_step(fine_for(step, self._rate, *parts, grouped=grouped, firsts=self.firsts), self.numbers)
 
     def release(self, moments: Moments, noise: Any) -> dict[str, float]:  # type: ignore[override] # as `draws` says
         """The draws, each on the public grid and within [0, 1]."""
@@ -415,16 +420,15 @@ class _Number(FollowingDeviation, Symmetrized):
 
     def deviation_width(self, mean: float, deviation: float) -> float:
         """If no draw has noise."""
-        square, noise = min(deviation**2 / largest_square(mean), 1.0), self.noise_scale / math.sqrt(SQUARE)
-        seen = shown(self._constants, mean, square, noise, 0.0)
+        seen = self._after(mean, min(deviation**2 / largest_square(mean), 1.0), 0.0)
         low, high = self._ends(mean, self._step(seen, grouped=False), seen.pairs, 0.0)
         return (high - low) / 2
 
 
-def _highest(common: Common, *, numbers: bool) -> float:
-    """The largest ln a; an answer about a number meets its own first draws too."""
+def _highest(common: Common, firsts: float) -> float:
+    """The largest ln a; an answer about a number meets its own first draws too, which count so much."""
     c, bend = common.constants, common.bend
-    return highest(c, common.answers, bend, common.lower) - (first_exponent(c.step, rate_of(bend)) if numbers else 0.0)
+    return highest(c, common.answers, bend, common.lower) - first_exponent(c.step, rate_of(bend), firsts)
 
 
 @lru_cache(maxsize=64)
@@ -464,18 +468,17 @@ def plan_symmetrized(
         )
     except InvalidArgument:
         return None
-    numbers = 0.0
+    numbers, firsts = 0.0, 1.0
     if disagreement is None:  # comparisons have the room, and their widths would be the ones to grow
-        found, numbers = _with_numbers(found, finest, typical)
-    c = found.constants
-    curve = found.bend, found.lower
+        found, numbers, firsts = _with_numbers(found, finest, typical)
+    c, curve = found.constants, (found.bend, found.lower)
     grid = grid_step(min(finest, numbers or 1.0) * c.s)
-    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0, True
+    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0, True, firsts
     return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own)
 
 
-def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float]:
-    """The same plan with room for numbers whose noise follows their deviation, and their finest noise; 0 if none."""
+def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float, float]:
+    """The same plan with room for numbers whose noise follows their deviation, their finest noise, and first draws."""
     c, most = found.constants, found.answers
     price = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
     plain = farthest(found, c.s, c.pairs)
@@ -486,12 +489,13 @@ def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> t
         of_plan: dict[str, Any] = {"events": EVENTS * most, "answers": most, "alike": False, "concave": True}
         made = constants(c.n, c.count, c.s, c.beta, least=min(finest, numbers, 1.0) * c.s, row=row, **of_plan)
         curve = best_curve(made, most, typical)
-        return replace(curve, height=_highest(curve, numbers=True))
+        return replace(curve, height=_highest(curve, firsts))
 
     def affordable(numbers: float) -> bool:
         curve = with_room(numbers)
         return farthest(curve, c.s, curve.constants.pairs) <= price * plain
 
-    numbers = finest_affordable(c, rate_of(found.bend), affordable)
-    worth = numbers and is_worth_it(with_room(numbers), numbers, plain)
-    return (with_room(numbers), numbers) if worth else (found, 0.0)
+    firsts = suited_firsts(c, rate_of(found.bend))
+    numbers = finest_affordable(c, rate_of(found.bend), affordable, firsts) if firsts else 0.0
+    worth = numbers and is_worth_it(with_room(numbers), numbers, plain, firsts)
+    return (with_room(numbers), numbers, firsts) if worth else (found, 0.0, 1.0)

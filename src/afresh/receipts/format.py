@@ -297,12 +297,13 @@ def _write_5(facts: Facts) -> dict[str, Any]:
 
 # Version 6 has how well the share of a large group would be known, where earlier plans had one constant, and by
 # which of the two forms of Lemma G the comparison with a ghost sample is made, where earlier plans had the first.
-# Of checked answers it has whether the mean of a number within a group is one claim.
-_GHOSTS_6 = ("symmetrized", "settled", "endless")
+# It has what first draws of numbers count, by the method whose plans of few questions have less of them, and of checked
+# answers whether the mean of a number within a group is one claim.
 _CONSTANTS_6 = {
     **_CONSTANTS_5,
     **{method: (*_CONSTANTS_5[method], "grouping") for method in ("stabilized", "calibrated")},
-    **{method: (*_CONSTANTS_5[method], "grouping", "concave") for method in _GHOSTS_6},
+    **{method: (*_CONSTANTS_5[method], "grouping", "concave") for method in ("settled", "endless")},
+    "symmetrized": (*_CONSTANTS_5["symmetrized"], "grouping", "concave", "firsts"),
     "checked": (*_CONSTANTS_5["checked"], "groups"),
 }
 

@@ -28,6 +28,7 @@ EVENTS = 4
 _ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers, so that all processors stop at the same one; each is valid
 _UP = 1 + 1e-12
 _USUAL_DEVIATION = 0.05  # of numbers that a plan has room for, unless somebody says which
+_SMALLER, _MOST_LEFT = [2.0**-i for i in range(17)], 0.6
 _WORTH = 0.95  # numbers with a large deviation become wider by that much
 
 
@@ -79,9 +80,9 @@ def together(step: float, rate: float, parts: Sequence[float]) -> float:
     return found * _UP
 
 
-def first_exponent(step: float, rate: float) -> float:
+def first_exponent(step: float, rate: float, firsts: float = 1.0) -> float:
     """What the own first draws add to the exponent of Lemma M, at most."""
-    return math.log1p(rate * together(step, rate, [IN_GROUP, IN_GROUP, SQUARE])) / 2
+    return math.log1p(rate * together(step, rate, _firsts(1.0, grouped=True, firsts=firsts))) / 2
 
 
 def counted(step: float, rate: float, parts: Sequence[float]) -> float:
@@ -105,9 +106,15 @@ def parts_of(fine: float, pairs: float, square: float, *, grouped: bool) -> list
     return [*_firsts(square, grouped=grouped), (fine + (0.0 if grouped else FIRST)) * pairs]
 
 
-def fine_for(step: float, rate: float, pairs: float, square: float, *, grouped: bool, most: float = 1.0) -> float:
-    """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room."""
-    return _fine(room(step, rate, _firsts(square, grouped=grouped), most), pairs, grouped=grouped)
+def fine_for(
+    step: float, rate: float, pairs: float, square: float, *, grouped: bool, most: float = 1.0, firsts: float = 1.0
+) -> float:
+    """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room.
+
+    `firsts`: the part of what they usually count that first draws do, in plans of few questions.
+    """
+    left = room(step, rate, _firsts(square, grouped=grouped, firsts=firsts), most)
+    return _fine(left, pairs, grouped=grouped, firsts=firsts)
 
 
 def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> float:
@@ -115,41 +122,47 @@ def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> 
     return _fine(most - math.fsum(_firsts(square, grouped=grouped)), pairs, grouped=grouped)
 
 
-def _firsts(square: float, *, grouped: bool) -> list[float]:
+def _firsts(square: float, *, grouped: bool, firsts: float = 1.0) -> list[float]:
     """The first draws that have a direction of their own."""
-    return [*([IN_GROUP, IN_GROUP] if grouped else []), SQUARE * square]
+    return [firsts * part for part in ([IN_GROUP, IN_GROUP] if grouped else [])] + [firsts * SQUARE * square]
 
 
-def _fine(left: float, pairs: float, *, grouped: bool) -> float:
-    return max(left / (pairs * _UP) - (0.0 if grouped else FIRST), 0.0)
+def _fine(left: float, pairs: float, *, grouped: bool, firsts: float = 1.0) -> float:
+    return max(left / (pairs * _UP) - (0.0 if grouped else firsts * FIRST), 0.0)
 
 
-def is_worth_it(common: Common, numbers: float, plain: float) -> bool:
+def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
     """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
     c = common.constants
-    seen = _usual(c, _USUAL_DEVIATION)
-    fine = fine_for(c.step, rate_of(common.bend), seen.pairs / c.pairs, seen.square / c.pairs, grouped=False)
+    seen = _usual(c, _USUAL_DEVIATION, firsts)
+    parts = seen.pairs / c.pairs, seen.square / c.pairs
+    fine = fine_for(c.step, rate_of(common.bend), *parts, grouped=False, firsts=firsts)
     return fine > 0 and farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) <= _WORTH * plain
 
 
-def _usual(c: Constants, deviation: float) -> Shown:
-    return shown(c, 0.5, min(4 * deviation**2, 1.0), c.s / math.sqrt(SQUARE), 0.0)
+def _usual(c: Constants, deviation: float, firsts: float) -> Shown:
+    return shown(c, 0.5, min(4 * deviation**2, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
 
 
-def fine_usual(c: Constants, rate: float, deviation: float | None = None) -> float:
+def fine_usual(c: Constants, rate: float, deviation: float | None = None, firsts: float = 1.0) -> float:
     """(s/s_3)^2 of a number with such a deviation, or the usual one, in the middle of its range."""
-    seen = _usual(c, _USUAL_DEVIATION if deviation is None else deviation)
-    return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False)
+    seen = _usual(c, _USUAL_DEVIATION if deviation is None else deviation, firsts)
+    return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False, firsts=firsts)
 
 
-def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], bool]) -> float:
+def suited_firsts(c: Constants, rate: float) -> float:
+    """What first draws may count so that those of a number with the largest deviation leave most to the last one."""
+    return next((part for part in _SMALLER if _left(c, rate, part) >= _MOST_LEFT), 0.0)
+
+
+def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], bool], firsts: float = 1.0) -> float:
     """The finest noise, in units of s, for which each row can have room in all answers; 0 if there is none.
 
     What the usual deviation needs, if that is `affordable`, or more, up to that of a plain answer. Where that is dear
     as well, the noise with which a number weighs no more on a row than a plain answer does.
     """
-    usual = fine_usual(c, rate)
-    if usual < LEAST or not leaves_room(c, rate):  # first draws would show nothing, or take too much
+    usual = fine_usual(c, rate, firsts=firsts)
+    if usual < LEAST or not leaves_room(c, rate, firsts):  # first draws would show nothing, or take too much
         return 0.0
     low, high = 0, math.floor(8 * math.log2(usual / LEAST))
     found = 0.0
@@ -173,6 +186,10 @@ def row_room(count: int, numbers: float, finest: float = 1.0) -> float:
     return count * row_units(numbers) + 3 * min(finest, numbers, 1.0) ** -2
 
 
-def leaves_room(c: Constants, rate: float) -> bool:
+def leaves_room(c: Constants, rate: float, firsts: float = 1.0) -> bool:
     """Whether first draws leave at least a quarter of an answer to the last one, whatever the number is."""
-    return fine_for(c.step, rate, 1.0, 1.0, grouped=True) >= 0.25
+    return _left(c, rate, firsts) >= 0.25
+
+
+def _left(c: Constants, rate: float, firsts: float) -> float:
+    return fine_for(c.step, rate, 1.0, 1.0, grouped=True, firsts=firsts)
