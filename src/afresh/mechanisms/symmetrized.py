@@ -203,8 +203,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         """
         if levels is not None or not self.numbers or self.coarseness < 1:
             return self
-        kind = _of_other_noise(Symmetrized, _Number)
-        return kind(**own_constants(self, Symmetrized), times=self.coarseness)
+        return _of_other_noise(Symmetrized, _Number)(**own_constants(self, Symmetrized), times=self.coarseness)
 
     def at_once(self, kind: str, size: int) -> Vector | None:
         """As many answers as its noise is worth, rounded, at most four or one; its noise makes up for it."""
@@ -480,7 +479,7 @@ def plan_symmetrized(
 def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float, float]:
     """The same plan with room for numbers whose noise follows their deviation, their finest noise, and first draws."""
     c, most = found.constants, found.answers
-    price = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
+    dear = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
     plain = farthest(found, c.s, c.pairs)
 
     @cache
@@ -492,7 +491,7 @@ def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> t
         return replace(curve, height=_highest(curve, firsts))
 
     def affordable(numbers: float) -> bool:
-        curve = with_room(numbers)
+        curve, price = with_room(numbers), dear if numbers <= 1 else _PRICE_OF_NUMBERS  # beyond 1, of events alone
         return farthest(curve, c.s, curve.constants.pairs) <= price * plain
 
     firsts = suited_firsts(c, rate_of(found.bend))
