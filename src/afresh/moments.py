@@ -50,6 +50,22 @@ class Moments:
         return max(self.squares / self.n - self.mean**2, 0.0)
 
 
+class Inside(Moments):
+    """The same over those rows alone that are in a group, of which there may be none."""
+
+    __slots__ = ()
+
+    @property
+    def mean(self) -> float:
+        """Their mean; the middle if there are none."""
+        return self.total / self.n if self.n else 0.5
+
+    @property
+    def variance(self) -> float:
+        """Their variance; the largest there can be if there are none."""
+        return max(self.squares / self.n - self.mean**2, 0.0) if self.n else 0.25
+
+
 class Aim(NamedTuple):
     """What is averaged for a number A and a group B, inside A 1_B + share 1_B + constant, and roughly where it lies."""
 

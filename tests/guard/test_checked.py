@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,11 @@ import pytest
 
 import afresh
 from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.guard.arrange import arranged
+from afresh.mechanisms.checked import Checked
+from afresh.queries.asked import make_asked
 from afresh.receipts import verify
+from afresh.statistics import Correlation, Quantile, StandardDeviation
 
 
 @pytest.fixture
@@ -126,3 +132,57 @@ def test_the_plan_says_what_is_not_promised() -> None:
     assert not method.promised
     assert "width not promised" in str(afresh.plan(100_000, 1000).details)
     assert afresh.plan(100_000, 1000, method="checked").information is None
+
+
+@pytest.mark.parametrize("way", [{"method": "checked"}, {"open": 0.5}])
+def test_the_mean_of_a_number_within_a_group_is_one_claim(frame: pd.DataFrame, way: dict[str, Any]) -> None:
+    """By the rows in it: narrow where the number hardly varies there, for one answer; conditions cost two as before."""
+    rng = np.random.default_rng(4)
+    frame["near"] = np.clip(rng.normal(np.where(frame.x < 30, 0.7, 0.2), 0.05), 0, 1)
+    inside = frame[frame.x < 30]
+    with afresh.open(frame, 60, **way) as guard:
+        price = guard.price("near", (0, 1), "x < 30", missing=0, mean=0.7, share=0.3, deviation=0.05)
+        near = guard.ask("near", (0, 1), "x < 30", missing=0)
+        assert price.answers == near.charged == 1
+        assert near.interval.half_width == pytest.approx(price.half_width, rel=0.3)
+        assert near.interval.half_width < 0.02
+        assert near.low <= inside.near.mean() <= near.high  # the truth is .7, which is within as well
+        assert 0.7 in near.interval
+        assert near.noise < near.interval.half_width
+        assert guard.ask("near", (0, 1), "x < 30", missing=0).charged == 0
+        condition = guard.ask("near < 0.7", where="x < 30")
+        assert condition.charged == 2
+        assert condition.interval.half_width > 4 * near.interval.half_width
+        nobody = guard.ask("near", (0, 1), "x < 0", missing=0)
+        assert not nobody.told
+        spread = guard.measure(StandardDeviation("near", (0, 1), where="x < 30", missing=0))
+        assert isinstance(spread, afresh.Answer)
+        assert (spread.charged, spread.low < 0.05 < spread.high) == (2, True)
+        both = guard.measure(Correlation("near", "y", (0, 1), (0, 1), where="x < 30", missing_x=0, missing_y=0))
+        assert isinstance(both, afresh.Answer)
+        assert (both.charged, both.low < 0 < both.high) == (
+            4,
+            True,
+        )  # the mean and the spread of near are known already
+        assert guard.measure(Quantile("y", 0.5, (0, 1), where="x < 30", points=3, missing=0)).told
+        receipt = guard.receipt()
+    assert verify(receipt).passed
+    shares = [each for each in released_in(receipt) if "share" in each]
+    assert {round(each["share"], 1) for each in shares} == {0.0, 0.3}
+
+
+def released_in(receipt: dict[str, Any]) -> list[dict[str, float]]:
+    records = [json.loads(text) for text in receipt["chain"]["records"]]
+    return [record["released"] for record in records if record["kind"] == "answered"]
+
+
+def test_a_mean_within_a_group_is_two_halves_in_plans_from_before_and_where_features_are_public(
+    frame: pd.DataFrame,
+) -> None:
+    with afresh.open(frame, 60, method="checked") as guard:
+        schema, mechanism = guard.desk.schema, guard.plan.mechanism
+    asked = make_asked({"expression": "y", "bounds": (0, 1), "where": "x < 30", "missing": 0}, schema)
+    assert isinstance(mechanism, Checked)
+    assert len(arranged(asked, mechanism, False, exam=False).queries) == 1
+    assert arranged(asked, mechanism, True, exam=False) == asked
+    assert arranged(asked, replace(mechanism, groups=False), False, exam=False) == asked

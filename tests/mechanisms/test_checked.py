@@ -16,7 +16,7 @@ from afresh.mechanisms.checked import Checked
 from afresh.mechanisms.planned_checks import plan_checks, plan_open_rows
 from afresh.mechanisms.symbols import after, path_before
 from afresh.mechanisms.tasks import Claim, Contest, Task
-from afresh.moments import Moments
+from afresh.moments import Inside, Moments
 from afresh.theory.checked import node_level
 from afresh.theory.symbols import Trail
 from oracle import narrower as oracle
@@ -26,13 +26,16 @@ ROWS, STEPS, FAILURE = 9, 4, 0.6
 TABLE = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [1, 0, 1, 0]], dtype=float)
 SMALL = Checked(2 * ROWS, STEPS, FAILURE, ROWS, ROWS, True, 0.0, 0.6, 0.1, 0.5, 1.0, 0.8)
 PARTS = ("check", "number", "claim", "better", "challenge", "contest")
+GROUPED = replace(SMALL, groups=True)
 
 
 class Wild:
     """An analyst without sense: what it asks next is a fixed random function of all that was released."""
 
-    def __init__(self, seed: int, law: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
-        self.seed, self.law, self.counts, self.path = seed, law, counts, ""
+    def __init__(
+        self, seed: int, law: NDArray[np.float64], counts: NDArray[np.int64], parts: tuple[str, ...] = PARTS
+    ) -> None:
+        self.seed, self.law, self.counts, self.path, self.parts = seed, law, counts, "", parts
 
     def moments(self, x: NDArray[np.float64]) -> Moments:
         return Moments(ROWS, float(self.counts @ x), float(self.counts @ x**2))
@@ -40,7 +43,7 @@ class Wild:
     def step(self, mechanism: Checked, earlier: list[Any]) -> bool:
         """Ask, hear; whether what was certified is wrong."""
         rng = np.random.default_rng(zlib.crc32(f"{self.seed} {self.path}".encode()))
-        kind = PARTS[rng.integers(len(PARTS))]
+        kind = self.parts[rng.integers(len(self.parts))]
         x, y = TABLE[rng.integers(6)], TABLE[rng.integers(6)]
         truth, difference = float(x @ self.law), (x - y + 1) / 2
         task: Task | None = None
@@ -62,6 +65,15 @@ class Wild:
             own, truth = self.moments(x), float(x @ self.law)
             options["levels"] = 2 if kind == "check" else (3 if rng.integers(2) else None)
         guessing = Moments(ROWS, ROWS / 2, ROWS / 3)
+        if kind == "group":  # a number within the rows where y is 1, of which there may be none
+            a, group = 0.2 + 0.6 * x, self.counts * y
+            own, truth = Inside(int(group.sum()), float(group @ a), float(group @ a**2)), float(self.law * y @ a)
+            truth /= float(self.law @ y)
+            guessing, options["levels"], options["unequal"] = Inside(4, 2.0, 1.2), None, False
+            if rng.integers(2):
+                options["guess"] = (truth, float(rng.uniform(0.01, 0.3)))
+            else:
+                del options["guess"]
         released = mechanism.release((guessing, own), 0.0, task=task, **options)(earlier)
         assert mechanism.admits(released, levels=options["levels"])
         earlier.append(released)
@@ -79,12 +91,12 @@ class Wild:
         return not low - 1e-9 <= truth <= high + 1e-9
 
 
-def chances(seed: int, mechanism: Checked, reset: bool = False) -> tuple[float, float]:
+def chances(seed: int, mechanism: Checked, reset: bool = False, parts: tuple[str, ...] = PARTS) -> tuple[float, float]:
     """Of a wrong certificate, over all samples; and of one among those of an analyst who asks one step of four."""
     law = np.random.default_rng(1000 + seed).dirichlet(np.full(4, 0.7))
     wrong = own = 0.0
     for counts in oracle.all_counts(ROWS, 4):
-        analyst = Wild(seed, law, np.array(counts))
+        analyst = Wild(seed, law, np.array(counts), parts)
         earlier: list[Any] = []
         missed = [analyst.step(mechanism, [] if reset else earlier) for _ in range(STEPS)]
         chance = oracle.multinomial(counts, law)
@@ -102,6 +114,40 @@ def test_whatever_is_asked_of_the_tree_holds(seed: int) -> None:
     wrong, own = chances(seed, SMALL)
     assert wrong <= FAILURE
     assert own <= FAILURE / STEPS  # whose share of the answers is a quarter has a quarter of beta
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(3, 16))])
+def test_means_within_groups_hold_whichever_rows_are_in_them(seed: int) -> None:
+    """Claims about numbers in groups that may be empty, among others, adaptively; all samples of nine rows."""
+    wrong, own = chances(seed, GROUPED, parts=("group", "group", "number", "check"))
+    assert wrong <= FAILURE
+    assert own <= FAILURE / STEPS
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_group_says_its_share_and_nothing_else_of_the_rows_that_check(opened: bool) -> None:
+    mechanism = plan_open_rows(20_000, 50, 0.05, share=0.5) if opened else plan_checks(20_000, 50, 0.05)
+    assert mechanism is not None
+    guarded = Inside(2400, 2400 * 0.7, 2400 * (0.49 + 0.0025))
+    found = []
+    for rows in (3010, 3020):
+        guessing = Inside(rows, rows * 0.7, rows * (0.49 + 0.0025))
+        released = mechanism.release((guessing, guarded), 0.0)([])
+        assert mechanism.confirmed(released)
+        assert mechanism.admits(released)
+        assert mechanism.interval(released)[1] - mechanism.interval(released)[0] < 0.03
+        assert mechanism.noise_in(released) < 0.01
+        found.append(released["share"])
+        assert not replace(mechanism, groups=False).admits(released)  # a plan from before, which had no such answers
+        for lie in (0.0, 1.5, -1.0):
+            assert not mechanism.admits({**released, "share": lie})
+        assert not mechanism.admits(released, levels=2)
+        with_more = mechanism.release((guessing, Inside(2401, 2401 * 0.7, 2401 * (0.49 + 0.0025))), 0.0)([])
+        assert with_more == released
+    assert (found[0] == found[1]) is not opened  # few bits, unless the analyst holds the rows
+    nobody = mechanism.release((Inside(0, 0.0, 0.0), Inside(0, 0.0, 0.0)), 0.0)([])
+    assert mechanism.interval(nobody) == (0.0, 1.0)
+    assert mechanism.admits(nobody)
 
 
 def test_levels_that_forget_the_past_would_not_hold() -> None:

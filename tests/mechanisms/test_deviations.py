@@ -25,6 +25,8 @@ from afresh.mechanisms.symmetrized import plan_symmetrized
 from afresh.moments import Grouped, Moments
 from afresh.receipts import verify
 from afresh.statistics import Correlation
+from afresh.theory.numbers import IN_GROUP, LARGE, SQUARE, aim_in_group, is_large
+from afresh.theory.symmetrized.common import Intervals, common_plan
 from afresh.theory.symmetrized.constants import constants
 from afresh.theory.symmetrized.numbers import EVENTS, counted, fine_for, parts_of, rare, room, shown, together
 from afresh.theory.symmetrized.settled import FLOOR, world
@@ -224,6 +226,93 @@ def test_a_guard_answers_numbers_by_their_deviation(name: str) -> None:
         assert len({number for number, _ in rows}) == len(rows)
 
 
+TIGHT = [(10**4, 1000, 0.84), (10**5, 10**4, 0.68), (10**6, 10**4, 0.36), (10**5, 10, 0.36), (10**4, 5, 0.54)]
+
+
+@pytest.mark.parametrize("typical", [(0.5, 0.1, 0.01), (0.5,)])
+@pytest.mark.parametrize(("rows", "questions", "part"), TIGHT)
+def test_numbers_follow_in_plans_with_little_room(
+    rows: int, questions: int, part: float, typical: tuple[float, ...]
+) -> None:
+    """Many questions, where room on a row is dear, and few, where first draws are; plain answers hardly notice."""
+    made = plan_symmetrized(rows, questions, 0.05, None, typical)
+    assert made is not None
+    assert made.problems() == []
+    assert made.numbers > 0
+    number: Any = at_levels(made, None)
+    most = part if len(typical) > 1 else 1.25 * part
+    assert number.deviation_width(0.5, 0.05) < most * number.deviation_width(0.5, 0.5)
+    assert number.deviation_width(0.5, 0.05) < made.half_width(0.5)
+    plain, _ = common_plan(rows, questions, 0.05, typical=typical, concave=True)
+    widest = 1.011 if len(typical) > 1 or made.numbers > 1 else 1.0065
+    assert made.half_width(0.5) <= widest * sum(Intervals(plain, plain.constants.s).ends(0.5, 0.0)[1:]) - 0.5 * widest
+    # All answers may be numbers, on one row as well, and one more may count four times.
+    assert questions * number.row_charge <= made.row_share * (1 + 1e-12)
+    unit, firsts = made.row_charge, made.firsts * (2 * IN_GROUP + SQUARE)
+    assert (questions - 1) * number.row_charge + (firsts + 4 * made.numbers**-2) * unit <= made.q * (1 + 1e-12)
+    assert (questions - 1) * number.row_charge + 4 * unit <= made.q * (1 + 1e-12)
+    for lie in ({"firsts": 4.0}, {"firsts": 0.0}, {"numbers": made.numbers / 4}, {"numbers": 1.3}, {"concave": False}):
+        assert replace(made, **lie).problems() != [] or lie == {"concave": False}
+
+
+@pytest.mark.parametrize(("rows", "questions"), [(10**5, 10), (10**4, 30), (10**5, 1000)])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_draws_of_a_number_count_at_most_one_answer_whatever_first_draws_are(
+    rows: int, questions: int, grouped: bool
+) -> None:
+    """By Lemma M's exponents, f(t_i) = ln(1 + R t_i/(1 + t_i)), of the noise that was drawn; the curve pays once."""
+    made = plan_symmetrized(rows, questions, 0.05)
+    number, random = at_levels(made, None), np.random.default_rng(3)
+    assert made is not None
+    c, rate = made._constants, made.bend / (1 - made.bend)
+
+    def exponent(part: float) -> float:
+        u = c.step * part
+        return math.log1p(rate * u / (1 + u))
+
+    for deviation in (0.0, 0.05, 0.3, 0.5):
+        inside = rows // 2
+        moments = Moments(rows, rows * 0.5, rows * (0.25 + deviation**2))
+        if grouped:
+            moments = Grouped(rows, inside * 0.5, inside * (0.25 + deviation**2), inside, False)
+        drawn: Any = number.release(moments, random.standard_normal(4).tolist())
+        seen = number._seen(drawn)  # type: ignore[attr-defined] # of numbers
+        first = [made.firsts * IN_GROUP] * (2 if grouped else 0) + [made.firsts * SQUARE * seen.square / made.D]
+        own = 0.0 if grouped else made.firsts * IN_GROUP
+        parts = [*first, (drawn["times"] ** -2 + own) * seen.pairs / made.D]
+        assert math.fsum(map(exponent, parts)) <= exponent(1.0) * (1 + 1e-9)
+        assert math.fsum(parts) <= 1 + 1e-9
+    own_firsts = math.fsum(exponent(made.firsts * part) for part in (IN_GROUP, IN_GROUP, SQUARE)) / 2
+    total = np.logaddexp.reduce(exponent(1.0) / 2 * np.arange(questions))
+    paid = math.exp(made.height + own_firsts + total) + c.main * made.lower
+    assert paid <= c.main * (1 + 1e-6)
+
+
 def test_an_analyst_that_learns_by_fine_numbers() -> None:
     """Three games with a fixed seed, where each may miss with .05; 17.11 says how many were played by hand."""
     assert attack.push(attack.CASES[-1], 0.05, 3, 7).max() <= 1
+
+
+@given(st.floats(0, 1), st.floats(1e-6, 1), st.floats(0, 1), st.floats(0.01, 1))
+def test_a_group_is_large_if_its_share_is_known_well_for_its_mean(
+    centre: float, share: float, unsure: float, grouping: float
+) -> None:
+    inside = centre * share
+    found = is_large(unsure, inside, share, grouping)
+    assert found == (unsure <= grouping * 4 * (c := min(inside / share, 1.0)) * (1 - c) * share)
+    assert is_large(unsure, inside, share, 0.0) == (unsure <= LARGE * share)  # as plans from before have it
+    for second in (False, True):  # whichever it is, values stay within [0, 1]
+        a, g, d, _ = aim_in_group(inside, share, second=second, large=found)
+        ends = [d, a * 0 + g + d, a * 1 + g + d]
+        assert -1e-12 <= min(ends) <= max(ends) <= 1 + 1e-12
+
+
+@each
+def test_plans_from_before_keep_their_rule_for_groups(name: str) -> None:
+    """A group of a share that the new rule takes for large, and the old one did not; near an end the other way."""
+    made = planned(name)
+    new, old = (at_levels(plan, None) for plan in (made, replace(made, grouping=0.0)))
+    share = next(p for p in np.linspace(0.01, 0.9, 400) if new.large(p / 2, p) != old.large(p / 2, p))
+    assert new.large(share / 2, share)
+    near_an_end = [p for p in np.linspace(0.01, 0.9, 400) if old.large(0.95 * p, p) and not new.large(0.95 * p, p)]
+    assert near_an_end

@@ -12,12 +12,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from afresh import checks
 from afresh.errors import GuardClosed, InvalidArgument
+from afresh.guard.arrange import arranged
 from afresh.guard.exam import in_exam, of_exam
 from afresh.guard.line import Line
 from afresh.guard.path import Path, Pending, Reply, Request
@@ -27,7 +27,6 @@ from afresh.guard.working import AtWork
 from afresh.ledger.base import Question, Statement
 from afresh.ledger.reserving import Wish
 from afresh.mechanisms.base import (
-    AimsInGroups,
     AnswersVectors,
     FollowsHint,
     NeverEnds,
@@ -37,7 +36,6 @@ from afresh.mechanisms.base import (
 )
 from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING, HINTED
 from afresh.planning.ways import follows_bounds, would_tell_mean
-from afresh.queries.group import GroupFirst, GroupMean, GroupSecond
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.progress import waiting
@@ -137,26 +135,8 @@ class Desk:
         return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
-        """A question as this desk asks it: a mean within a group is one question where exact moments are released.
-
-        Not if features are public: the rows of a group are then not a random draw, and its true value is another one.
-        For a number whose noise follows its deviation it is two questions, suited to the group.
-        """
-        if asked.rule != "within":
-            return asked
-        public = (scope or self.scope).features == "public"
-        if (exam or self.plan.mechanism.exact_moments) and not public:
-            return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
-        if asked.where is None or not asked.own or exam or not self._aims(asked):
-            return asked  # as parts of a statistic too, whose rules know the two halves
-        first, second = (f"{which} of two answers about {asked.text}" for which in ("first", "second"))
-        queries = GroupFirst(first, *asked.queries), GroupSecond(second, *asked.queries)
-        return replace(asked, queries=queries, rule="group")
-
-    def _aims(self, asked: Asked) -> bool:
-        """Whether this is a group mean of a number, and the mechanism suits its answers to the group."""
-        numbers = all(query.levels is None for query in asked.queries)
-        return numbers and isinstance(at_levels(self.plan.mechanism, None), AimsInGroups)
+        """A question as this desk asks it."""
+        return arranged(asked, self.plan.mechanism, (scope or self.scope).features == "public", exam=exam)
 
     @property
     def means_within_groups(self) -> bool:

@@ -198,7 +198,7 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
 
 def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviation: float) -> float:
     """The half-width of a mean within a group of this share, if neither of its two answers has noise."""
-    large, square = mechanism.large(share), mean * mean + deviation * deviation
+    large, square = mechanism.large(share * mean, share), mean * mean + deviation * deviation
     aims, ends = [], []
     for second in (False, True):
         aim = Aim(*aim_in_group(share * mean, share, second=second, large=large))

@@ -321,12 +321,22 @@ class AimsInGroups(Protocol, metaclass=_ByType):
         """What was averaged."""
         ...
 
-    def large(self, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well."""
+    def large(self, inside: float, share: float) -> bool:
+        """Whether a group of this share is one whose share would be known well; `inside` is E[A 1_B]."""
         ...
 
     def deviation_width(self, mean: float, deviation: float) -> float:
         """As of `FollowsDeviation`."""
+        ...
+
+
+@runtime_checkable
+class ClaimsInGroups(Protocol, metaclass=_ByType):
+    """A mechanism that may check the mean of a number within a group by the rows in it."""
+
+    @property
+    def groups(self) -> bool:
+        """Whether its plan says so."""
         ...
 
 

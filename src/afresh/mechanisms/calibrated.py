@@ -34,6 +34,7 @@ from afresh.theory.numbers import (
     MEAN,
     aim_in_group,
     farthest_mean,
+    is_large,
     largest_square,
     mean_square,
     plain_noise,
@@ -51,6 +52,7 @@ _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcd
 
 
 _KEPT_FOR_NUMBERS = 1e-3
+_GROUPING = 0.48  # of new plans, by measurement (12)
 _OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
 _NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
 _ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
@@ -86,6 +88,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     """-ln of the fresh probability that the plan's information makes of what is left of beta (section 5)."""
     numbers: float = 0.0
     """The part of b2 that is kept for the squares of numbers, whose interval then follows their deviation."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
 
     @classmethod
     def of(
@@ -102,7 +106,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         """With the grid, z and L that go with these; `most` == 0 is as many answers as questions."""
         grid = grid_step(1 / math.sqrt(T))
         chosen = cls(rows, questions, failure, t, T, noise_failure, most or questions, grid, 0, 0, numbers)
-        return replace(chosen, z=chosen._smallest_z, L=chosen._smallest_L)
+        kept = {"z": chosen._smallest_z, "L": chosen._smallest_L}
+        return replace(chosen, **kept, grouping=_GROUPING if numbers else 0.0)
 
     @property
     def pairs(self) -> Pairs:
@@ -271,11 +276,11 @@ class _Number(Calibrated):
             return Aim(1.0, 0.0, 0.0, released["value"])
         (name,) = of
         share, first = (self._transform.inverse_at(released[each]) for each in (name, "first"))
-        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(first, share)))
 
-    def large(self, share: float) -> bool:
+    def large(self, inside: float, share: float) -> bool:
         """Whether a group of this share is one whose share would be known well."""
-        return self._by_mean.half_width(share) <= 2 * LARGE * share  # its halves lose more
+        return is_large(self._by_mean.half_width(share), inside, share, self.grouping, before=2 * LARGE)
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
         """The draws, on the public grid."""

@@ -8,8 +8,8 @@ follow can be computed by whoever holds the records, and nothing is recomputed f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from afresh.mechanisms.parts import EqualAnswers, NoBatches, NoInformation, nois
 from afresh.mechanisms.scale import BY_SUM, counts_of, hint_of, limits_of, sums_of, to_native, to_unit, values_of
 from afresh.mechanisms.symbols import EXAM, after, check_symbol, path_before, path_of
 from afresh.mechanisms.tasks import Claim, Contest, Task
-from afresh.moments import Moments, Span
+from afresh.moments import Inside, Moments, Span
 from afresh.theory.binomial import sign_test
 from afresh.theory.checked import (
     Checking,
@@ -79,6 +79,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     exam: int = 0
     exam_failure: float = 0.0
     own: bool = False
+    groups: bool = False
+    """Whether the mean of a number within a group is one claim about the rows in it; not in plans from before."""
 
     @property
     def shuffles(self) -> bool:
@@ -140,16 +142,28 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             *shares,
         )
 
-    @property
-    def _least_variance(self) -> float:
-        """1/T of Figure 1: as if one row of the smaller part had another value."""
-        return self.noise / min(self.guessing, self.guarded)
-
     def guess(self, moments: Moments, noise: float) -> float:
         """A guess from the moments of the rows that guess, and one standard normal number."""
         if self.grid is None:
             return min(max(moments.mean, 0.0), 1.0)
-        return noisy_mean(moments, noise, 1 / self.noise, 1 / self._least_variance, self.grid)
+        plan = self._about(self._share(moments))
+        return noisy_mean(moments, noise, 1 / plan.noise, 1 / _least_variance(plan), self.grid)
+
+    def _share(self, guessing: Moments) -> float | None:
+        """About the share of a group, of the rows that guess; None for a mean over all rows."""
+        if not isinstance(guessing, Inside):
+            return None
+        found = max(guessing.n, 1) / self.guessing
+        return min(found if self.opened else _few_bits(found, math.floor), 1.0)
+
+    def _about(self, share: float | None) -> Checking:
+        """How claims are made about a group of this share; one deviation of the number of rows that check to spare."""
+        if share is None:
+            return self.checking
+        expected = share * self.guarded
+        rows = (math.floor(max(each, 1.0)) for each in (share * self.guessing, expected - math.sqrt(expected)))
+        guessing, guarded = rows
+        return replace(self.checking, guess_rows=guessing, check_rows=guarded, noise=self.noise / share)
 
     def _deviation(self, moments: Moments, values: Values) -> float | None:
         """The spread that goes with a guess, on the scale of its values; None where it follows from the mean."""
@@ -158,8 +172,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         found = math.sqrt(moments.variance) * (2 if values == "three-valued" else 1)
         if self.opened or found < 1e-12:
             return found
-        # Few bits, so that guesses tell little of the rows that they come from.
-        return float(2 ** (math.ceil(math.log2(found) * _STEPS) / _STEPS))
+        return _few_bits(found, math.ceil)
 
     def release(
         self,
@@ -188,7 +201,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         value = self.guess(guessing, noise) if guess is None else min(max(guess[0], 0.0), 1.0)
         half_width = None if guess is None else guess[1]
         deviation = self._deviation(guessing, values)
-        return lambda earlier: self._check(guarded, value, half_width, deviation, values, self.trail(earlier))
+        about = self._share(guessing)
+        return lambda earlier: self._check(guarded, value, half_width, deviation, values, self.trail(earlier), about)
 
     def _check(
         self,
@@ -198,9 +212,9 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         deviation: float | None,
         values: Values,
         trail: Trail,
+        share: float | None = None,
     ) -> dict[str, float]:
-        plan, total, squares = self.checking, *sums_of(guarded, values)
-        native = to_native(value, values)
+        plan, native = self._about(share), to_native(value, values)
         if half_width is None:
             low, high = to_unit(claim(plan, native, deviation, trail, values=values), values)
             cells = bins(plan, native, deviation, trail, values)
@@ -210,16 +224,28 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         low, high = max(min(low, value), 0.0), min(max(high, value), 1.0)
         known = {"values": float(VALUES.index(values)), "guess": value, "low": low, "high": high, "cells": float(cells)}
         known["deviation"] = -1.0 if deviation is None else deviation
-        ends = check_limits(plan, total, squares, trail, values=values, guess=native, deviation=deviation)
-        if claim_passes(*to_unit(ends, values), low, high):
+        if share is not None:
+            known["share"] = share
+        if claim_passes(
+            *self._tested(guarded, values, trail, check_limits, guess=native, deviation=deviation), low, high
+        ):
             return {"task": 0.0, **known, "first": -1.0, "last": -1.0, **path_of(trail)}
         if values in BY_SUM:
             first = min(max(int(guarded.mean * cells), 0), cells - 1)
             last = first + 1
         else:
-            found = to_unit(failed_limits(plan, total, squares, trail, values=values), values)
-            first, last, _ = outer_cell(max(found[0], 0.0), min(found[1], 1.0), cells)
+            first, last, _ = outer_cell(*self._tested(guarded, values, trail, failed_limits), cells)
         return {"task": 0.0, **known, "first": float(first), "last": float(last), **path_of(trail)}
+
+    def _tested(
+        self, guarded: Moments, values: Values, trail: Trail, limits: Callable[..., tuple[float, float]], **known: Any
+    ) -> tuple[float, float]:
+        """Limits on [0, 1] from the rows that check; of a group from those in it, which are draws from it (14)."""
+        if not guarded.n:
+            return 0.0, 1.0
+        plan = replace(self.checking, check_rows=guarded.n) if isinstance(guarded, Inside) else self.checking
+        low, high = to_unit(limits(plan, *sums_of(guarded, values), trail, values=values, **known), values)
+        return max(low, 0.0), min(high, 1.0)
 
     def _claim(
         self, task: Claim, guarded: Moments, guessing: Moments, values: Values, trail: Trail
@@ -301,7 +327,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
                 named = set(released) == {"task", "of", *fresh.NAMES} and span == self.exam_rows
                 whole = released["of"] >= 1 and float(released["of"]).is_integer()
                 return named and whole and fresh.moments_possible(released, levels, span.rows)
-            check_symbol(released, levels)
+            check_symbol(released, levels, grouped=self.groups)
             before = path_before(released)
             after(released)
         except (InvalidArgument, KeyError, TypeError, ValueError, IndexError, OverflowError):
@@ -328,8 +354,10 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         """That of a guess that passed, if the rows it came from are not open."""
         if self.opened or not self.confirmed(released):
             return 0.0
-        guess = released["guess"]
-        return math.sqrt(max(guess * (1 - guess) * self.noise, self._least_variance))
+        guess, deviation, plan = released["guess"], released["deviation"], self._about(released.get("share"))
+        scale = 2 if VALUES[int(released["values"])] == "three-valued" else 1
+        variance = guess * (1 - guess) if deviation < 0 else (deviation / scale) ** 2
+        return math.sqrt(max(variance * plan.noise, _least_variance(plan)))
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
         """The claim that passed, or what is certified of a failure's cell or a winner's bin; else all of [0, 1]."""
@@ -433,4 +461,14 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
             return [str(error)]
         if self.opened != (self.noise == 0) or self.opened != (self.grid is None):
             return ["rows that guess are either open or noisy"]
-        return [] if self.grid is None else grid_problems(self.grid, math.sqrt(self._least_variance))
+        return [] if self.grid is None else grid_problems(self.grid, math.sqrt(_least_variance(self.checking)))
+
+
+def _least_variance(plan: Checking) -> float:
+    """1/T of Figure 1: as if one row of the smaller part had another value."""
+    return plan.noise / min(plan.guess_rows, plan.check_rows)
+
+
+def _few_bits(found: float, rounded: Callable[[float], int]) -> float:
+    """Rounded, so that guesses tell little of the rows that they come from."""
+    return float(2 ** (rounded(math.log2(found) * _STEPS) / _STEPS))

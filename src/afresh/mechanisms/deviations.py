@@ -10,12 +10,15 @@ from typing import Any, ClassVar
 from afresh.mechanisms.base import round_to_grid
 from afresh.mechanisms.ghost import ROUNDING
 from afresh.moments import Aim, Grouped, Moments
-from afresh.theory.numbers import FIRST, IN_GROUP, LARGE, SQUARE, aim_in_group, mean_square
+from afresh.theory.numbers import FIRST, IN_GROUP, SQUARE, aim_in_group, is_large, mean_square
 from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, step_of, times
 
 FIRST_DRAWS = frozenset(("first", "square"))
 OF_GROUPS = frozenset(("share", "group"))
 """A coarse share of a group, of which an answer is the first or the second."""
+
+GROUPING = 0.18
+"""Of new plans, by measurement (12)."""
 
 NUMBER = FIRST_DRAWS | {"value", "times"}
 
@@ -53,6 +56,9 @@ class FollowingDeviation(ABC):
 
     draws: ClassVar[int] = 4
     grid: float
+    grouping: float
+    firsts: float = 1.0
+    """What first draws count, in units of the usual."""
 
     @property
     @abstractmethod
@@ -77,19 +83,19 @@ class FollowingDeviation(ABC):
         if not (of := OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, released["first"])
         (name,) = of
-        share = released[name]
-        return Aim(*aim_in_group(released["first"], share, second=name == "group", large=self.large(share)))
+        both = released["first"], released[name]
+        return Aim(*aim_in_group(*both, second=name == "group", large=self.large(*both)))
 
-    def large(self, share: float) -> bool:
+    def large(self, inside: float, share: float) -> bool:
         """Whether a group of this share is one whose share would be known well."""
-        return 2 * math.sqrt(share * (1 - share)) * self.reach_scale <= LARGE * share
+        return is_large(2 * math.sqrt(share * (1 - share)) * self.reach_scale, inside, share, self.grouping)
 
     def first_draws(self, moments: Moments, noise: Sequence[float]) -> tuple[dict[str, float], Moments]:
         """The draws before the last, and the moments of what that one averages."""
         found: dict[str, float] = {}
 
         def draw(name: str, mean: float, xi: float, part: float) -> None:
-            found[name] = drawn(mean + self.noise_scale / math.sqrt(part) * xi, self.grid)
+            found[name] = drawn(mean + self.noise_scale / math.sqrt(part * self.firsts) * xi, self.grid)
 
         if isinstance(moments, Grouped):
             draw("group" if moments.second else "share", moments.inside / moments.n, noise[3], IN_GROUP)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, Charges, grid_problems, grid_step, own_constants
 from afresh.mechanisms.deviations import (
+    GROUPING,
     NUMBER,
     OF_GROUPS,
     FollowingDeviation,
@@ -27,7 +28,7 @@ from afresh.theory.numbers import SQUARE, largest_square
 from afresh.theory.symmetrized.common import Intervals, farthest
 from afresh.theory.symmetrized.endless import NUMBER_SHARE, SLANTS, block, endless_plan, intervals_of, last_answer
 from afresh.theory.symmetrized.numbers import Shown, plainly_fine, shown
-from afresh.theory.symmetrized.steps import finest_step, step_of, times
+from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 
 EXPECTED = 1000
 _NAMES = ("value", "place")
@@ -53,6 +54,10 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     grid: float
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    concave: bool = False
+    """Whether kap is the sharper one of Lemma G; not in plans from before."""
 
     @property
     def questions(self) -> int:
@@ -126,7 +131,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
 
     def _table(self, place: int, times: float = 1.0) -> Intervals:
         public = self.rows, self.s, self.failure, self.expected, self.slant
-        return intervals_of(*public, block(place)[1], self.numbers, times)
+        return intervals_of(*public, block(place)[1], self.numbers, times, self.concave)
 
     def half_width(self, mean: float) -> float:
         """Of answer number `expected`."""
@@ -159,9 +164,9 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         """Every s, K and slant carries the certificate, while one row may not matter too much."""
         if not (self.rows >= 2 and 0 < self.s <= 1 and self.expected >= 1 and self.slant in SLANTS):
             return ["the noise, the expected number of answers or the slant is out of range"]
-        if not 0 <= self.numbers <= 1:
-            return ["the finest noise of numbers is not within [0, 1]"]
-        found = grid_problems(self.grid, self.s * (self.numbers or 1.0))
+        if not 0 <= self.numbers <= COARSEST_FINE:
+            return [f"the finest noise of numbers is not within [0, {COARSEST_FINE:.3g}]"]
+        found = grid_problems(self.grid, self.s * min(self.numbers or 1.0, 1.0))
         return found if self.questions >= 1 else [*found, "one row may matter more than q = .9 with the first answer"]
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
@@ -260,7 +265,8 @@ def plan_endless(
         return None
     try:
         s, slant, numbers = endless_plan(rows, failure, expected, typical)
-        found = Endless(rows, expected, failure, s, slant, grid_step(s * (numbers or 1.0)), numbers)
+        grid, grouping = grid_step(s * min(numbers or 1.0, 1.0)), GROUPING if numbers else 0.0
+        found = Endless(rows, expected, failure, s, slant, grid, numbers, grouping, concave=True)
         found.half_width(0.5)
     except InvalidArgument:
         return None

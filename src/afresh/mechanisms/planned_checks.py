@@ -84,4 +84,5 @@ def _of(found: Checking, rows: int, failure: float, exam: int, *, opened: bool, 
         exam=exam,
         exam_failure=failure - found.failure if exam else 0.0,
         own=own,
+        groups=True,
     )

@@ -10,12 +10,22 @@ from typing import Any, ClassVar, NoReturn
 
 from afresh.errors import InvalidArgument
 from afresh.mechanisms.base import TYPICAL_MEANS, grid_problems, grid_step, own_constants
-from afresh.mechanisms.deviations import NUMBER, OF_GROUPS, FollowingDeviation, drawn, grouped, of_number, on_grid
+from afresh.mechanisms.deviations import (
+    GROUPING,
+    NUMBER,
+    OF_GROUPS,
+    FollowingDeviation,
+    drawn,
+    grouped,
+    of_number,
+    on_grid,
+)
 from afresh.mechanisms.ghost import MOST_ROWS, ROUNDING, ByGhost
 from afresh.mechanisms.parts import DifferenceOfParts, FromAllRows, NoRowAccount
 from afresh.moments import Moments, Span
 from afresh.theory.numbers import largest_square
 from afresh.theory.symmetrized.common import Common
+from afresh.theory.symmetrized.constants import Constants
 from afresh.theory.symmetrized.numbers import FIRSTS, Shown
 from afresh.theory.symmetrized.settled import COARSEST, Settling, highest, settled_plan, world
 from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, SHARE, step_of, times
@@ -51,6 +61,10 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
     grid: float
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 in plans whose numbers follow their bounds."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    concave: bool = False
+    """Whether kap is the sharper one of Lemma G; not in plans from before."""
 
     @property
     def coarseness(self) -> float:
@@ -60,8 +74,12 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
     @cached_property
     def settling(self) -> Settling:
         """Its intervals and charges."""
-        c = world(self.rows, self.questions, self.s, self.failure, self.steps, self.numbers, pairs=self.D)
+        c = self._world(self.D)
         return Settling(Common(c, self.questions, self.bend, self.lower, self.height), self.steps, self.numbers)
+
+    def _world(self, pairs: float | None) -> Constants:
+        public = self.rows, self.questions, self.s, self.failure, self.steps, self.numbers
+        return world(*public, pairs, concave=self.concave)
 
     @property
     def answers(self) -> int:
@@ -199,7 +217,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         if not (0 < self.bend < 1 and 0 < self.lower < 1):
             return [*found, "the bend or the part of lower tails is not within (0, 1)"]
         try:
-            least = world(self.rows, self.questions, self.s, self.failure, self.steps, self.numbers)
+            least = self._world(None)
         except InvalidArgument as refused:
             return [*found, str(refused)]
         if least.pairs * (1 - ROUNDING) > self.D:
@@ -353,4 +371,16 @@ def plan_settled(
     common, c = made.common, made.common.constants
     curve = common.bend, common.lower, common.height
     grid = grid_step(min(times(made.steps), made.numbers or 1.0) * c.s)
-    return Settled(rows, questions, failure, c.s, c.pairs, *curve, made.steps, grid, made.numbers)
+    return Settled(
+        rows,
+        questions,
+        failure,
+        c.s,
+        c.pairs,
+        *curve,
+        made.steps,
+        grid,
+        made.numbers,
+        GROUPING if made.numbers else 0.0,
+        concave=True,
+    )

@@ -29,10 +29,10 @@ from afresh.theory.extremes import cvar_with_square
 from afresh.theory.numbers import (
     FIRST,
     IN_GROUP,
-    LARGE,
     LAST,
     SQUARE,
     aim_in_group,
+    is_large,
     kept_part,
     mean_square,
     rare_noise,
@@ -72,6 +72,7 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 _ROUNDING = 1e-9
 _OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
 _LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
+_GROUPING = 0.3  # of new plans, by measurement (12)
 _MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
 
 
@@ -107,6 +108,8 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """Cells per standard deviation in the bound on e_+."""
     numbers: float = 0.0
     """The part of the failure probability that is kept for numbers, whose noise then follows their deviation."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -272,11 +275,12 @@ class _Number(Stabilized):
             return Aim(1.0, 0.0, 0.0, first)
         (name,) = of
         share = self._transform.inverse_at(released[name])
-        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(share)))
+        return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(first, share)))
 
-    def large(self, share: float) -> bool:
+    def large(self, inside: float, share: float) -> bool:
         """Whether a group of this share is one whose share would be known well."""
-        return 2 * math.sqrt(max(share * (1 - share), self.v0)) * _score(self._by_mean) <= LARGE * share
+        unsure = 2 * math.sqrt(max(share * (1 - share), self.v0)) * _score(self._by_mean)
+        return is_large(unsure, inside, share, self.grouping)
 
     def _following(self, released: Mapping[str, float]) -> tuple[float, float] | None:
         """The noise of the last draw and its reach; None where what the mean allows is narrower."""
@@ -478,7 +482,7 @@ def _finish(draft: Stabilized) -> Stabilized | None:
         return None
     final = _with_best_tilt(n, k, most, failure, draft.v0, draft.s, envelope, joint)
     if _leaves_room(final):
-        final = replace(final, numbers=kept_part(n, final.lam, final.H))
+        final = replace(final, numbers=kept_part(n, final.lam, final.H), grouping=_GROUPING)
     return replace(final, H=_bound(final, envelope))
 
 

@@ -49,16 +49,18 @@ _KEYS = {
 }
 
 
-def check_symbol(released: Mapping[str, float], levels: int | None) -> None:
-    """Refuse what no question of so many levels releases."""
+def check_symbol(released: Mapping[str, float], levels: int | None, *, grouped: bool = False) -> None:
+    """Refuse what no question of so many levels releases; where numbers may be `grouped`, with about a share."""
     task = released["task"]
-    if set(released) != _KEYS[task] | {"task", "steps", "events", "nats"}:
+    of_group = {"share"} & set(released) if grouped and task == 0 and levels is None else set()
+    if set(released) != _KEYS[task] | {"task", "steps", "events", "nats"} | of_group:
         raise InvalidArgument("this is not a symbol of a checked answer")
     whole = {"values", "cells", "first", "last", "candidates", "winner", "bins", "bin", "steps", "events"}
     good = all(float(released[name]).is_integer() for name in whole & set(released))
     if task == 0:
         first, last, cells = released["first"], released["last"], released["cells"]
         good &= 0 <= released["low"] <= released["guess"] <= released["high"] <= 1 and cells >= 1
+        good &= 0 < released.get("share", 1.0) <= 1
         values = VALUES[int(released["values"])] if released["values"] >= 0 else None
         good &= values in (values_of(levels, unequal=False), values_of(levels, unequal=True))
         if first < 0:

@@ -19,6 +19,7 @@ from afresh.mechanisms.base import (
     round_to_grid,
 )
 from afresh.mechanisms.deviations import (
+    GROUPING,
     NUMBER,
     OF_GROUPS,
     FollowingDeviation,
@@ -47,19 +48,21 @@ from afresh.theory.symmetrized.constants import Constants, constants
 from afresh.theory.symmetrized.fixed import constant_interval
 from afresh.theory.symmetrized.numbers import (
     EVENTS,
-    FIRSTS,
     Shown,
     fine_for,
+    finest_affordable,
     first_exponent,
+    is_worth_it,
     leaves_room,
-    roomy_fine,
+    row_room,
+    row_units,
     shown,
+    suited_firsts,
 )
-from afresh.theory.symmetrized.steps import finest_step, step_of, times
+from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-# By how much kap may grow for numbers, and how much wider plain answers may become: less in a plan for one mean.
-_ROOM_FOR_NUMBERS, _PRICE_OF_NUMBERS, _OF_ONE_MEAN = (0.08, 0.05, 0.03), 1.015, 1.006
+_PRICE_OF_NUMBERS, _OF_ONE_MEAN = 1.01, 1.006  # how much wider plain answers may become for them
 _MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
 
 
@@ -94,6 +97,12 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     """ln a of the curve; 0 in plans that were made before it was kept, which sum over answers in a coarser way."""
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
+    grouping: float = 0.0
+    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    concave: bool = False
+    """Whether kap is the sharper one of Lemma G; not in plans from before."""
+    firsts: float = 1.0
+    """What first draws of a number count, in units of the usual; less in plans of few questions."""
 
     @property
     def coarseness(self) -> float:
@@ -115,6 +124,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             events=self.most * (EVENTS if self.numbers else 1),
             answers=self.most,
             alike=False,
+            concave=self.concave,
             pairs=pairs,
         )
 
@@ -193,8 +203,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         """
         if levels is not None or not self.numbers or self.coarseness < 1:
             return self
-        kind = _of_other_noise(Symmetrized, _Number)
-        return kind(**own_constants(self, Symmetrized), times=self.coarseness)
+        return _of_other_noise(Symmetrized, _Number)(**own_constants(self, Symmetrized), times=self.coarseness)
 
     def at_once(self, kind: str, size: int) -> Vector | None:
         """As many answers as its noise is worth, rounded, at most four or one; its noise makes up for it."""
@@ -230,8 +239,8 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
             return ["the noise, D or the cap on one row is out of range"]
         found = grid_problems(self.grid, self._least * self.s)
-        if not 0 <= self.numbers <= 1 or (self.numbers and not self.height):
-            return [*found, "the finest noise of numbers is not within [0, 1]"]
+        if not 0 <= self.numbers <= COARSEST_FINE or (self.numbers and not self.height):
+            return [*found, f"the finest noise of numbers is not within [0, {COARSEST_FINE:.3g}]"]
         if not (0 < self.bend < 1 and 0 < self.lower < 1 and 0 < self.finest <= 1):
             return [*found, "the bend, the part of lower tails or the finest noise is not within (0, 1]"]
         if self.row_share < self.questions * self._row_unit * (1 - ROUNDING):
@@ -242,9 +251,9 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
             return [*found, str(refused)]
         if least * (1 - ROUNDING) > self.D:
             found.append("D is smaller than the bound of Theorem S")
-        if self.height and self.height > _highest(self._common, numbers=self.numbers > 0) + ROUNDING:
+        if self.height and self.height > _highest(self._common, self.firsts if self.numbers else 0.0) + ROUNDING:
             found.append("the curve is so high that its sum over answers exceeds the failure probability")
-        if self.numbers and not leaves_room(self._constants, self._rate):
+        if self.numbers and not (0 < self.firsts <= 1 and leaves_room(self._constants, self._rate, self.firsts)):
             found.append("there is no room for numbers")
         return found
 
@@ -351,7 +360,7 @@ class _Number(FollowingDeviation, Symmetrized):
 
     @property
     def row_charge(self) -> float:
-        return (FIRSTS + self.numbers**-2) * self._row_unit / self.times**2
+        return row_units(self.numbers) * self._row_unit / self.times**2
 
     @property
     def noise_scale(self) -> float:
@@ -365,13 +374,15 @@ class _Number(FollowingDeviation, Symmetrized):
         return (high - low) / 2
 
     def _seen(self, released: Mapping[str, float]) -> Shown:
-        noise = self.noise_scale / math.sqrt(SQUARE)
-        return shown(self._constants, self.aim(released).centre, released["square"], noise, self.grid / 2)
+        return self._after(self.aim(released).centre, released["square"], self.grid / 2)
+
+    def _after(self, centre: float, square: float, half_step: float) -> Shown:
+        return shown(self._constants, centre, square, self.noise_scale / math.sqrt(SQUARE * self.firsts), half_step)
 
     def _step(self, seen: Shown, *, grouped: bool) -> int:
         """The finest noise with which the number counts as one answer."""
         step, parts = self._constants.step / self.times**2, (seen.pairs / self.D, seen.square / self.D)
-        return finest_step(fine_for(step, self._rate, *parts, grouped=grouped), self.numbers)
+        return finest_step(fine_for(step, self._rate, *parts, grouped=grouped, firsts=self.firsts), self.numbers)
 
     def release(self, moments: Moments, noise: Any) -> dict[str, float]:  # type: ignore[override] # as `draws` says
         """The draws, each on the public grid and within [0, 1]."""
@@ -408,16 +419,15 @@ class _Number(FollowingDeviation, Symmetrized):
 
     def deviation_width(self, mean: float, deviation: float) -> float:
         """If no draw has noise."""
-        square, noise = min(deviation**2 / largest_square(mean), 1.0), self.noise_scale / math.sqrt(SQUARE)
-        seen = shown(self._constants, mean, square, noise, 0.0)
+        seen = self._after(mean, min(deviation**2 / largest_square(mean), 1.0), 0.0)
         low, high = self._ends(mean, self._step(seen, grouped=False), seen.pairs, 0.0)
         return (high - low) / 2
 
 
-def _highest(common: Common, *, numbers: bool) -> float:
-    """The largest ln a; an answer about a number meets its own first draws too."""
+def _highest(common: Common, firsts: float) -> float:
+    """The largest ln a; an answer about a number meets its own first draws too, which count so much."""
     c, bend = common.constants, common.bend
-    return highest(c, common.answers, bend, common.lower) - (first_exponent(c.step, rate_of(bend)) if numbers else 0.0)
+    return highest(c, common.answers, bend, common.lower) - first_exponent(c.step, rate_of(bend), firsts)
 
 
 @lru_cache(maxsize=64)
@@ -452,39 +462,39 @@ def plan_symmetrized(
     if rows > MOST_ROWS:
         return None
     try:
-        found, finest = common_plan(rows, questions, failure, answers=most, typical=typical, disagreement=disagreement)
+        found, finest = common_plan(
+            rows, questions, failure, answers=most, typical=typical, disagreement=disagreement, concave=True
+        )
     except InvalidArgument:
         return None
-    numbers = 0.0
+    numbers, firsts = 0.0, 1.0
     if disagreement is None:  # comparisons have the room, and their widths would be the ones to grow
-        found, numbers = _with_numbers(found, finest, typical)
-    c = found.constants
-    curve = found.bend, found.lower
+        found, numbers, firsts = _with_numbers(found, finest, typical)
+    c, curve = found.constants, (found.bend, found.lower)
     grid = grid_step(min(finest, numbers or 1.0) * c.s)
-    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, finest, grid, found.height, numbers)
+    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0, True, firsts
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own)
 
 
-def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float]:
-    """The same plan with room for numbers whose noise follows their deviation, and their finest noise; 0 if none."""
+def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float, float]:
+    """The same plan with room for numbers whose noise follows their deviation, their finest noise, and first draws."""
     c, most = found.constants, found.answers
-    price = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
-    for growth in _ROOM_FOR_NUMBERS:
-        fine = roomy_fine(c, rate_of(found.bend), finest, growth)
-        if not fine:
-            break
-        numbers = min(fine**-0.5, 1.0)
-        least = min(finest, numbers)
-        row = max(c.row, (c.count * (FIRSTS + fine) + 3 * least**-2) / (4 * c.n**2 * c.s**2))
-        made = constants(
-            *(c.n, c.count, c.s, c.beta),
-            least=least * c.s,
-            row=row,
-            events=EVENTS * most,
-            answers=most,
-            alike=False,
-        )
+    dear = _PRICE_OF_NUMBERS if len(typical) > 1 else _OF_ONE_MEAN
+    plain = farthest(found, c.s, c.pairs)
+
+    @cache
+    def with_room(numbers: float) -> Common:
+        row = max(c.row, row_room(c.count, numbers, finest) / (4 * c.n**2 * c.s**2))
+        of_plan: dict[str, Any] = {"events": EVENTS * most, "answers": most, "alike": False, "concave": True}
+        made = constants(c.n, c.count, c.s, c.beta, least=min(finest, numbers, 1.0) * c.s, row=row, **of_plan)
         curve = best_curve(made, most, typical)
-        curve = replace(curve, height=_highest(curve, numbers=True))
-        if farthest(curve, c.s, made.pairs) <= price * farthest(found, c.s, c.pairs):
-            return curve, numbers
-    return found, 0.0
+        return replace(curve, height=_highest(curve, firsts))
+
+    def affordable(numbers: float) -> bool:
+        curve, price = with_room(numbers), dear if numbers <= 1 else _PRICE_OF_NUMBERS  # beyond 1, of events alone
+        return farthest(curve, c.s, curve.constants.pairs) <= price * plain
+
+    firsts = suited_firsts(c, rate_of(found.bend))
+    numbers = finest_affordable(c, rate_of(found.bend), affordable, firsts) if firsts else 0.0
+    worth = numbers and is_worth_it(with_room(numbers), numbers, plain, firsts)
+    return (with_room(numbers), numbers, firsts) if worth else (found, 0.0, 1.0)

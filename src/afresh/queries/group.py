@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from afresh.moments import Grouped, Moments
+from afresh.moments import Grouped, Inside, Moments
 
 if TYPE_CHECKING:
     from afresh.engines.base import Engine
@@ -125,7 +125,7 @@ class GroupSecond(OfGroup):
         return Grouped(inside.n, found.total, found.squares, found.n, second=True)
 
 
-def within(inside: Moments, rest: Moments) -> Moments:
+def within(inside: Moments, rest: Moments) -> Inside:
     """Over the rows in the group, a whole number of them, whatever the rounding of the sums."""
     rows = round(inside.total + rest.total)
-    return Moments(rows, min(inside.total, float(rows)), inside.squares)
+    return Inside(rows, min(inside.total, float(rows)), inside.squares)

@@ -295,12 +295,30 @@ def _write_5(facts: Facts) -> dict[str, Any]:
     return _with_vectors(facts, _with_rows(facts, _written(facts, 5, _CONSTANTS_5)))
 
 
+# Version 6 has how well the share of a large group would be known, where earlier plans had one constant, and by
+# which of the two forms of Lemma G the comparison with a ghost sample is made, where earlier plans had the first.
+# It has what first draws of numbers count, by the method whose plans of few questions have less of them, and of checked
+# answers whether the mean of a number within a group is one claim.
+_CONSTANTS_6 = {
+    **_CONSTANTS_5,
+    **{method: (*_CONSTANTS_5[method], "grouping") for method in ("stabilized", "calibrated")},
+    **{method: (*_CONSTANTS_5[method], "grouping", "concave") for method in ("settled", "endless")},
+    "symmetrized": (*_CONSTANTS_5["symmetrized"], "grouping", "concave", "firsts"),
+    "checked": (*_CONSTANTS_5["checked"], "groups"),
+}
+
+
+def _write_6(facts: Facts) -> dict[str, Any]:
+    return _with_vectors(facts, _with_rows(facts, _written(facts, 6, _CONSTANTS_6)))
+
+
 FORMATS: dict[int, Format] = {
     1: Format(_FIELDS_1, _write_1),
     2: Format(_FIELDS_2, _write_2),
     3: Format(_FIELDS_3, _write_3),
     4: Format(_FIELDS_3, _write_4),
     5: Format(_FIELDS_3, _write_5),
+    6: Format(_FIELDS_3, _write_6),
 }
 
 

@@ -417,8 +417,9 @@ def noise_of(rule: str | None, parts: Sequence[Reading], scale: float, plan: Pla
 def share_of(rule: str | None, parts: Sequence[Reading], plan: Plan) -> float | None:
     """Roughly the share of rows a mean is over; None if the rule is for something else, or the share is unknown."""
     match rule, parts:
-        case None, [_]:
-            return 1.0
+        case None, [only]:
+            released = None if only.entry.outcome is None else only.entry.outcome.released
+            return float(released.get("share", 1.0)) if isinstance(released, Mapping) else 1.0
         case "within", [first, second]:
             found = first.value + second.value
         case "group", [first, second]:

@@ -202,7 +202,8 @@ class Asker:
 
     def parameters(self, sample: Sample) -> dict[str, Any]:
         """What a rule needs to know to read the parts: whether two of them make a mean."""
-        return {} if sample.group is None or self.desk.means_within_groups else {"grouped": True}
+        one_each = bool(self.replies) and all(len(reply.parts) == 1 for reply in self.replies)  # each was one claim
+        return {} if sample.group is None or self.desk.means_within_groups or one_each else {"grouped": True}
 
     def ask(
         self,
@@ -222,7 +223,8 @@ class Asker:
             for each in later
         ]
         asked = [make_asked({**one, "where": where}, self.schema) for one in questions]
-        return self.ask_parts(asked, sum(len(self.desk.arranged(one).queries) for one in after), vector)
+        parts = [self.desk.arranged(replace(one, own=False)) for one in after]
+        return self.ask_parts(asked, sum(len(one.queries) for one in parts), vector)
 
     def ask_parts(self, asked: Sequence[Asked], later: int = 0, vector: Vector | None = None) -> list[Number]:
         """Means of checked questions, as parts of what will be stated."""

@@ -20,10 +20,10 @@ FIRST, SQUARE = 1 / 16, 1 / 8
 LAST = 1 - FIRST - SQUARE
 # Figure 1: mean, which is also the centre, and square (section 7).
 MEAN = 3 / 4
-# Within a group the centre takes two draws: the share of rows in it, and the mean of A 1_B. The group is large if its
-# share would be known to this part of itself.
+# Within a group the centre takes two draws: the share of rows in it, and the mean of A 1_B.
 IN_GROUP = 1 / 16
 LARGE = 0.15
+"""To which part of itself a large group's share would be known, in plans that do not say it (`is_large`)."""
 _UP = 1 + 1e-12
 
 
@@ -108,6 +108,21 @@ def plain_noise(charge: float, n: int) -> float:
     return math.sqrt(stabilized_charge(n, square_floor(n), 1.0) / charge) * _UP
 
 
+def is_large(unsure: float, inside: float, share: float, grouping: float, before: float = LARGE) -> bool:
+    """Whether a group of about this share, E[A 1_B] about `inside`, is answered as a large one (12).
+
+    If its share would be known to within `unsure`, a small part of itself: smaller where E[A | B] is near an end, since
+    one of the halves is then rare and known well. Plans without a `grouping` take one part, whatever the mean.
+    """
+    centre = centre_in_group(inside, share)
+    return unsure <= (grouping * 4 * centre * (1 - centre) if grouping else before) * share
+
+
+def centre_in_group(inside: float, share: float) -> float:
+    """About E[A | B]."""
+    return min(inside / share, 1.0) if share > 0 else 0.5
+
+
 def aim_in_group(first: float, share: float, *, second: bool, large: bool) -> tuple[float, float, float, float]:
     """What an answer about E[A | B] averages, as coefficients of A 1_B, 1_B and 1, and about where it lies (12).
 
@@ -118,7 +133,7 @@ def aim_in_group(first: float, share: float, *, second: bool, large: bool) -> tu
         return (-1.0, 1.0, 0.0, min(max(share - first, 0.0), 1.0)) if second else (1.0, 0.0, 0.0, min(first, 1.0))
     if not second:
         return 0.0, 1.0, 0.0, share
-    centre = min(first / share, 1.0) if share > 0 else 0.5
+    centre = centre_in_group(first, share)
     return 1.0, -centre, centre, centre
 
 

@@ -32,6 +32,11 @@ CASES: tuple[Case, ...] = (
         for spread, last in ((0.05, 0.5), (0.05, 0.05))
     ),
     ("endless", 131_072, 100, 0.05, 0.5),
+    ("symmetrized", 8_192, 400, 0.05, 0.5),  # where only the certificate follows the deviation, nearly
+    ("symmetrized", 8_192, 400, 0.05, 0.05),
+    ("symmetrized", 32_768, 10, 0.05, 0.5),  # smaller first draws
+    ("symmetrized", 32_768, 10, 0.05, 0.05),
+    ("endless", 16_384, 100, 0.05, 0.05),
     ("settled", 4_096, 40, 0.1, 0.1),
 )
 

@@ -2,13 +2,15 @@
 
 import itertools
 import math
+from collections.abc import Callable
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi
 
-from afresh.theory.symmetrized.constants import ALPHA_MIN, first_argument_upper
+from afresh.theory.symmetrized.constants import ALPHA_MIN, constants, first_argument_upper
 from afresh.theory.symmetrized.fixed import log_failure, solve_width
 from afresh.theory.symmetrized.gaussian import log_excess
 
@@ -29,11 +31,28 @@ def excess(mean: Floats, a: Floats | float, spread: Floats | float = 1.0) -> Flo
 # --- Lemma G ----------------------------------------------------------------------------------------------------
 
 
-def lemma_g_gap(directions: Floats, z: Floats, tilt: Floats, q: float) -> float:
+def linear_kap(squares: Floats, q: float) -> float:
+    """gam q/2 times the sum of |beta_i|^2, as the plans of the first days have it."""
+    return float(0.5 / (1 - q) * q * squares.sum())
+
+
+def concave_kap(squares: Floats, q: float) -> float:
+    """n times (ln(1 + gam u) - u)/2 at the mean of the |beta_i|^2."""
+    mean = squares.mean()
+    return float(squares.size * (np.log1p(mean / (1 - q)) - mean) / 2)
+
+
+def lemma_g_gap(
+    directions: Floats,
+    z: Floats,
+    tilt: Floats,
+    q: float,
+    kap_of: Callable[[Floats, float], float] = concave_kap,
+) -> float:
     """ln(coins) - ln(e^kap Gaussian) of Lemma G, exactly; rows of `directions` are beta_i. At most 0."""
     n = len(directions)
     gam = 1 / (1 - q)
-    kap = 0.5 * gam * q * float(np.sum(directions**2))
+    kap = kap_of(np.sum(directions**2, axis=1), q)
     signs = coins(n)
     w = signs @ directions
     exponents = -((z - w) ** 2).sum(axis=1) / 2 + signs @ tilt
@@ -59,13 +78,34 @@ def test_lemma_g_for_every_coin_vector(seed: int) -> None:
         directions = directions * (sizes / np.where(lengths > 0, lengths, 1.0))[:, None]
         z = rng.normal(size=k) * rng.choice([0.1, 1.0, 5.0, 20.0])
         tilt = rng.normal(size=n) * rng.choice([0.0, 0.3, 3.0])
+        squares = np.sum(directions**2, axis=1)
+        each = float(((np.log1p(squares / (1 - q)) - squares) / 2).sum())
+        assert each <= concave_kap(squares, q) * (1 + 1e-9) <= linear_kap(squares, q) * (1 + 2e-9)
+        assert lemma_g_gap(directions, z, tilt, q, lambda squares, q, each=each: each) <= 1e-9  # type: ignore[misc] # mypy infers no type for a default
         assert lemma_g_gap(directions, z, tilt, q) <= 1e-9
+        assert lemma_g_gap(directions, z, tilt, q, linear_kap) <= 1e-9
 
 
 def test_lemma_g_is_nearly_attained() -> None:
-    """One row and z near 0, q small: the inequality has no slack of first order, so it could not be much better."""
-    gap = lemma_g_gap(np.array([[0.1]]), np.array([0.0]), np.array([0.0]), 0.01)
-    assert -1e-4 < gap <= 0
+    """One row and z at 0, |beta|^2 = q: the sharper form is an equality, so it could not be better."""
+    for q in (0.01, 0.3, 0.9):
+        assert lemma_g_gap(np.array([[math.sqrt(q)]]), np.zeros(1), np.zeros(1), q) == pytest.approx(0, abs=1e-12)
+    assert -1e-4 < lemma_g_gap(np.array([[0.1]]), np.zeros(1), np.zeros(1), 0.01, linear_kap) < 0
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "s", "row"),
+    [(10**4, 1000, 0.0161, None), (10**5, 1000, 0.0047, 0.004), (10**9, 10**6, 2e-4, None), (10**3, 3000, 0.1, 0.85)],
+)
+def test_the_sharper_kap_against_mpmath(n: int, k: int, s: float, row: float | None) -> None:
+    linear, c = (constants(n, k, s, 0.05, row=row, alike=False, concave=concave) for concave in (False, True))
+    with mp.workdps(50):
+        q = mp.mpf(c.row)
+        u = min((k + 3) * mp.mpf(c.pairs) / (4 * mp.mpf(n) ** 2 * mp.mpf(s) ** 2), q)
+        exact = float(n * (mp.log1p(u / (1 - q)) - u) / 2)
+    assert exact * (1 - 1e-13) <= c.swap <= exact * (1 + 1e-4)
+    assert c.swap <= linear.swap
+    assert c.pairs <= linear.pairs
 
 
 # --- an adaptive game, transcripts integrated -----------------------------------------------------------------------

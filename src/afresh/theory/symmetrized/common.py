@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afresh.errors import InvalidArgument
 from afresh.theory.search import minimize_between
@@ -297,27 +297,30 @@ def common_plan(
     typical: tuple[float, ...] = TYPICAL,
     s: float | None = None,
     disagreement: float | None = None,
+    concave: bool = False,
 ) -> tuple[Common, float]:
     """The plan that is narrowest in the geometric mean over the typical means, or that of noise `s`.
 
     With it comes the finest noise, in units of s, that an answer may have. It is 1 unless models with public features
     will be compared that differ on this share of rows, `disagreement` (17.9): then the noise of a comparison follows
-    down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows.
+    down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows. `concave` is
+    the sharper kap of new plans.
     """
     most = count if answers is None else answers
+    usual: dict[str, Any] = {"events": most, "answers": most, "alike": False, "concave": concave}
 
     def world(s: float) -> tuple[Constants, float]:
         if disagreement is None:
-            return constants(n, count, s, beta, events=most, answers=most, alike=False), 1.0
-        usual, finest = math.sqrt(disagreement), math.sqrt(disagreement / 4)  # D >= 1/2 and D(rbar) >= rbar/2
+            return constants(n, count, s, beta, **usual), 1.0
+        following, finest = math.sqrt(disagreement), math.sqrt(disagreement / 4)  # D >= 1/2 and D(rbar) >= rbar/2
         for _ in range(4):  # noise, caps and D(rbar) depend on one another; any caps are valid
             unit = 1 / (4 * n * n * s * s)
-            cap = unit * (1.01 * count / usual**2 + 3 / finest**2)
-            c = constants(n, count, s, beta, least=finest * s, row=cap, events=most, answers=most, alike=False)
-            usual, finest = (
+            cap = unit * (1.01 * count / following**2 + 3 / finest**2)
+            c = constants(n, count, s, beta, least=finest * s, row=cap, **usual)
+            following, finest = (
                 min(math.sqrt(public_pairs(c, r) / c.pairs), 1.0) for r in (disagreement, disagreement / 4)
             )
-        return constants(n, count, s, beta, least=c.s * finest, row=cap, events=most, answers=most, alike=False), finest
+        return constants(n, count, s, beta, least=c.s * finest, row=cap, **usual), finest
 
     def trial(s: float) -> float:
         try:

@@ -17,6 +17,7 @@ ALPHA_MIN = 0.2  # the least alpha of 17.2: what a failure of G is divided by
 BAD_SHARE = 0.02  # the part of beta that pays for a failure of G
 MOST_ROW = 0.9  # q <= .9: beyond, gam = 1/(1-q) makes every width useless
 _UP = 1 + 1e-12  # the arithmetic here is good to 1e-14
+_SAFE = 1 + 1e-10  # but of differences
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def constants(
     events: int | None = None,
     answers: float | None = None,
     alike: bool = True,
+    concave: bool = False,
     pairs: float | None = None,
 ) -> Constants:
     """The constants of section 17, rounded outward.
@@ -77,7 +79,8 @@ def constants(
     answers, `largest` this quantity for one answer; `row` caps q of the rows' accounts, `least` is the smallest noise,
     `events` the number of scalar answers. There are at most `answers` of them, more than `count` if some are coarser
     than `s`: many coarse answers reveal more than few fine ones of the same sum. Rows that are not `alike` are
-    independent, each with a law of its own. `pairs` is a D that was found before, and is taken as it is.
+    independent, each with a law of its own. `concave` takes the sharper kap of Lemma G in place of its linear bound.
+    `pairs` is a D that was found before, and is taken as it is.
     """
     _check(n, count, s, beta)
     least = s if least is None else least
@@ -102,6 +105,8 @@ def constants(
         step = growth * pairs / (4 * n * s * s) * _UP
         bulk = count * step / (1 + step * count / answers) * _UP  # u/(1+u) is concave
         swap = growth * q * mass * pairs / (8 * n * s * s) * _UP
+        if concave:
+            swap = min(swap, n * _of_a_pair(min(mass * pairs / (4 * n * n * s * s), q), q, growth) * _SAFE)
         tilt = 2 * math.sqrt(swap + level3) * _UP
         return Constants(
             n=n,
@@ -133,6 +138,13 @@ def constants(
     return found
 
 
+def _of_a_pair(square: float, q: float, growth: float) -> float:
+    """(ln(1 + gam u) - u)/2 from above: what a pair with |beta|^2 = u <= q adds to kap; concave and growing in u."""
+    x = growth * square
+    further = math.log1p(x) - x if x > 0.01 else x * x * (x / 3 - 0.5)  # ln(1+x) <= x - x^2/2 + x^3/3
+    return max(growth * q * _UP * square + further, 0.0) / 2
+
+
 def _largest_pairs(c: Constants, alike: bool) -> float:
     """D = up(1/2 + Delta^2/2, L1/n), Delta = sqrt(L3/(2n)) + (sqrt(tau) + x) sqrt(gam D/n); not alike: sqrt(gam/n)."""
     delta = math.sqrt(c.level3 / (2 * c.n)) + drift(c) * (math.sqrt(c.pairs) if alike else 1.0)
@@ -153,7 +165,8 @@ def first_argument_upper(e: float, bound: float) -> float:
     # kl(d || e) >= 2 (d-e)^2 and >= (d-e)^2/(2d), and is convex in d: Newton's steps descend to the root.
     d = min(e + math.sqrt(bound / 2), e + bound + math.sqrt(bound * bound + 2 * e * bound), 1 - 1e-15)
     for _ in range(40):
-        slope = math.log(d / e) - math.log1p(-d) + math.log1p(-e)
+        ratio = d / e  # inf where e is next to nothing
+        slope = (math.log(ratio) if ratio < math.inf else math.log(d) - math.log(e)) - math.log1p(-d) + math.log1p(-e)
         step = max((kl(d, e) - bound) / slope, 0.0) if slope > 0 else 0.0
         d = max(d - step, e)
         if step <= 1e-14 * d:

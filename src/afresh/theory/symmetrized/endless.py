@@ -23,7 +23,16 @@ from afresh.theory.numbers import IN_GROUP, SQUARE
 from afresh.theory.symmetrized.common import Common, Intervals, farthest, pairs_within, rate_of
 from afresh.theory.symmetrized.constants import MOST_ROW, Constants, constants
 from afresh.theory.symmetrized.fixed import best_noise, solve_width
-from afresh.theory.symmetrized.numbers import EVENTS, FIRSTS, first_exponent, roomy_fine, together
+from afresh.theory.symmetrized.numbers import (
+    EVENTS,
+    FIRSTS,
+    finest_affordable,
+    first_exponent,
+    is_worth_it,
+    row_room,
+    row_units,
+    together,
+)
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +45,7 @@ NUMBER_SHARE = 31 / 32
 """What the draws of a number count together, as a part of a plain answer: many directions reveal more than one."""
 _DIRECTIONS = 4
 _SPLIT = (IN_GROUP, IN_GROUP, SQUARE, NUMBER_SHARE - FIRSTS)  # the draws that reveal the most
-# By how much kap may grow for numbers, and plain answers may become wider.
-_ROOM_FOR_NUMBERS, _PRICE_OF_NUMBERS = (0.08, 0.05, 0.03), 1.015
+_PRICE_OF_NUMBERS = 1.01  # how much wider plain answers may become for them
 
 
 def open_share(j: int, expected: int) -> float:
@@ -79,32 +87,50 @@ def block_share(j: int, expected: int) -> float:
 def last_answer(n: int, s: float, numbers: float = 0.0) -> int:
     """After so many answers, in whole blocks, one row may matter too much for the theorem: q = .9."""
     units = MOST_ROW * (1 - 1e-9) * 4 * n * n * s * s
-    most = (units - 3 * numbers**-2) / (FIRSTS + numbers**-2) if numbers else units - 3
+    most = (units - row_room(0, numbers)) / row_units(numbers) if numbers else units - 3
     most = min(math.floor(most), 2**53)
     return 0 if most < 1 else block(most)[0]
 
 
-def curve_of(n: int, s: float, beta: float, expected: int, slant: float, j: int, numbers: float = 0.0) -> Common:
+def curve_of(
+    n: int,
+    s: float,
+    beta: float,
+    expected: int,
+    slant: float,
+    j: int,
+    numbers: float = 0.0,
+    concave: bool = False,
+) -> Common:
     """The curve of answer j and its block, with a bend as the closed form of 17.1 has it.
 
     `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
+    `concave` is the sharper kap of new plans.
     """
     share, last = block_share(j, expected), block(j)[1]
     if not numbers:
-        return _curve(n, s, beta * share, slant, last)
-    return _curve_with_numbers(n, s, beta, share, slant, last, numbers)
+        return _curve(n, s, beta * share, slant, last, concave)
+    return _curve_with_numbers(n, s, beta, share, slant, last, numbers, concave)
 
 
 @lru_cache(maxsize=4096)
-def _curve(n: int, s: float, failure: float, slant: float, last: int) -> Common:
-    return _bent(constants(n, last, s, failure, alike=False), slant, last)
+def _curve(n: int, s: float, failure: float, slant: float, last: int, concave: bool) -> Common:
+    return _bent(constants(n, last, s, failure, alike=False, concave=concave), slant, last)
 
 
 @lru_cache(maxsize=4096)
-def _curve_with_numbers(n: int, s: float, beta: float, share: float, slant: float, last: int, numbers: float) -> Common:
-    row = (last * (FIRSTS + numbers**-2) + 3 * numbers**-2) / (4 * n * n * s * s)
-    events = math.ceil(EVENTS / share)
-    c = constants(n, last, s, beta, least=numbers * s, row=row, events=events, answers=_DIRECTIONS * last, alike=False)
+def _curve_with_numbers(
+    n: int, s: float, beta: float, share: float, slant: float, last: int, numbers: float, concave: bool
+) -> Common:
+    c = constants(
+        *(n, last, s, beta),
+        least=min(numbers, 1.0) * s,
+        row=row_room(last, numbers) / (4 * n * n * s * s),
+        events=math.ceil(EVENTS / share),
+        answers=_DIRECTIONS * last,
+        alike=False,
+        concave=concave,
+    )
     return _bent(replace(c, main=c.main * share), slant, last, numbers=True)
 
 
@@ -123,10 +149,18 @@ def _bent(c: Constants, slant: float, last: int, *, numbers: bool = False) -> Co
 
 @lru_cache(maxsize=4096)
 def intervals_of(
-    n: int, s: float, beta: float, expected: int, slant: float, j: int, numbers: float = 0.0, times: float = 1.0
+    n: int,
+    s: float,
+    beta: float,
+    expected: int,
+    slant: float,
+    j: int,
+    numbers: float = 0.0,
+    times: float = 1.0,
+    concave: bool = False,
 ) -> Intervals:
     """The intervals of answer j; ask for the last of its block, which has the same. `times` s is its noise."""
-    return Intervals(curve_of(n, s, beta, expected, slant, j, numbers), s * times, _CELLS)
+    return Intervals(curve_of(n, s, beta, expected, slant, j, numbers, concave), s * times, _CELLS)
 
 
 @lru_cache(maxsize=64)
@@ -138,7 +172,7 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
 
     def width(s: float, slant: float) -> float:
         try:
-            curve = curve_of(n, s, beta, expected, slant, expected)
+            curve = curve_of(n, s, beta, expected, slant, expected, concave=True)
         except InvalidArgument:  # one row may matter too much
             return 1e6 / s
         points = np.array(typical)
@@ -160,16 +194,21 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
 
 def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float) -> float:
     """That for which rows have room, if plain answers become hardly wider."""
-    try:
-        plain = curve_of(n, s, beta, expected, slant, expected)
-        for growth in _ROOM_FOR_NUMBERS:
-            fine = roomy_fine(plain.constants, rate_of(plain.bend), 1.0, growth)
-            if not fine:
-                break
-            made = curve_of(n, s, beta, expected, slant, expected, fine**-0.5)
-            widths = [farthest(curve, s, curve.constants.pairs) for curve in (plain, made)]
-            if widths[1] <= _PRICE_OF_NUMBERS * widths[0]:
-                return float(fine**-0.5)
-    except InvalidArgument:  # one row may matter too much
-        pass
-    return 0.0
+
+    def with_room(numbers: float) -> Common:
+        return curve_of(n, s, beta, expected, slant, expected, numbers, concave=True)
+
+    def width(numbers: float) -> float:
+        try:
+            curve = with_room(numbers)
+        except InvalidArgument:  # one row may matter too much
+            return math.inf
+        return farthest(curve, s, curve.constants.pairs)
+
+    if (plain := width(0.0)) == math.inf:
+        return 0.0
+    curve = with_room(0.0)
+    found = finest_affordable(
+        curve.constants, rate_of(curve.bend), lambda numbers: width(numbers) <= _PRICE_OF_NUMBERS * plain
+    )
+    return found if found and is_worth_it(with_room(found), found, plain) else 0.0

@@ -9,24 +9,27 @@ both together bound d of psi, which the noise of y3 follows. None of the first d
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from afresh.theory.bernoulli import kl_upper
 from afresh.theory.numbers import FIRST, IN_GROUP, SQUARE, largest_square
 from afresh.theory.special import ndtri
-from afresh.theory.symmetrized.common import pairs_of
+from afresh.theory.symmetrized.common import Common, farthest, pairs_of, rate_of
 from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
 
 FIRSTS = 2 * IN_GROUP + SQUARE
 """What the first draws count at most, in plain answers."""
+LEAST = 1 - FIRSTS
+"""(s/s_3)^2 with which a number weighs no more on a row than a plain answer does."""
 EVENTS = 4
 """A number uses at most three and a half times what a plain answer may of the probability that G fails."""
 _ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers, so that all processors stop at the same one; each is valid
 _UP = 1 + 1e-12
 _USUAL_DEVIATION = 0.05  # of numbers that a plan has room for, unless somebody says which
-_LEAST_GAIN = 1.5  # (s/s_3)^2 below which it is not worth the room
+_SMALLER, _MOST_LEFT = [2.0**-i for i in range(17)], 0.6
+_WORTH = 0.95  # numbers with a large deviation become wider by that much
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,9 @@ def together(step: float, rate: float, parts: Sequence[float]) -> float:
     return found * _UP
 
 
-def first_exponent(step: float, rate: float) -> float:
+def first_exponent(step: float, rate: float, firsts: float = 1.0) -> float:
     """What the own first draws add to the exponent of Lemma M, at most."""
-    return math.log1p(rate * together(step, rate, [IN_GROUP, IN_GROUP, SQUARE])) / 2
+    return math.log1p(rate * together(step, rate, _firsts(1.0, grouped=True, firsts=firsts))) / 2
 
 
 def counted(step: float, rate: float, parts: Sequence[float]) -> float:
@@ -103,9 +106,15 @@ def parts_of(fine: float, pairs: float, square: float, *, grouped: bool) -> list
     return [*_firsts(square, grouped=grouped), (fine + (0.0 if grouped else FIRST)) * pairs]
 
 
-def fine_for(step: float, rate: float, pairs: float, square: float, *, grouped: bool, most: float = 1.0) -> float:
-    """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room."""
-    return _fine(room(step, rate, _firsts(square, grouped=grouped), most), pairs, grouped=grouped)
+def fine_for(
+    step: float, rate: float, pairs: float, square: float, *, grouped: bool, most: float = 1.0, firsts: float = 1.0
+) -> float:
+    """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room.
+
+    `firsts`: the part of what they usually count that first draws do, in plans of few questions.
+    """
+    left = room(step, rate, _firsts(square, grouped=grouped, firsts=firsts), most)
+    return _fine(left, pairs, grouped=grouped, firsts=firsts)
 
 
 def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> float:
@@ -113,34 +122,74 @@ def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> 
     return _fine(most - math.fsum(_firsts(square, grouped=grouped)), pairs, grouped=grouped)
 
 
-def _firsts(square: float, *, grouped: bool) -> list[float]:
+def _firsts(square: float, *, grouped: bool, firsts: float = 1.0) -> list[float]:
     """The first draws that have a direction of their own."""
-    return [*([IN_GROUP, IN_GROUP] if grouped else []), SQUARE * square]
+    return [firsts * part for part in ([IN_GROUP, IN_GROUP] if grouped else [])] + [firsts * SQUARE * square]
 
 
-def _fine(left: float, pairs: float, *, grouped: bool) -> float:
-    return max(left / (pairs * _UP) - (0.0 if grouped else FIRST), 0.0)
+def _fine(left: float, pairs: float, *, grouped: bool, firsts: float = 1.0) -> float:
+    return max(left / (pairs * _UP) - (0.0 if grouped else firsts * FIRST), 0.0)
 
 
-def fine_usual(c: Constants, rate: float, deviation: float | None = None) -> float:
+def is_worth_it(common: Common, numbers: float, plain: float, firsts: float = 1.0) -> bool:
+    """Whether answers about numbers of the usual deviation are clearly narrower than plain ones, at this noise."""
+    c = common.constants
+    seen = _usual(c, _USUAL_DEVIATION, firsts)
+    parts = seen.pairs / c.pairs, seen.square / c.pairs
+    fine = fine_for(c.step, rate_of(common.bend), *parts, grouped=False, firsts=firsts)
+    return fine > 0 and farthest(common, c.s * max(numbers, fine**-0.5), seen.pairs) <= _WORTH * plain
+
+
+def _usual(c: Constants, deviation: float, firsts: float) -> Shown:
+    return shown(c, 0.5, min(4 * deviation**2, 1.0), c.s / math.sqrt(SQUARE * firsts), 0.0)
+
+
+def fine_usual(c: Constants, rate: float, deviation: float | None = None, firsts: float = 1.0) -> float:
     """(s/s_3)^2 of a number with such a deviation, or the usual one, in the middle of its range."""
-    spread = _USUAL_DEVIATION if deviation is None else deviation
-    seen = shown(c, 0.5, min(4 * spread**2, 1.0), c.s / math.sqrt(SQUARE), 0.0)
-    return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False)
+    seen = _usual(c, _USUAL_DEVIATION if deviation is None else deviation, firsts)
+    return fine_for(c.step, rate, seen.pairs / c.pairs, seen.square / c.pairs, grouped=False, firsts=firsts)
 
 
-def roomy_fine(c: Constants, rate: float, finest: float, growth: float) -> float:
-    """The (s/s_3)^2 for which each row has room in all answers if kap may grow by this; 0 if it is not worth it.
+def suited_firsts(c: Constants, rate: float) -> float:
+    """What first draws may count so that those of a number with the largest deviation leave most to the last one."""
+    return next((part for part in _SMALLER if _left(c, rate, part) >= _MOST_LEFT), 0.0)
 
-    q grows with kap. Every number has its first draws too, and the own row counts four times.
+
+def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], bool], firsts: float = 1.0) -> float:
+    """The finest noise, in units of s, for which each row can have room in all answers; 0 if there is none.
+
+    What the usual deviation needs, if that is `affordable`, or more, up to that of a plain answer. Where that is dear
+    as well, the noise with which a number weighs no more on a row than a plain answer does.
     """
-    units = c.row * (1 + growth / c.swap) * 4 * c.n**2 * c.s**2
-    wide = (units - c.count * FIRSTS) / (c.count + 3)
-    narrow = (units - c.count * FIRSTS - 3 * finest**-2) / c.count
-    found = min(wide, narrow, fine_usual(c, rate))
-    return found if found >= _LEAST_GAIN and leaves_room(c, rate) else 0.0
+    usual = fine_usual(c, rate, firsts=firsts)
+    if usual < LEAST or not leaves_room(c, rate, firsts):  # first draws would show nothing, or take too much
+        return 0.0
+    low, high = 0, math.floor(8 * math.log2(usual / LEAST))
+    found = 0.0
+    while low <= high:
+        middle = (low + high + 1) // 2
+        noise = (LEAST * 2 ** (middle / 8)) ** -0.5
+        if affordable(noise):
+            found, low = noise, middle + 1
+        else:
+            high = middle - 1
+    return found if found <= 1 else LEAST**-0.5
 
 
-def leaves_room(c: Constants, rate: float) -> bool:
+def row_units(numbers: float) -> float:
+    """How much a number or a plain answer weighs on one row at most, in units of 1/(4 n^2 s^2)."""
+    return max(FIRSTS + numbers**-2, 1.0)
+
+
+def row_room(count: int, numbers: float, finest: float = 1.0) -> float:
+    """q in these units, with room for `count` of them; the own row counts four times."""
+    return count * row_units(numbers) + 3 * min(finest, numbers, 1.0) ** -2
+
+
+def leaves_room(c: Constants, rate: float, firsts: float = 1.0) -> bool:
     """Whether first draws leave at least a quarter of an answer to the last one, whatever the number is."""
-    return fine_for(c.step, rate, 1.0, 1.0, grouped=True) >= 0.25
+    return _left(c, rate, firsts) >= 0.25
+
+
+def _left(c: Constants, rate: float, firsts: float) -> float:
+    return fine_for(c.step, rate, 1.0, 1.0, grouped=True, firsts=firsts)

@@ -55,11 +55,20 @@ _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
 
 
 def world(
-    n: int, count: int, s: float, beta: float, steps: int, numbers: float = 0.0, pairs: float | None = None
+    n: int,
+    count: int,
+    s: float,
+    beta: float,
+    steps: int,
+    numbers: float = 0.0,
+    pairs: float | None = None,
+    *,
+    concave: bool = False,
 ) -> Constants:
     """The constants of `count` answers; q has room for all of them at the finest noise, the own row counted 4 times.
 
     `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
+    `concave` is the sharper kap of new plans.
     """
     finest, first, events = times(steps), SHARE, count
     if numbers:
@@ -67,7 +76,14 @@ def world(
     row = (count * (first + finest**-2) + 3 * finest**-2) / (4 * n * n * s * s) * (1 + 1e-12)
     least = min(finest, 1.0) * s
     return constants(
-        n, count, s, beta, least=least, row=row, largest=finest**-2, events=events, alike=False, pairs=pairs
+        *(n, count, s, beta),
+        least=least,
+        row=row,
+        largest=finest**-2,
+        events=events,
+        alike=False,
+        concave=concave,
+        pairs=pairs,
     )
 
 
@@ -259,7 +275,7 @@ def settled_plan(
         for _ in range(3):
             before = steps
             try:
-                found, _, steps = _best_curve(world(n, count, s, beta, steps), _USUAL_LOWER, typical)
+                found, _, steps = _best_curve(world(n, count, s, beta, steps, concave=True), _USUAL_LOWER, typical)
             except InvalidArgument:  # one row may matter too much
                 steps //= 2
                 continue
@@ -270,15 +286,15 @@ def settled_plan(
     s = best_noise(n, count, width)
     for _ in range(2):
         width(s)
-    c = world(n, count, s, beta, steps)
+    c = world(n, count, s, beta, steps, concave=True)
     bend = _best_curve(c, _USUAL_LOWER, typical)[1].bend
     numbers = _noise_of_numbers(c, bend / (1 - bend), steps, deviation)
-    c = world(n, count, s, beta, steps, numbers)
+    c = world(n, count, s, beta, steps, numbers, concave=True)
     found = (_best_curve(c, lower, typical, numbers=True)[:2] for lower in _LOWERS)
     made = Settling(min(found, key=lambda each: each[0])[1], steps, numbers)
     if made.leaves_room():
         return made
-    c = world(n, count, s, beta, steps)  # very few questions
+    c = world(n, count, s, beta, steps, concave=True)  # very few questions
     curve = min((_best_curve(c, lower, typical)[:2] for lower in _LOWERS), key=lambda found: found[0])[1]
     return Settling(curve, steps)
 

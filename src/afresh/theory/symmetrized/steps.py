@@ -10,6 +10,8 @@ _OCTAVE = 16
 PLAIN = 1 / math.sqrt(1 - SHARE)
 """f of such an answer whose d may be as large as D: with its first draw it counts one unit."""
 MOST_STEPS = 80
+COARSEST_FINE = 1.2
+"""No plan says that its numbers have at least more noise than this."""
 COARSEST_NUMBER = -32
 """The step of the coarsest noise of the last draw of a number."""
 
