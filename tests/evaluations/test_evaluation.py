@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused_and_names_open_ids_only() -> None:
         assert f"1 of the open part ({mine[3]!r}) and 1 of the guarded part have two scores for one trial" in said
         for wrong in (1.5, -0.1, float("nan"), "high"):
             assert f"the score of item {mine[5]!r} is" in told(evaluation, {**FAIR, mine[5]: wrong})
-        assert "0 where a candidate failed" in told(evaluation, {})
+        assert "0 if a candidate failed" in told(evaluation, {})
 
 
 def test_trials_are_averaged_by_item() -> None:

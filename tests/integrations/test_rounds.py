@@ -173,7 +173,7 @@ def test_each_rung_is_a_round_of_one_scan_on_fresh_rows(tmp_path: Path, monkeypa
 def test_a_search_that_cannot_be_finished_is_not_begun() -> None:
     search = GuardedSearchCV(DecisionTreeClassifier(), trees(list(range(1, 10))), factor=3)
     for questions, rounds in ((40, 2), (12, 3)):
-        words = rf"takes 3 rungs and 13 answers, and {rounds} rounds and {questions} answers are left.*rounds=6"
+        words = rf"takes 3 rungs and 13 answers, but {rounds} rounds and {questions} answers are left.*rounds=6"
         with afresh.holdout(X[1000:], Y[1000:], questions=questions, rounds=rounds, ledger=":memory:") as holdout:
             with pytest.raises(BudgetExhausted, match=words):
                 search.set_params(holdout=holdout).fit(X[:1000], Y[:1000])

@@ -138,7 +138,7 @@ def first(receipt: dict[str, Any], kind: str) -> int:
         ("stated", {"value": 0.0, "low": 0.0, "high": 0.0}, "but its parts give"),
         ("stated", {"rule": "wishful"}, "unknown rule 'wishful'"),
         ("stated", {"parts": [1, 1]}, ""),
-        ("stated", {"parts": [1, 99]}, "not there"),
+        ("stated", {"parts": [1, 99]}, "do not exist"),
     ],
 )
 def test_a_consistent_forgery_that_breaks_the_rules_is_found(

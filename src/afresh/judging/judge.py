@@ -255,7 +255,7 @@ def open_judge(settings: Settings, analyst: str | None = None) -> Judge:
 
 
 def _lenient(results: Results) -> dict[str, float]:
-    """The mean of an item's scores; what is no number from 0 to 1 counts as 0."""
+    """The mean of an item's scores; anything but a number from 0 to 1 counts as 0."""
     found: dict[str, list[float]] = {}
     for id, score in zip(results.ids, results.scores, strict=True):
         found.setdefault(id, []).append(score if 0 <= score <= 1 else 0.0)

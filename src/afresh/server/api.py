@@ -1,4 +1,4 @@
-"""The doors to datasets. Each reads a request, asks the guard in the caller's name, and shows what it says."""
+"""The doors to datasets. Each reads a request, asks the guard in the caller's name, and shows the answer."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def examined(desk: Desk, served: Served, caller: Caller, questions: Sequen
 async def answers(
     desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]], rows: int | None = None
 ) -> list[Any]:
-    """What a guard says to some questions, asked together in the caller's name. Repeats leave at once."""
+    """A guard's answers to some questions, asked together in the caller's name. Repeats leave at once."""
     question = ["ask", questions, rows]
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
@@ -186,7 +186,7 @@ async def measured(desk: Desk, served: Served, caller: Caller, document: dict[st
 
 
 def filled_statistic(served: Served, document: Any) -> Any:
-    """The statistic of a document, with what the data dictionary says of its columns."""
+    """The statistic of a document, filled in from the data dictionary."""
     return to_statistic(served.dictionary.fill_statistic(document, served.guard.desk.schema), OF_ROWS)
 
 

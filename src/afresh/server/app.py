@@ -1,4 +1,4 @@
-"""The application: doors, who comes in, what is refused, and what is written down."""
+"""The application: its doors, who may enter, what is refused, and what is logged."""
 
 from __future__ import annotations
 

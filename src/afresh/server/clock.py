@@ -1,4 +1,4 @@
-"""The public clock: when an answer leaves says as little as possible about how long its scan took.
+"""The public clock: the time an answer leaves says as little as possible about how long its scan took.
 
 An answer leaves `tick` seconds after its question came, or twice, four times, ... as long if it was not ready. Scans
 that end within the same step leave at the same moment, whatever they did. What is refused behind others' scans leaves

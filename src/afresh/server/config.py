@@ -25,7 +25,7 @@ _PLAN = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What the data dictionary says of a column."""
+    """A column's entry in the data dictionary."""
 
     description: str = ""
     unit: str = ""

@@ -1,4 +1,4 @@
-"""The data dictionary: what the steward says of columns, and the bounds and categories it fills in for analysts."""
+"""The data dictionary: the steward's description of columns, and the bounds and categories it fills in for analysts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Schema = Mapping[str, Type | None]
 
 
 class Dictionary:
-    """What is said of the columns of one dataset."""
+    """The descriptions of one dataset's columns."""
 
     def __init__(self, columns: Mapping[str, Column], schema: Schema) -> None:
-        """`schema` has all columns, hidden ones too: what is said of one that is not there is a mistake."""
+        """`schema` has all columns, including hidden ones: an entry for an unknown column is a mistake."""
         real = {name.lower(): name for name in schema}
         if unknown := [name for name in columns if name.lower() not in real]:
             raise InvalidArgument(
@@ -32,7 +32,7 @@ class Dictionary:
         self._ranges = {name: Range(*column.bounds) for name, column in self._columns.items() if column.bounds}
 
     def describe(self, schema: Schema) -> dict[str, dict[str, Any]]:
-        """The columns that analysts see, with all that is said of each."""
+        """The columns that analysts see, with their descriptions."""
         return {
             name: {
                 "type": "not supported" if type is None else type.value,

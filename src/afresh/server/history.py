@@ -1,4 +1,4 @@
-"""What was released of a dataset, the newest first, a page at a time: a page costs what is on it, not what there is.
+"""What was released about a dataset, newest first, one page at a time: a page costs what is on it, not the whole.
 
 It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer leaves, and is shown, some
 doubled tick after the time that its question has in the ledger: the first one after this worker saw that it was
@@ -182,7 +182,7 @@ class History:
         return list(self._rounds.values())
 
     def rows_of(self, round: str) -> int | None:
-        """How many rows a round had; None of a final look, whose questions have different ones."""
+        """The number of rows in a round; None for a final look, whose questions have different rows."""
         return next((high - low for (low, high), name in self._rounds.items() if name == round), None)
 
     def _follow(self, account: Account) -> None:

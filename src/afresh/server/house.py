@@ -48,7 +48,7 @@ class Served:
 
     @cached_property
     def places(self) -> dict[Any, int] | None:
-        """Where the row of each id is; None of a holdout whose predictions come in order."""
+        """The position of each id's row; None for a holdout whose predictions come in row order."""
         if self.settings.id is None:
             return None
         from afresh.engines.embedded.rowwise import read_column

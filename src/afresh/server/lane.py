@@ -25,7 +25,7 @@ class _Route:
 
 
 class Lane:
-    """Takes plain questions to their door. Whatever is odd about a request is left to the way round, which says so."""
+    """Takes plain questions to their door. Unusual requests are left to the normal way, which reports what is wrong."""
 
     def __init__(self, app: Any) -> None:
         """Before an application."""

@@ -30,7 +30,7 @@ _LONGEST = 200  # characters of a name
 
 @dataclass(frozen=True)
 class Submission:
-    """Predictions of one or several models, and what is asked of them."""
+    """Predictions of one or several models, and what is asked about them."""
 
     models: list[Any]
     names: list[str] | None
@@ -74,7 +74,7 @@ def read_submission(
 
 
 def _options(query: Mapping[str, str]) -> dict[str, Any]:
-    """What the address says after `?`: values are JSON, or texts."""
+    """The options after `?` in the address: values are JSON, or strings."""
     found: dict[str, Any] = {}
     for name, value in query.items():
         if name not in _KNOWN:
@@ -125,7 +125,7 @@ def _from_npy(body: bytes) -> list[Any]:
 
 
 def _check_length(body: bytes) -> None:
-    """Refuse an array that says of itself that it is larger than it is: memory is set aside for what it says."""
+    """Refuse an array that claims to be larger than it is: memory is reserved for what it claims."""
     reader = io.BytesIO(body)
     version = np.lib.format.read_magic(reader)
     if version not in ((1, 0), (2, 0)):

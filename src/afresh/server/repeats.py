@@ -1,4 +1,4 @@
-"""What a worker has answered lately, so that a repeat in the same words is quick. The ledger is what counts."""
+"""What a worker has answered lately, so that a repeat in the same words is quick. Only the ledger is authoritative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked in rounds, by whichever worker, so that any of them can look at all of it again in the end."""
+"""What was asked in rounds, by any worker, so that each of them can look at all of it again in the end."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Tokens:
         return token
 
     def all(self) -> list[dict[str, Any]]:
-        """All tokens but what is secret of them, in the order in which they were made."""
+        """All tokens, without their secrets, in order of creation."""
         rows = self._store.run(
             "SELECT id, name, role, datasets, expires, cap, spent, made, revoked FROM afresh_tokens ORDER BY made, id"
         )
@@ -100,7 +100,7 @@ class Tokens:
         return found
 
     def find(self, token: str) -> Caller:
-        """Who presents a token, or `NotAllowed`, which says the same of every bad one."""
+        """The caller who presents a token, or `NotAllowed`, the same for every invalid one."""
         return self._good("hash", _hash(token))
 
     def again(self, id: str) -> Caller:

@@ -163,7 +163,7 @@ def _address(name: str) -> str:
 
 
 def _verdict(table: BoardTable, best: int) -> str:
-    """As the table says it, of a table that may be long."""
+    """The table's verdict, for a table that may be long."""
     if len(table.entries) <= 1 or best == 1:
         return table.verdict
     return f"{best:,} of {len(table.entries):,} may be the best"
@@ -221,7 +221,7 @@ async def reveal(request: Request, name: str) -> Response:
 
 @router.post("/boards/{name}/final")
 async def final(request: Request, name: str) -> Response:
-    """Hold the final among all that may be the best, once. For stewards."""
+    """Hold the final among all entries that may be the best, once. For stewards."""
     return await _steward(request, name, "final", lambda board: board.final)
 
 

@@ -70,7 +70,7 @@ async def show_dataset(
     answered: list[Any] | None = None,
     error: AfreshError | None = None,
 ) -> Response:
-    """Its page, perhaps with what was asked and what came of it."""
+    """The dataset's page, perhaps with a question and its outcome."""
 
     def look() -> dict[str, Any]:
         frozen = desk.house.freezer.why(served.name)
@@ -149,7 +149,7 @@ async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str
 
 
 def _misplaced(error: AfreshError, given: Mapping[str, str], served: Served) -> Response:
-    """A refusal that says which field it is about. For the script it is no failure: it shows it there."""
+    """A refusal that names its field. For the script it is not a failure: it shows it there."""
     place = forms.place_of(error, given, served)
     return JSONResponse({**problems.to_problem(error), "place": place}, headers=HEADERS)
 

@@ -62,7 +62,7 @@ async def uploaded(request: Request) -> tuple[dict[str, str], str, bytes]:
 
 
 def question(given: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of `Guard.ask`, as `/v1` has them: a question is the same through every door."""
+    """The arguments of `Guard.ask`, as in `/v1`: a question is the same through every door."""
     low, high = number(given, "low"), number(given, "high")
     if (low is None) != (high is None):
         raise InvalidArgument("bounds: give both the lowest and the highest value, or neither.")
@@ -84,7 +84,7 @@ def several(given: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def statistic(given: Mapping[str, str]) -> dict[str, Any]:
-    """A statistic as `/v1` has it; what is left empty is the data dictionary's to say."""
+    """A statistic as in `/v1`; the data dictionary fills in empty fields."""
     kind, low, high = given.get("kind", ""), number(given, "low"), number(given, "high")
     found: dict[str, Any] = {"kind": kind, "expression": given.get("expression", "").strip()}
     if where := given.get("where", "").strip():
@@ -107,7 +107,7 @@ def statistic(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_statistic(document: Mapping[str, Any], served: Served) -> None:
-    """Say of what is left out and the data dictionary does not know, what to write where."""
+    """For anything left out that the data dictionary does not know, say what to write where."""
     if document["kind"] == "GroupMeans":
         parse(document["by"], served.guard.desk.schema)
         filled = served.dictionary.fill_statistic(document, served.guard.desk.schema)

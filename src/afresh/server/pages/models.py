@@ -173,7 +173,7 @@ async def features(request: Request, name: str, form: str) -> Response:
 
 
 def concluded(found: Comparison | Identical) -> str:
-    """What may be concluded from a comparison, and what not, in a sentence."""
+    """What may and may not be concluded from a comparison, in a sentence."""
     a, b = found.a, found.b
     if found.low is None or found.high is None:
         return f"{a} and {b} make the same predictions for all rows, so there is no difference to report."

@@ -1,4 +1,4 @@
-"""Who looks at the pages: a cookie that stands for a token, which is presented once.
+"""Who visits the pages: a cookie that represents a token, which is presented once.
 
 The cookie is 256 random bits, stored as a hash beside the tokens, so that all workers know it. The token is looked up
 again with every request: revoking it ends its sessions at once. What a form must carry follows from the cookie, and

@@ -1,7 +1,7 @@
 """A page where anyone can drop a receipt, signed in or not.
 
-Whoever sends one may be anybody and the document anything, so it is checked in a process of its own with little memory
-and time, and few at once.
+Anyone may send one, and the document may be anything, so it is checked in a separate process with little memory and
+time, and only a few at once.
 
     python -m afresh.server.pages.verify < receipt.json > blocks
 """
@@ -36,7 +36,7 @@ async def form(request: Request) -> Response:
 
 @router.post("/verify")
 async def verify(request: Request) -> Response:
-    """What can be said of a receipt."""
+    """The result of checking a receipt."""
     global _waiting
     if _waiting >= _WAITING:  # before anything of it is read
         raise TooMany("many receipts are being checked; try again later, or run afresh verify.")
@@ -64,7 +64,7 @@ async def _anybody(request: Request) -> Visitor | None:
 
 
 def checked(body: bytes) -> str:
-    """What a process of its own says of a receipt, as a part of a page."""
+    """The result of checking a receipt in a separate process, as part of a page."""
     command = [sys.executable, "-m", __name__]
     try:
         done = subprocess.run(command, input=body, capture_output=True, timeout=3 * _SECONDS, check=False)

@@ -1,4 +1,4 @@
-"""What pages say of a dataset: its plan in words, gauges, and lines of its history."""
+"""What pages show about a dataset: its plan in words, gauges, and lines of its history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def address(served: Served, *more: object) -> str:
 
 
 def plan_in_words(desk: Desk) -> str:
-    """What may be asked, and what an answer is worth now."""
+    """What may be asked, and how accurate an answer is now."""
     plan, released = desk.plan, desk.ledger.released(desk.terms)
     width = show.width(plan.mechanism.present_half_width(0.5, released))
     rounds = "" if plan.rounds is None else f" in {plan.rounds:,} round{'' if plan.rounds == 1 else 's'}"
@@ -48,7 +48,7 @@ class Purse:
 
 
 def gauges(desk: Desk, caller: Caller) -> list[Purse]:
-    """The whole budget first, then that of everybody who has a share or has asked; the caller's own before others."""
+    """The whole budget first, then that of everyone who has a share or has asked; the caller's own before others."""
     plan = desk.plan
     with desk.ledger.reading(desk.terms) as account:
         shares, by = dict(account.shares), {name: each.answers for name, each in account.purse.by_analyst.items()}
