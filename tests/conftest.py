@@ -25,6 +25,10 @@ found = os.statvfs(MEMORY) if os.access(MEMORY, os.W_OK) else None
 if found and found.f_bavail * found.f_frsize > 8e9 and not found.f_flag & os.ST_NOEXEC:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
+# Where several workers share the cores, threads of linear algebra only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Whoever wants no compiled files is asked to bear them here: tests start hundreds of processes.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
