@@ -136,6 +136,24 @@ def test_malformed_bodies(service: Service, body: bytes, media: str) -> None:
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
 
 
+@pytest.mark.parametrize(
+    ("body", "media", "words"),
+    [
+        (b'{"expression": "churned"}', "application/x-www-form-urlencoded", "Content-Type: application/json"),
+        (b"{oops", "application/json", "cannot be read as JSON: .* at character 1"),
+        (b'{"expression": "churned", "analyst": "bob"}', "application/json", "analyst is not known here; leave it out"),
+        (b"[]", "application/json", "the body: "),
+        (b"{}", "application/json", "expression: "),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told_with_the_remedy(
+    service: Service, body: bytes, media: str, words: str
+) -> None:
+    found = service.call("POST", ASK, content=body, headers={"Content-Type": media})
+    assert found.status_code == 422
+    assert re.search(words, found.json()["detail"])
+
+
 WORDS = ('"\\ud800"', '"\\u0000"', '"\\u202e x"', "null", "true", "[]", "{}", "[[[[]]]]", '{"\\ud800": 1}')
 NUMBERS = ("1" + "0" * 400, "9" * 5000, "1e999", "NaN", "Infinity", "9007199254740993", "-0.0", "[NaN, 1]")
 GOOD: dict[str, dict[str, str | None]] = {

@@ -11,6 +11,7 @@ from typing import Any
 
 from afresh import checks
 from afresh.errors import AfreshError, InvalidArgument
+from afresh.escaping import visible
 from afresh.settings.places import line_of, lines_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -18,6 +19,10 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 class Mistakes(InvalidArgument):
     """All mistakes of a file, one a line."""
+
+    def __str__(self) -> str:
+        """The same, with every line safe to print."""
+        return "\n".join(map(visible, str(self.args[0]).split("\n")))
 
 
 class Reader:
@@ -42,7 +47,7 @@ class Reader:
     def finish(self) -> None:
         """Tell all mistakes, if there are any."""
         if self.mistakes:
-            raise Mistakes("\n".join(words for _, words in sorted(self.mistakes)))
+            raise Mistakes("\n".join(visible(words) for _, words in sorted(self.mistakes)))
 
     def wrong(self, path: tuple[str, ...], words: object) -> None:
         """Note a mistake."""
