@@ -10,6 +10,8 @@ import re
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,8 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from afresh.errors import NotAllowed
-from afresh.server.app import Gate
+from afresh.server.app import Gate, make_app
 from afresh.server.config import Config
+from afresh.server.metrics import Metrics
 from afresh.server.store import Store
 from afresh.server.tokens import Tokens
 from server.running import ROWS, Service
@@ -407,3 +410,33 @@ def test_a_failure_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert sent[0]["status"] == 500
     assert json.loads(sent[1]["body"])["code"] == "service-error"
     assert "4711" not in repr(sent) + capsys.readouterr().err
+
+
+def test_a_failure_behind_a_door_tells_nothing_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is FastAPI's telemetry asked for, which takes an error's own words wherever a host has set it up."""
+    with suppress(ImportError):  # an older FastAPI has none
+        from fastapi.telemetry import _asgi
+
+        monkeypatch.setattr(_asgi.NativeTelemetry, "enabled", lambda self: pytest.fail("it was asked for"))
+    app, sent = make_app(Config({})), list[Any]()
+    app.state.desk = SimpleNamespace(metrics=Metrics())
+
+    async def failing() -> None:
+        raise RuntimeError("row 17 is 4711")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    app.add_api_route("/v1/broken", failing)
+    scope = {"type": "http", "path": "/v1/broken", "headers": [], "method": "GET", "query_string": b""}
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert json.loads(sent[1]["body"])["code"] == "service-error"
+    told = capsys.readouterr().err
+    assert '"kind": "RuntimeError"' in told
+    assert "4711" not in repr(sent) + told
