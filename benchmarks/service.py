@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -71,30 +72,68 @@ def serving(folder: Path) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
-async def _client(port: int, token: str, questions: Sequence[str], taken: list[float]) -> None:
-    """Ask one question after the other on one connection, by as little code as it takes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for question in questions:
-        body = json.dumps({"expression": question}).encode()
-        head = f"POST /v1/datasets/rows/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        began = time.perf_counter()
-        writer.write(head.encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(answer.decode())
-        length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        await reader.readexactly(length)
-        taken.append(time.perf_counter() - began)
-    writer.close()
+class _Client(asyncio.Protocol):
+    """Asks one question after the other on one connection, by as little code as it takes: the server is measured."""
+
+    def __init__(self, requests: Sequence[bytes], taken: list[float]) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._requests, self._taken = iter(requests), taken
+
+    def itself(self) -> _Client:
+        """As a loop wants to have it made."""
+        return self
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._ask()
+
+    def _ask(self) -> None:
+        request = next(self._requests, None)
+        if request is None:
+            self.ended.set_result(None)
+            self._transport.close()
+            return
+        self._got, self._length, self._began = b"", 0, time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        if not self._length and (end := self._got.find(b"\r\n\r\n")) >= 0:
+            found = _LENGTH.search(self._got, 0, end + 2)
+            if found is None or not self._got.startswith(b"HTTP/1.1 200"):
+                self.ended.set_exception(RuntimeError(self._got.decode()))
+                return
+            self._length = end + 4 + int(found[1])
+        if self._length and len(self._got) >= self._length:
+            self._taken.append(time.perf_counter() - self._began)
+            self._ask()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(exc or ConnectionError("the server hung up"))
+
+
+_LENGTH = re.compile(rb"content-length: (\d+)\r\n", re.IGNORECASE)
+
+
+def _written(token: str, question: str) -> bytes:
+    body = json.dumps({"expression": question}).encode()
+    head = f"POST /v1/datasets/rows/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 def ask(port: int, token: str, questions: Sequence[str], clients: int) -> tuple[float, list[float]]:
     """Questions a second, and how long each took."""
     taken: list[float] = []
+    requests = [_written(token, question) for question in questions]
 
     async def run() -> None:
-        await asyncio.gather(*(_client(port, token, questions[i::clients], taken) for i in range(clients)))
+        loop = asyncio.get_running_loop()
+        made = [_Client(requests[i::clients], taken) for i in range(clients)]
+        for client in made:
+            await loop.create_connection(client.itself, "127.0.0.1", port)
+        await asyncio.gather(*(client.ended for client in made))
 
     began = time.perf_counter()
     asyncio.run(run())

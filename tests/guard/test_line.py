@@ -117,7 +117,8 @@ def test_what_the_serving_thread_asks_is_not_waited_for() -> None:
     assert not line.mine
 
 
-def test_waiting_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_waiting_in_vain_is_told_and_leaves_the_line(several: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "_PATIENCE", 0.001)
 
     def check() -> None:
@@ -126,7 +127,11 @@ def test_waiting_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     served = Served()
     served.line._check = check
     with pytest.raises(RuntimeError, match="none of the threads"):
-        served.line.stand(Request())
+        served.line.stand_for([Request(), Request()]) if several else served.line.stand(Request())
+    served.holder.over = True
+    served.line.stand(last := Request())
+    assert last.finished
+    assert served.groups == [1]
 
 
 def test_an_interrupt_anywhere_in_who_serves_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,19 +235,3 @@ def test_more_than_a_group_takes_are_served_in_several(monkeypatch: pytest.Monke
     served.line.stand_for(requests)
     assert served.groups == [4, 4, 2]
     assert all(request.finished for request in requests)
-
-
-def test_whoever_stands_for_others_in_vain_leaves_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_PATIENCE", 0.001)
-
-    def check() -> None:
-        raise RuntimeError("a fork has none of the threads")
-
-    served = Served()
-    served.line._check = check
-    with pytest.raises(RuntimeError, match="none of the threads"):
-        served.line.stand_for([Request(), Request()])
-    served.holder.over = True
-    served.line.stand(last := Request())
-    assert last.finished
-    assert served.groups == [1]

@@ -10,6 +10,8 @@ import re
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,8 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from afresh.errors import NotAllowed
-from afresh.server.app import Gate
+from afresh.server.app import Gate, make_app
 from afresh.server.config import Config
+from afresh.server.metrics import Metrics
 from afresh.server.store import Store
 from afresh.server.tokens import Tokens
 from server.running import ROWS, Service
@@ -134,6 +137,24 @@ def test_malformed_bodies(service: Service, body: bytes, media: str) -> None:
     assert found.status_code in (400, 422)
     assert code(found)[1] in ("invalid-argument", "query-error")
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "words"),
+    [
+        (b'{"expression": "churned"}', "application/x-www-form-urlencoded", "Content-Type: application/json"),
+        (b"{oops", "application/json", "cannot be read as JSON: .* at character 1"),
+        (b'{"expression": "churned", "analyst": "bob"}', "application/json", "analyst is not known here; leave it out"),
+        (b"[]", "application/json", "the body: "),
+        (b"{}", "application/json", "expression: "),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told_with_the_remedy(
+    service: Service, body: bytes, media: str, words: str
+) -> None:
+    found = service.call("POST", ASK, content=body, headers={"Content-Type": media})
+    assert found.status_code == 422
+    assert re.search(words, found.json()["detail"])
 
 
 WORDS = ('"\\ud800"', '"\\u0000"', '"\\u202e x"', "null", "true", "[]", "{}", "[[[[]]]]", '{"\\ud800": 1}')
@@ -389,3 +410,33 @@ def test_a_failure_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert sent[0]["status"] == 500
     assert json.loads(sent[1]["body"])["code"] == "service-error"
     assert "4711" not in repr(sent) + capsys.readouterr().err
+
+
+def test_a_failure_behind_a_door_tells_nothing_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is FastAPI's telemetry asked for, which takes an error's own words wherever a host has set it up."""
+    with suppress(ImportError):  # an older FastAPI has none
+        from fastapi.telemetry import _asgi
+
+        monkeypatch.setattr(_asgi.NativeTelemetry, "enabled", lambda self: pytest.fail("it was asked for"))
+    app, sent = make_app(Config({})), list[Any]()
+    app.state.desk = SimpleNamespace(metrics=Metrics())
+
+    async def failing() -> None:
+        raise RuntimeError("row 17 is 4711")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    app.add_api_route("/v1/broken", failing)
+    scope = {"type": "http", "path": "/v1/broken", "headers": [], "method": "GET", "query_string": b""}
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert json.loads(sent[1]["body"])["code"] == "service-error"
+    told = capsys.readouterr().err
+    assert '"kind": "RuntimeError"' in told
+    assert "4711" not in repr(sent) + told

@@ -133,3 +133,10 @@ def test_tokens_from_a_shell(tmp_path: Path) -> None:
     mistyped = run(tmp_path, "token", "new", "bob", "--dataset", "custmers")
     assert mistyped.returncode == 2
     assert "did you mean 'customers'" in mistyped.stderr
+
+
+def test_mistakes_are_told_one_a_line_in_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text('tick = "x"\n"odd\\nkey" = 1\n[datasets.a]\ndata = 3\n')
+    told = run(tmp_path, "serve", "afresh.toml", "--check")
+    assert told.returncode == 2
+    assert {line.split(": ")[-2] for line in told.stderr.splitlines()} == {"tick", r"odd\nkey", "datasets.a.data"}

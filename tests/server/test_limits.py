@@ -175,13 +175,17 @@ def test_what_is_remembered_is_bounded_by_answers(house: House) -> None:
     repeats = Repeats(most=10)
     for number in range(100):
         repeats.keep(bytes([number]), [answer] * (number % 5))
-    kept = [len(repeats.get(bytes([each]))) for each in range(100)]
-    assert 0 < sum(1 + each for each in kept if each) <= 10
+    found = [repeats.get(bytes([each])) for each in range(100)]
+    assert 0 < sum(1 + len(each.answers) for each in found if each is not None) <= 10
     repeats.keep(b"large", [answer] * 50)
-    assert not repeats.get(b"large")
+    assert repeats.get(b"large") is None
     repeats.keep(b"new", [answer])
     repeats.keep(b"new", [answer])
-    assert repeats.get(b"new") == [answer]
+    kept = repeats.get(b"new")
+    assert kept is not None
+    assert kept.again(7, None) is kept.again(7, None)
+    assert [(each.left, each.charged, each.fixes) for each in kept.again(6, None)] == [(6, 0, None)]
+    assert kept.answers == [answer]
 
 
 def test_a_freeze_can_be_renewed_by_two_at_once(house: House) -> None:

@@ -216,9 +216,7 @@ def _refuse(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
-        return refusal(request, InvalidArgument(f"{place}: {first['msg']}. Nothing was charged."))
+        return refusal(request, InvalidArgument(f"{_mistake(request, error.errors()[0])}. Nothing was charged."))
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
@@ -234,6 +232,18 @@ def _refuse(app: FastAPI) -> None:
             said = f"there is nothing at {request.method} {request.url.path}; see /v1/openapi.json."
             return refusal(request, NotFound(said), error.status_code)
         return refusal(request, InvalidArgument("the body cannot be read as JSON in UTF-8."), error.status_code)
+
+
+def _mistake(request: Request, error: Any) -> str:
+    """What is wrong with a body, in our words where pydantic's leave it open what to do."""
+    place, kind = ".".join(str(part) for part in error["loc"] if part != "body"), error["type"]
+    if kind == "json_invalid":
+        return f"the body cannot be read as JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
+    if not place and not request.headers.get("content-type", "").startswith("application/json"):
+        return "send the body as JSON, with the header Content-Type: application/json"
+    if kind == "extra_forbidden":
+        return f"{place} is not known here; leave it out"
+    return f"{place or 'the body'}: {error['msg']}"
 
 
 _Message = dict[str, Any]

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
@@ -16,7 +15,7 @@ from afresh.server.clock import next_tick
 from afresh.server.gathering import Gathering, refuse_frozen
 from afresh.server.house import House, Served
 from afresh.server.metrics import Metrics
-from afresh.server.repeats import Repeats, name_of
+from afresh.server.repeats import Again, Repeats, name_of
 from afresh.server.together import Together
 from afresh.server.tokens import Caller
 
@@ -199,17 +198,17 @@ class Asking:
             f"it waited {self._limits.seconds:g} seconds and did not start. Nothing was charged; ask again."
         )
 
-    async def repeat(self, served: Served, caller: Caller, question: Any) -> list[Answer] | None:
+    async def repeat(self, served: Served, caller: Caller, question: Any) -> Again | None:
         """The answers of questions that were asked here in these very words; None if they were not.
 
         They are as the ledger has them, and it is read for what is left: without a ledger there is no answer.
         """
-        found = self._repeats.get(name_of(served.name, question))
-        if not found:
+        kept = self._repeats.get(name_of(served.name, question))
+        if kept is None:
             return None
         why, left, ahead = await self._left.find((served.name, caller.name))
         refuse_frozen(served, why)
-        return [replace(each, charged=0, charged_information=0, fixes=None, left=left, ahead=ahead) for each in found]
+        return kept.again(left, ahead)
 
     def _look_left(self, whose: tuple[str, str]) -> tuple[str | None, int, Any]:
         """Why a dataset is frozen, if it is, and what is left for an analyst."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from afresh.results.answer import Answer
@@ -14,26 +15,48 @@ MOST = 20_000
 """Questions and answers together: memory stays bounded, whatever the size of batches."""
 
 
+class Again(list[Answer]):
+    """Answers as a repeat tells them."""
+
+    text: bytes | None = None
+    """The same as a document, once it was written."""
+
+
+class _Kept:
+    """The answers of a question, and how they were told last: most repeats find the budget as it was."""
+
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        self.answers = answers
+        self._left: tuple[int, Any] | None = None
+        self._told = Again()
+
+    def again(self, left: int, ahead: Any) -> Again:
+        if self._left != (left, ahead):
+            free: dict[str, Any] = {"charged": 0, "charged_information": 0, "fixes": None, "left": left, "ahead": ahead}
+            self._left, self._told = (left, ahead), Again(replace(each, **free) for each in self.answers)
+        return self._told
+
+
 class Repeats:
     """The latest questions, by their words, with their answers."""
 
     def __init__(self, most: int = MOST) -> None:
         """None yet."""
         self._most, self._size = most, 0
-        self._known: OrderedDict[bytes, Sequence[Answer]] = OrderedDict()
+        self._known: OrderedDict[bytes, _Kept] = OrderedDict()
 
-    def get(self, name: bytes) -> Sequence[Answer]:
-        """Its answers; none if they are not kept."""
-        return self._known.get(name, ())
+    def get(self, name: bytes) -> _Kept | None:
+        """Its answers, if they are kept."""
+        return self._known.get(name)
 
     def keep(self, name: bytes, answers: Sequence[Answer]) -> None:
         """Remember a question, and forget the oldest ones."""
-        self._size -= 1 + len(self._known.pop(name)) if name in self._known else 0
-        self._known[name] = answers
+        self._size -= 1 + len(self._known.pop(name).answers) if name in self._known else 0
+        self._known[name] = _Kept(answers)
         self._size += 1 + len(answers)
         while self._size > self._most:
             _, oldest = self._known.popitem(last=False)
-            self._size -= 1 + len(oldest)
+            self._size -= 1 + len(oldest.answers)
 
 
 def name_of(dataset: str, question: Any) -> bytes:
