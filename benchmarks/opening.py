@@ -66,7 +66,7 @@ def _again(path: Path, ledger: Path) -> None:
 
 def _read(path: Path) -> None:
     """As one would write it by hand, of types that are known."""
-    names = "id age tenure amount score churned active country email joined".split()
+    names = ["id", "age", "tenure", "amount", "score", "churned", "active", "country", "email", "joined"]
     kinds = [*["DOUBLE"] * 5, *["BOOLEAN"] * 2, *["VARCHAR"] * 2, "DATE"]
     with duckdb.connect() as database:
         types = ", ".join(f"'{name}': '{kind}'" for name, kind in zip(names, kinds, strict=True))
