@@ -93,17 +93,19 @@ def main() -> None:
             f"{datetime.now(UTC):%Y-%m-%d}",
         )
         names = [name for name in names if f"Measured on {today}" not in there.get(name, "")]
-    short = False
+    short, start = False, time.monotonic()
     for name in names:
         before, begun = os.getloadavg()[0], time.monotonic()
         found = run(name, chosen.rows)
-        loads = before, os.getloadavg()[0]
+        loads, seconds = (before, os.getloadavg()[0]), time.monotonic() - begun
+        print(f"  {name} took {seconds:.0f} s", file=sys.stderr, flush=True)
         if chosen.keep:
-            keep(name, section(name, found, loads, time.monotonic() - begun, chosen.rows))
+            keep(name, section(name, found, loads, seconds, chosen.rows))
         told = [line for line in found if not line.holds] if chosen.check else found
         short = short or not all(line.holds for line in found)
         if told:
-            print(section(name, told, loads, time.monotonic() - begun, chosen.rows), end="\n\n", flush=True)
+            print(section(name, told, loads, seconds, chosen.rows), end="\n\n", flush=True)
+    print(f"all took {(time.monotonic() - start) / 60:.0f} minutes", file=sys.stderr, flush=True)
     if chosen.check and not short:
         print("every limit holds")
     sys.exit(chosen.check and short)

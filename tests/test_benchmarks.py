@@ -22,7 +22,7 @@ FEW: dict[str, dict[str, Any]] = {
     "questions": {"rows": 2000, "rounds": 0},
     "many": {"rows": 2000, "count": 8},
     "identity": {"rows": 2000, "rounds": 0},
-    "opening": {"rows": 20_000, "rounds": 0},
+    "opening": {"rows": 20_000, "rounds": 0, "csv_rows": 5_000},
     "memory": {"rows": 30_000},
     "frames": {"rows": 30_000},
     "scoring": {"rows": 2000, "rounds": 2},

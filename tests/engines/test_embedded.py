@@ -392,6 +392,20 @@ def test_limits_are_reported_alike(tmp_path: Path) -> None:
     assert len(messages) == 1
 
 
+def test_nothing_is_drawn_on_stdout_where_python_is_interactive() -> None:
+    """DuckDB would draw a bar for what takes two seconds, in notebooks and wherever no file is run."""
+    setting = "SELECT current_setting('enable_progress_bar')"
+    code = f"""
+import duckdb, polars as pl
+from afresh.engines.embedded.engine import EmbeddedEngine
+engine = EmbeddedEngine(pl.DataFrame({{"x": [1.0, 2.0]}}))
+print(duckdb.connect().execute("{setting}").fetchone()[0], engine._run("{setting}")[0], end=" ")
+print(engine._connection.execute("{setting}").fetchone()[0])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "False", "False"]
+
+
 def test_sealed(tmp_path: Path) -> None:
     outside = _parquet(tmp_path / "other.parquet")
     engine = EmbeddedEngine(_parquet(tmp_path / "a.parquet"))
