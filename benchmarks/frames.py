@@ -11,6 +11,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def _work(kind: str, path: str) -> None:
 
 def _peak_of_opening(opened: Any, held: Any) -> int:
     ctypes.CDLL(None).malloc_trim(0)
+    time.sleep(1)  # libraries give back what they have freed a little later
     Path("/proc/self/clear_refs").write_text("5")  # Linux: forget the peak so far
     before = _now()
     engine = opened(held)

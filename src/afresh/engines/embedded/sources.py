@@ -27,8 +27,8 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-_BATCH = 2**14  # rows that are read at a time
-_PIECE, _PIECES = 2**17, 32  # rows of a piece of a copy, or more where there would be more pieces than this
+_BATCH = 2**13  # rows that are read at a time
+_PIECE, _PIECES = 2**16, 64  # rows of a piece of a copy, or a multiple where there would be more pieces than this
 _HARDLY = 2**24  # bytes of columns that may be copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -376,7 +376,7 @@ def _copied(
         if usable:
             cells = ", ".join(f"{clean(name, kinds[name])} AS {quote_name(name)}" for name in usable)
             copied = connection.sql(f"SELECT {cells} FROM incoming AS d")
-            found = _in_pieces(copied.to_arrow_reader(_BATCH), max(_PIECE, len(incoming) // _PIECES))
+            found = _in_pieces(copied.to_arrow_reader(_BATCH), _PIECE * (1 + len(incoming) // (_PIECE * _PIECES)))
             kinds |= dict(zip(usable, map(str, copied.types), strict=True))
             held = dict(zip(usable, found.columns, strict=True))
         connection.unregister("incoming")
@@ -385,16 +385,17 @@ def _copied(
 
 
 def _in_pieces(reader: Any, rows: int) -> Any:
-    """A table of what is read, in pieces of about that many rows; of each its batches are there beside it."""
+    """A table of what is read, in pieces of that many rows; of each its batches are there beside it."""
     import pyarrow as pa
 
-    pieces, batches = [reader.schema.empty_table()], []
+    pool = pa.system_memory_pool()  # the default one rounds sizes up
+    pieces, left = [], reader.schema.empty_table()
     for batch in reader:
-        batches.append(batch)
-        if sum(map(len, batches)) >= rows:
-            pieces.append(pa.Table.from_batches(batches).combine_chunks())
-            batches.clear()
-    return pa.concat_tables([*pieces, pa.Table.from_batches(batches, reader.schema).combine_chunks()])
+        left = pa.concat_tables([left, pa.Table.from_batches([batch])])
+        while len(left) >= rows:
+            pieces.append(left.slice(0, rows).combine_chunks(pool))
+            left = left.slice(rows)
+    return pa.concat_tables([*pieces, left.combine_chunks(pool)])
 
 
 def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:
