@@ -34,6 +34,7 @@ def test_there_are_samples_of_every_method() -> None:
         3: ("stabilized", "symmetrized", "calibrated", "rounds", "checked", "endless", "twofold"),
         4: ("stabilized", "calibrated", "settled"),
         5: ("symmetrized", "settled", "endless"),
+        6: ("stabilized", "calibrated", "rounds", "checked", "symmetrized", "settled", "endless"),
     }
     assert set(RECEIPTS) == {f"version{version}-{each}" for version in methods for each in methods[version]}
 

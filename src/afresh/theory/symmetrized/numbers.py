@@ -21,8 +21,8 @@ from afresh.theory.symmetrized.constants import Constants, drift, first_argument
 
 FIRSTS = 2 * IN_GROUP + SQUARE
 """What the first draws count at most, in plain answers."""
-LEAST = 1 - FIRSTS
-"""(s/s_3)^2 with which a number weighs no more on a row than a plain answer does."""
+LEAST = 0.76
+"""(s/s_3)^2 with which a number weighs hardly more on a row than a plain answer; a little more than a step has."""
 EVENTS = 4
 """A number uses at most three and a half times what a plain answer may of the probability that G fails."""
 _ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers, so that all processors stop at the same one; each is valid
@@ -159,7 +159,7 @@ def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], b
     """The finest noise, in units of s, for which each row can have room in all answers; 0 if there is none.
 
     What the usual deviation needs, if that is `affordable`, or more, up to that of a plain answer. Where that is dear
-    as well, the noise with which a number weighs no more on a row than a plain answer does.
+    as well, the noise with which a number weighs hardly more on a row than a plain answer does.
     """
     usual = fine_usual(c, rate, firsts=firsts)
     if usual < LEAST or not leaves_room(c, rate, firsts):  # first draws would show nothing, or take too much
