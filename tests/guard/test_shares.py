@@ -49,7 +49,7 @@ def test_the_whole_is_the_limit_whatever_is_divided(frame: pd.DataFrame) -> None
         for i in range(4):
             guard.ask(f"x < {i}")
         for shares in ({"ada": 3}, {"bob": 7}, {"ada": 4, "bob": 7}, {"ada": 11}):
-            with pytest.raises(InvalidArgument, match=r"already spent more|the whole has 10"):
+            with pytest.raises(InvalidArgument, match=r"already spent|the whole has 10"):
                 guard.divide(shares)
         guard.divide({"ada": 4, "bob": 6})
         with pytest.raises(BudgetExhausted):

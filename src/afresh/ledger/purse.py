@@ -175,7 +175,7 @@ class Purse:
             used, caps = self.pot(name, shares)
             if not _fits(used, caps, Sum()):
                 who, has = (name, shares[name]) if name else ("those without a share", whole - wanted)
-                raise InvalidArgument(f"{who} would have {has} answers, but has already spent more")
+                raise InvalidArgument(f"{who} would have {has} answers, but more were already spent")
 
     def spent(self, analyst: str | None = None) -> Spent:
         """What was paid for, and the caps: of all, or of what one analyst may use."""

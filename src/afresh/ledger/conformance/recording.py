@@ -124,7 +124,7 @@ class RecordingTests(StorageTests):
         terms = opened(ledger)
         a, b = ledger.reserve(terms, [question("a"), question("b")])
         first = Statement("a over b", "ratio", {"weight": 1.0}, (1, 2), (0.0, 1.0), 0.5, 0.25, 0.75)
-        with pytest.raises(InvalidArgument, match="not there"):
+        with pytest.raises(InvalidArgument, match="do not exist"):
             ledger.state(terms, [first])
         ledger.record_many(terms, [(a, result(0.5)), (b, result(0.5))])
         assert ledger.state(terms, [first], "ada") == [first]

@@ -50,7 +50,7 @@ class RoundTests(StorageTests):
         ledger = connect()
         terms = rounds(ledger)
         before = ledger.chain(terms)
-        with pytest.raises(BudgetExhausted, match=r"takes 31 rows that no question has seen, and 30 are left"):
+        with pytest.raises(BudgetExhausted, match=r"takes 31 fresh rows, but 30 are left"):
             ledger.reserve(terms, [question("d")], batch=31)
         with pytest.raises(BudgetExhausted, match=r"takes 32 fresh rows"):  # of which the later ones need half
             ledger.reserve(terms, [question("d")], batch=16, later=1)
@@ -62,7 +62,7 @@ class RoundTests(StorageTests):
         ledger.divide(terms, {"ada": 3})
         assert [ledger.rows_left(terms, name) for name in ("ada", "bob")] == [30, 70]
         ledger.reserve(terms, [question("a")], "ada", batch=20)
-        with pytest.raises(BudgetExhausted, match=r"takes 11 rows .* 10 are left for ada"):
+        with pytest.raises(BudgetExhausted, match=r"takes 11 fresh rows, but 10 are left for ada"):
             ledger.reserve(terms, [question("b")], "ada", batch=11)
         ledger.reserve(terms, [question("b")], "bob", batch=70)
         assert [ledger.rows_left(terms, name) for name in ("ada", "bob")] == [10, 0]
