@@ -256,6 +256,27 @@ def test_ctrl_c_is_a_keyboard_interrupt() -> None:
     assert engine.rows == N
 
 
+@pytest.mark.parametrize("kind", ["Arrow", "Polars", "pandas"])
+@pytest.mark.parametrize("rows", [1, 2**16, 2**17 + 12_345])
+def test_a_frame_is_copied_row_by_row_in_pieces(kind: str, rows: int) -> None:
+    """Whatever pieces it comes in, with NULLs and bits across their borders."""
+    long = pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "text": pa.array([None if i % 7 == 0 else f"{i}" * (1 + i % 40) for i in range(rows)], pa.string()),
+            "flag": pa.array([[True, False, None][i * i % 3] for i in range(rows)], pa.bool_()),
+            "part": pa.array([None if i % 5 == 0 else i / 3 for i in range(rows)], pa.float64()),
+        }
+    )
+    frame = pa.concat_tables([long.slice(start, 10_007) for start in range(0, rows, 10_007)])
+    made: object = {"Arrow": lambda: frame, "Polars": lambda: pl.DataFrame(frame), "pandas": frame.to_pandas}[kind]()
+    engine = EmbeddedEngine(made)
+    held = engine.source.held
+    assert held.cast(long.schema).equals(long)
+    assert {len(piece) for piece in held["id"].chunks[:-1]} <= {2**16, 0}
+    engine.close()
+
+
 def test_a_frame_may_change_afterwards() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
     engine = open_engine(frame)
