@@ -472,8 +472,8 @@ def plan_symmetrized(
         found, numbers, firsts = _with_numbers(found, finest, typical)
     c, curve = found.constants, (found.bend, found.lower)
     grid = grid_step(min(finest, numbers or 1.0) * c.s)
-    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0, True, firsts
-    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own)
+    own = finest, grid, found.height, numbers, GROUPING if numbers else 0.0
+    return Symmetrized(rows, questions, failure, c.s, c.pairs, c.row, *curve, most, *own, concave=True, firsts=firsts)
 
 
 def _with_numbers(found: Common, finest: float, typical: tuple[float, ...]) -> tuple[Common, float, float]:
