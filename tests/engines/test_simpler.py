@@ -161,6 +161,21 @@ def test_conditions_as_filters(engines: list[EmbeddedEngine], monkeypatch: pytes
             check_all(engine, [(Query(tree), tree, None)])
 
 
+def test_columns_of_truths_are_counted_with_their_groups_and_what_is_missing(engines: list[EmbeddedEngine]) -> None:
+    """In memory bits are counted without a plan, but only those of whole columns that are asked as they are."""
+    for engine in engines:
+        flag, positive = (make_query(text, engine.schema).expression for text in ("flag", "x > 0"))
+        asked = [
+            Query(flag),
+            Query(flag, missing=1.0),
+            Query(flag, group=positive),
+            Query(flag, group=flag),
+            Query(flag, group=positive, complement=True),
+        ]
+        for some in (asked[:1], asked[1:2], [asked[0], asked[2]], [asked[2], asked[3]], asked):
+            check_all(engine, [(query, flag, query.group) for query in some])
+
+
 def _sql(engine: EmbeddedEngine, text: str) -> list[str]:
     statement = Statement(engine.dialect, engine._columns)
     statement.add(make_query(text, engine.schema))

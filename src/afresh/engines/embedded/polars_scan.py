@@ -39,27 +39,30 @@ _SAME: dict[str, pl.DataType] = {
 class PolarsScan:
     """A frame, and the columns of it that Polars and DuckDB read alike."""
 
-    def __init__(self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, *, held: bool) -> None:
+    def __init__(
+        self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, held: pl.DataFrame | None = None
+    ) -> None:
         """Of a frame with these DuckDB types. One `held` in memory has values of the language only."""
         found = frame.collect_schema()
         dtypes = {
             name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
         }
-        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held)
+        self._frame, self._rows, self._translator = frame, rows, Translator(dtypes, held is not None)
         self._held = held
+        self._engine: Literal["streaming", "in-memory"] = "streaming" if rows >= _FEW else "in-memory"
 
     @classmethod
     def of_file(cls, path: Path, columns: Mapping[str, str], rows: int) -> PolarsScan:
         """Read a Parquet file in place."""
         frame = pl.scan_parquet(path, glob=False, hive_partitioning=False, cache=False)
-        return cls(frame, columns, rows, held=False)
+        return cls(frame, columns, rows)
 
     @classmethod
     def of_table(cls, table: Any, columns: Mapping[str, str]) -> PolarsScan:
         """Share the memory of an Arrow table."""
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
-        return cls(frame.lazy(), columns, len(frame), held=True)
+        return cls(frame.lazy(), columns, len(frame), frame)
 
     def translate(self, query: Query, group: Node | None = None) -> pl.Expr | None:
         """The values of a query, if Polars knows them; of the rows in a group, if that of all queries is given."""
@@ -75,6 +78,8 @@ class PolarsScan:
 
         Only rows in the group are looked at, if all queries are within one.
         """
+        if group is None and (bits := self._bits(queries)) is not None:
+            return bits
         outputs, places, values = [pl.len()], [], []
         for i, (query, expr) in enumerate(queries):
             start, value = len(outputs), pl.col(f"v{i}")
@@ -86,7 +91,7 @@ class PolarsScan:
             if query.expression.type is not Type.BOOLEAN:  # a count is its own sum of squares
                 outputs.append((value * value).sum().alias(f"q{i}"))
             places.append((start, len(outputs) - 1))
-        count, engine = None, self._engine(queries, group)
+        count = None
         deadline, parts = time.monotonic() + time_limit, []
         try:
             for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
@@ -96,9 +101,9 @@ class PolarsScan:
                 if group is not None:
                     rows = rows.filter(self._translator.truth(group))
                 part = (rows.select(values) if values else rows).select(outputs)
-                parts.append(part.collect(engine=engine).row(0))
+                parts.append(part.collect(engine=self._engine).row(0))
             if group is not None:  # which takes no reading
-                count = int(self._frame.select(pl.len()).collect(engine=engine).item())
+                count = int(self._frame.select(pl.len()).collect(engine=self._engine).item())
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic is no Exception; what it says may quote rows
@@ -108,10 +113,15 @@ class PolarsScan:
         all_rows = sum(found[0]) if count is None else count
         return all_rows, [(totals[total], totals[squares]) for total, squares in places]
 
-    def _engine(
-        self, queries: Sequence[tuple[Query, pl.Expr]], group: Node | None
-    ) -> Literal["streaming", "in-memory"]:
-        """The faster one. To count the bits of columns in memory takes less time than to deal them to threads."""
-        bare = all(isinstance(one.expression, Column) and one.expression.type is Type.BOOLEAN for one, _ in queries)
-        small = self._rows < _FEW or (self._held and group is None and bare)
-        return "in-memory" if small else "streaming"
+    def _bits(self, queries: Sequence[tuple[Query, pl.Expr]]) -> tuple[int, list[tuple[float, float]]] | None:
+        """The same for columns of truths in memory, whose bits are counted in less time than a plan takes."""
+        if self._held is None:
+            return None
+        found = []
+        for query, _ in queries:
+            node = query.expression
+            plain = query.group is None and not query.fill and not query.complement
+            if not (plain and isinstance(node, Column) and node.type is Type.BOOLEAN):
+                return None
+            found.append(float(self._held[node.name].sum()))
+        return self._held.height, [(total, total) for total in found]
