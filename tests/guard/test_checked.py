@@ -164,7 +164,9 @@ def test_the_mean_of_a_number_within_a_group_is_one_claim(frame: pd.DataFrame, w
             4,
             True,
         )  # the mean and the spread of near are known already
-        assert guard.measure(Quantile("y", 0.5, (0, 1), where="x < 30", points=3, missing=0)).told
+        median = guard.measure(Quantile("y", 0.5, (0, 1), where="x < 30", points=3, missing=0))
+        assert isinstance(median, afresh.Answer)
+        assert median.told
         receipt = guard.receipt()
     assert verify(receipt).passed
     shares = [each for each in released_in(receipt) if "share" in each]

@@ -311,7 +311,8 @@ def test_a_group_is_large_if_its_share_is_known_well_for_its_mean(
 def test_plans_from_before_keep_their_rule_for_groups(name: str) -> None:
     """A group of a share that the new rule takes for large, and the old one did not; near an end the other way."""
     made = planned(name)
-    new, old = (at_levels(plan, None) for plan in (made, replace(made, grouping=0.0)))
+    both: list[Any] = [at_levels(plan, None) for plan in (made, replace(made, grouping=0.0))]
+    new, old = both
     share = next(p for p in np.linspace(0.01, 0.9, 400) if new.large(p / 2, p) != old.large(p / 2, p))
     assert new.large(share / 2, share)
     near_an_end = [p for p in np.linspace(0.01, 0.9, 400) if old.large(0.95 * p, p) and not new.large(0.95 * p, p)]

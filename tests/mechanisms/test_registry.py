@@ -202,12 +202,15 @@ def test_so_do_group_means_differences_and_covariances(way: dict[str, Any]) -> N
 
 
 def widths_of(guard: afresh.Guard, frame: pd.DataFrame, x: str) -> dict[str, float]:
-    y, one, both = f"{x}_too", {"bounds": (0, 1), "missing": 0}, {"missing_x": 0, "missing_y": 0}
+    one: dict[str, Any] = {"bounds": (0, 1), "missing": 0}
+    both: dict[str, Any] = {"missing_x": 0, "missing_y": 0}
+    y = f"{x}_too"
     inside = frame[frame.inside]
-    found = {
+    by: Any = guard.measure(GroupMeans(x, "inside", [True, False], **one))
+    found: dict[str, Any] = {
         "mean": (guard.ask(x, **one), frame[x].mean()),
         "within a group": (guard.ask(x, where="inside", **one), inside[x].mean()),
-        "by groups": (guard.measure(GroupMeans(x, "inside", [True, False], **one))["True"], inside[x].mean()),
+        "by groups": (by["True"], inside[x].mean()),
         "difference": (guard.ask(f"{x} - {y}", bounds=(-1, 1), missing=0), (frame[x] - frame[y]).mean()),
         "variance": (guard.measure(Variance(x, (0, 1), where="inside", missing=0)), inside[x].var(ddof=0)),
         "covariance": (guard.measure(Covariance(x, y, (0, 1), (0, 1), **both)), frame[x].cov(frame[y], ddof=0)),

@@ -106,8 +106,8 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         """With the grid, z and L that go with these; `most` == 0 is as many answers as questions."""
         grid = grid_step(1 / math.sqrt(T))
         chosen = cls(rows, questions, failure, t, T, noise_failure, most or questions, grid, 0, 0, numbers)
-        kept = {"z": chosen._smallest_z, "L": chosen._smallest_L}
-        return replace(chosen, **kept, grouping=_GROUPING if numbers else 0.0)
+        grouping = _GROUPING if numbers else 0.0
+        return replace(chosen, z=chosen._smallest_z, L=chosen._smallest_L, grouping=grouping)
 
     @property
     def pairs(self) -> Pairs:
