@@ -102,7 +102,7 @@ def test_tables(method: str) -> None:
         means, histogram = guard.measure(groups), guard.measure(bins)
         assert isinstance(means, s.Measures)
         assert isinstance(histogram, s.Measures)
-        charged = {"rounds": 3, "symmetrized": 4}.get(method, 6)
+        charged = {"rounds": 3, "checked": 3}.get(method, 6)
         assert (means.charged, histogram.charged) == (charged, 3)
         assert 5 in means["a'"].interval
         assert 5 in means["b"].interval
