@@ -125,7 +125,7 @@ def test_a_guard_that_follows_the_deviation() -> None:
         with pytest.raises(InvalidArgument, match="is for a number"):
             plain.price("rare", deviation=0.05)
         price = plain.price("near", bounds=(0, 1), missing=0, deviation=0.05)
-        assert price.ways["method='settled'"] < price.half_width
+        assert price.ways["method='settled'"] < (price.half_width or 0)
         assert "would follow the deviation" in plain.ask("near", bounds=(0, 1), missing=0).covers
 
 
