@@ -152,12 +152,15 @@ def test_symmetrized(failure: float, answers: int) -> None:
     """Of a truth at an end, the half-width reaches the answer by the oracle's own conditions, and hardly beyond it."""
     m = plan_symmetrized(2000, 20, failure, answers)
     assert isinstance(m, Symmetrized)
-    w = symmetrized_oracle.unlike_world(m.rows, m.questions, answers, m.s, failure, m.q, m.numbers)
+    w = symmetrized_oracle.unlike_world(m.rows, m.questions, answers, m.s, failure, m.q, m.numbers, concave=m.concave)
     assert float(w.D) * (1 - 1e-9) <= m.D <= float(w.D) * (1 + 1e-9)
     with mp.workdps(30):
         level = mp.log(w.bm * (1 - mp.mpf(m.lower))) - symmetrized_oracle.curve_sum(w, m.bend, answers)
         if m.numbers:  # which meet their own first draws, of these parts of an answer
-            rate, parts = mp.mpf(m.bend) / (1 - mp.mpf(m.bend)), (mp.mpf(1) / 16, mp.mpf(1) / 16, mp.mpf(1) / 8)
+            rate, parts = (
+                mp.mpf(m.bend) / (1 - mp.mpf(m.bend)),
+                [mp.mpf(m.firsts) * part for part in (mp.mpf(1) / 16, mp.mpf(1) / 16, mp.mpf(1) / 8)],
+            )
             level -= sum(mp.log1p(rate * w.t * part / (1 + w.t * part)) for part in parts) / 2
         upper = float(level + mp.mpf(m.bend) / (2 * (1 - mp.mpf(m.bend))) * w.tau)
         lower = float(mp.log(w.bm * mp.mpf(m.lower) / answers))

@@ -125,7 +125,14 @@ def pairs_of(w: World, P: float) -> mp.mpf:
 
 
 def unlike_world(
-    n: int, k: int, answers: int, s: float, beta: float, row: float | None = None, numbers: float = 0.0
+    n: int,
+    k: int,
+    answers: int,
+    s: float,
+    beta: float,
+    row: float | None = None,
+    numbers: float = 0.0,
+    concave: bool = False,
 ) -> World:
     """The same for rows that are independent and not alike, and for up to so many answers that count for k.
 
@@ -142,6 +149,9 @@ def unlike_world(
         def derived(D: mp.mpf) -> tuple[mp.mpf, mp.mpf, mp.mpf, mp.mpf]:
             t = gam * D / (4 * n * noise**2)
             kap = q * (count + 3) * t / 2
+            if concave:  # the sharper form of 17.3
+                u = min(t * (count + 3) / (gam * n), q)
+                kap = n * (mp.log1p(gam * u) - u) / 2
             return t, count * t / (1 + count * t / answers), kap, 2 * mp.sqrt(kap + L3)
 
         D = mp.mpf(1)
