@@ -12,6 +12,7 @@ ROOT = Path(afresh.__file__).parent
 NOT_OURS = {
     "os._exit",  # public, for a child that must run nothing else
     "table.get_backend()._session",  # Ibis gives its session in no other way
+    "frame._jdf",  # pyspark shows the plan of a DataFrame in no other way
 }
 TOP = {"__init__", "__main__", "checks", "errors", "lazy", "escaping", "moments", "version"}
 

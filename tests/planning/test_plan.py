@@ -321,7 +321,7 @@ def test_the_plan_advises() -> None:
     assert "can promise no width" in afresh.plan(100_000, 1000, promise=True).advice
     few = afresh.plan(100_000, 3)
     assert few.method == "rounds"
-    assert "suits a few questions" in few.advice
+    assert "suits only a few questions" in few.advice
     assert "narrower" not in few.advice
     assert "would be narrower" in afresh.plan(100_000, 1000, method="rounds").advice
     guessed = afresh.plan(100_000, 1000, method="checked").advice
