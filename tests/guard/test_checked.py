@@ -73,7 +73,7 @@ def test_another_guess_is_another_question_and_the_same_is_free(guard: afresh.Gu
 def test_bad_guesses_are_free(guard: afresh.Guard, guess: object) -> None:
     with pytest.raises(InvalidArgument, match="guess ="):
         guard.ask("x < 30", guess=guess)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="takes two answers"):
+    with pytest.raises(InvalidArgument, match="takes two"):
         guard.ask("x < 30", where="y < 1", guess=(0.5, 0.1))
     with pytest.raises(InvalidArgument, match="precision cannot be chosen"):
         guard.ask("x < 30", precision=0.2)

@@ -142,7 +142,7 @@ def test_rows_run_out_before_questions_do(guard: afresh.Guard) -> None:
 def test_what_needs_two_rounds_is_not_begun_with_one(guard: afresh.Guard) -> None:
     with guard.round(rows=5000) as r:
         r.ask("hit")
-    with pytest.raises(BudgetExhausted, match="takes 2,000 rows"):
+    with pytest.raises(BudgetExhausted, match="takes 2,000 fresh rows"):
         guard.measure(Variance("x", (0, 10)))
     assert (guard.budget.rows_left, guard.budget.spent) == (1000, 1)
 

@@ -179,7 +179,7 @@ def test_a_search_that_cannot_be_finished_is_not_begun() -> None:
                 search.set_params(holdout=holdout).fit(X[:1000], Y[:1000])
             assert holdout.budget.spent == 0
     with afresh.holdout(X[1000:], Y[1000:], questions=12, ledger=":memory:", allow_wide=True) as holdout:
-        with pytest.raises(BudgetExhausted, match="and 12 answers are left"):
+        with pytest.raises(BudgetExhausted, match="but 12 answers are left"):
             search.set_params(holdout=holdout).fit(X[:1000], Y[:1000])
         assert holdout.budget.spent == 0
 

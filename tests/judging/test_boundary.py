@@ -220,7 +220,7 @@ def test_links_and_devices_are_no_candidates(judge: Judge, folder: Path, tmp_pat
     own = tmp_path / "linked"
     own.mkdir()
     (own / "solve.py").symlink_to(folder / "items.jsonl")
-    with pytest.raises(InvalidArgument, match="link or a device"):
+    with pytest.raises(InvalidArgument, match="link or device"):
         judge.read(own)
     (own / "solve.py").unlink()
     os.mkfifo(own / "pipe")

@@ -119,7 +119,7 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
         assert guard.ask("yes").charged == 0
         assert guard.budget.ahead == last.ahead
         assert guard.budget.half_width[0.5] == pytest.approx(last.ahead[0] if last.ahead else 0)
-        assert "no end" in guard.price("x < 51").words
+        assert "never runs out" in guard.price("x < 51").words
         assert "and no limit" in repr(guard)
         with pytest.raises(InvalidArgument, match="counts the answers before it"):
             guard.charge("a mean in a report", noise_sd=0.1)
@@ -127,7 +127,7 @@ def test_a_guard_without_an_end(tmp_path: Path) -> None:
             guard.ask("x < 60", precision=0.2)
         receipt = guard.receipt()
     assert verify(receipt).passed
-    with pytest.raises(PlanMismatch, match=r"questions=None, .* opened with questions=100"):
+    with pytest.raises(PlanMismatch, match=r"questions=None, .* opened it with questions=100"):
         afresh.open(FRAME, questions=100, ledger=place)
     for again in ({}, {"questions": None}):
         with afresh.open(FRAME, ledger=place, **again) as guard:  # type: ignore[arg-type] # the empty one has no types

@@ -45,7 +45,8 @@ def beset(guard: afresh.Guard, rng: Any) -> None:
         low, high = max(moments.mean - side * reach, 0.0), min(moments.mean + (1 - side) * reach, 1.0)
         value = float(rng.choice([low, high, rng.uniform(low, high)]))
         found = outcome(value, value, float(low), float(high), ends=desk.plan.ends)
-        return read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=query.bounds))
+        # of two levels, as an answer that is a single draw
+        return read(Entry(next(numbers), "", "", 0.0, NOW, found, NOW, bounds=query.bounds, levels=2))
 
     def number(one: Asked, parts: Sequence[Reading]) -> Number:
         stated = desk.derived(one, parts)

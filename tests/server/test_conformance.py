@@ -249,5 +249,5 @@ def test_the_token_says_who_asks(remote: Service, monkeypatch: pytest.MonkeyPatc
     for token in odd:
         with pytest.raises(errors.InvalidArgument, match="afresh token new"):
             afresh.connect(remote.url, token)
-    with pytest.raises(errors.ServiceError, match="no JSON"):
+    with pytest.raises(errors.ServiceError, match="not JSON"):
         Connection(remote.url, remote.token()).get("/sign-in")

@@ -137,7 +137,7 @@ def test_only_safe_addresses_are_taken(tmp_path: Path, publisher: Publisher) -> 
     place.write_text("limits = 3\njwt = 3\ndatasets = 3\n")
     with pytest.raises(InvalidArgument) as caught:
         read_config(place)
-    assert [line.split(": ")[1] for line in caught.value.args[0].splitlines()] == ["limits", "jwt", "jwt", "datasets"]
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == ["limits", "jwt", "jwt", "datasets"]
 
 
 def test_a_service_takes_them(publisher: Publisher, pairs: dict[str, Any], tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_question_is_completed_checked_priced_and_answered(arrive: Arrive) -> 
     expect(page.locator("#ask [data-mistake=bounds]")).to_contain_text("bounds")
     page.fill("#low", "0")
     page.fill("#high", "120")
-    expect(page.locator("#ask .price")).to_contain_text("Costs 2 answers")
+    expect(page.locator("#ask .price")).to_contain_text("Costs 1 answer;")
     box.press("Enter")
     expect(page.locator("#answers article").first).to_contain_text("guaranteed")
     expect(page.locator("#answers svg.bar")).to_have_count(1)

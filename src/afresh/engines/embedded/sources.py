@@ -83,7 +83,12 @@ def open_source(
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
     try:
-        connection.execute("SET enable_progress_bar = false")  # it would be drawn on stdout where Python is interactive
+        with contextlib.suppress(
+            duckdb.Error
+        ):  # where it cannot be drawn, as in notebooks without widgets, there is none
+            connection.execute(
+                "SET enable_progress_bar = false"
+            )  # or it is drawn on stdout where Python is interactive
         with interruptible():
             if path is None:
                 source, readable = _load_columns(connection, incoming or {}), None
