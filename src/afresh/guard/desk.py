@@ -261,7 +261,7 @@ class Desk:
         return self.coarseness(asked.precision, levels, asked.about)
 
     def coarseness(self, precision: float | None, levels: int | None = 2, about: float | None = None) -> float:
-        """Return what multiple of the plan's noise still gives this half-width on [0, 1], for questions with such values.
+        """Return the multiple of the plan's noise that is enough for a half-width on [0, 1], for values like these.
 
         Or the multiple that follows from a hint of what the answer is `about`.
         """
