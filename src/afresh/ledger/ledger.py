@@ -336,7 +336,7 @@ class Ledger:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
     def fix(self, terms: Terms, analyst: str = "") -> None:
-        """Fix the plan of `terms` for good, unless it already is, as what follows may need it. Recorded as a division."""
+        """Fix the plan of `terms` for good, if it is not yet: what follows may need it. Recorded as a division."""
         check_text("analyst", analyst)
         with self._writing(terms, analyst) as (account, write):
             if not account.fixed:

@@ -72,7 +72,7 @@ class _Statements:
 
     @property
     def _begin(self) -> str:
-        """Return how to begin: a reader needs one view of head and records; a writer the newest, once it has the lock."""
+        """Return how to begin: a reader needs one view of head and records; a writer the newest, once it has a lock."""
         mode = "READ COMMITTED" if self._lock else "REPEATABLE READ, READ ONLY"
         return f"BEGIN ISOLATION LEVEL {mode}"
 

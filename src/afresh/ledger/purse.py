@@ -212,7 +212,7 @@ class Purse:
         used, parts, whole = self.total, self._part(shares.values()), self.whole
         for name in shares:
             used = used.minus(self.by_analyst[name])
-        # No share has its own limit on how much one row may matter, so the whole's limit applies to all shares together.
+        # No share has its own limit on how much one row may matter, so the whole's limit applies to all shares at once.
         used.row_charge = self.total.row_charge
         rows = whole.rows - parts.rows
         return used, Caps(whole.answers - parts.answers, whole.nats - parts.nats, whole.row_share, rows)
