@@ -251,7 +251,7 @@ class Account:
             )
 
     def _open_rows(self, span: tuple[int, int]) -> int:
-        """Return how many rows this opens: once, in order, for a batch's questions, which its first answer ends."""
+        """Return how many rows this opens: once, in order, for one batch, which ends with its first answer."""
         start, stop = span
         if span == self.batch:
             return 0

@@ -106,7 +106,7 @@ class GroupFirst(OfGroup):
 
     @staticmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """From which its mechanism makes either."""
+        """Return moments from which its mechanism makes either number."""
         found = within(inside, rest)
         return Grouped(inside.n, found.total, found.squares, found.n, second=False)
 
@@ -120,7 +120,7 @@ class GroupSecond(OfGroup):
 
     @staticmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """From which its mechanism makes either."""
+        """Return moments from which its mechanism makes either number."""
         found = within(inside, rest)
         return Grouped(inside.n, found.total, found.squares, found.n, second=True)
 

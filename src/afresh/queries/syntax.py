@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
 MAX_CHARACTERS = 10_000
-MAX_STEPS = (
-    40  # of sqlglot's parser per token: it backtracks, endlessly in struct(struct(...; usually it takes 1 to 3
-)
+MAX_STEPS = 40  # of sqlglot's parser per token: it backtracks, endlessly in struct(struct(...; usually it takes 1 to 3
 MAX_NESTING = 24  # nested parentheses, calls and CASEs; sqlglot spends about 30 Python frames on each
 TOO_LONG = "this question takes too long to read; write it with fewer nested calls"
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"

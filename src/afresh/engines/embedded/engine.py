@@ -101,7 +101,7 @@ class EmbeddedEngine(SqlEngine):
         self._run(f"CREATE OR REPLACE TABLE shuffled AS {shuffled}")
 
     def _moments(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-        """Return the moments with two scans: one for the queries Polars knows, one for the others."""
+        """Return the moments, from separate scans for the queries Polars knows and for the others."""
         if spans is not None or self._polars is None:
             return super()._moments(queries, spans)
         found: dict[int, Moments] = {}

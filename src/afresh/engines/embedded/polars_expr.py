@@ -270,7 +270,7 @@ def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 
 def _is_full(node: Node) -> bool:
-    """Whether Polars keeps a value for every row, even if all are equal; it divides by a single one via reciprocal."""
+    """Whether Polars keeps a value for every row, even if all are equal; it divides by one value via its reciprocal."""
     if isinstance(node, Call):
         return node.op in _ARITHMETIC and any(map(_is_full, node.args))
     return isinstance(node, Column)
@@ -353,7 +353,7 @@ def _clipped(piece: _Piece, query: Query) -> pl.Expr:
             top |= x < -LARGEST
         else:
             chain = chain.when((x < -LARGEST) | (x > LARGEST)).then(fill)
-    if fill == 1.0:  # NaN and missing values below all others come first
+    if fill == 1.0:  # NaN, and missing values below all numbers, are tested first
         chain = chain.when(top).then(1.0).when(bottom).then(0.0)
     else:
         chain = chain.when(bottom).then(0.0).when(top).then(1.0)

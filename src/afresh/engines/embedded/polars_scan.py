@@ -76,7 +76,7 @@ class PolarsScan:
     ) -> tuple[int, list[tuple[float, float]]] | None:
         """Return the number of rows, and for each query the sum of its values and of their squares; None on failure.
 
-        If all queries are within one group, only its rows are read.
+        If all queries are within one group, they are evaluated only on its rows.
         """
         if group is None and (bits := self._bits(queries)) is not None:
             return bits

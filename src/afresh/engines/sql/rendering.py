@@ -26,7 +26,7 @@ from afresh.queries.values import LARGEST_WHOLE
 
 Write = Callable[[Sequence[str]], str]
 # The lowest 1e-150 of a question's width counts as zero: then neither the quotient nor its square can underflow, which
-# some engines refuse. It is invisible beside 1e-12.
+# some engines refuse. The difference is invisible beside 1e-12.
 _FLUSHED = 1e-150
 _TIMES = {Type.DATE: (date.min, date.max), Type.TIMESTAMP: (datetime.min, datetime.max)}
 _COMPARE = (Op.EQUAL, Op.LESS, Op.LESS_EQUAL)
