@@ -126,7 +126,7 @@ class PostgresEngine(RemoteEngine):
         return self._transact(work)
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
-        """Evaluate as for any table; a group leaves out other rows, all are counted only if anything was written."""
+        """Evaluate as for any table. A group leaves out other rows; all are counted only if anything was written."""
         if statement.test is None:
             return super()._evaluate(statement, spans)
         *steps, (_, *outputs, test) = statement.steps()
