@@ -1,4 +1,4 @@
-"""The one contract of an engine: many queries, one scan, moments out."""
+"""The one contract of an engine: many queries in, one scan, moments out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Engine(Protocol):
 
     @property
     def learnt(self) -> tuple[str, Any] | None:
-        """A state of the data, and what makes opening them in that state faster; None if nothing does."""
+        """A state of the data, and what makes opening it faster in that state; None if nothing does."""
         ...
 
     def check_unchanged(self) -> None:

@@ -1,4 +1,4 @@
-"""From a user's data to an engine."""
+"""Opens an engine over a user's data."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def open_engine(data: object, table: str | None = None, recall: Callable[[str], 
 
     Files are Parquet, CSV or DuckDB; frames are pandas or Polars. Parquet and DuckDB files are read in place, and so
     are tables of Postgres ("postgresql://user@host/database" and `table`) and Spark (a DataFrame, or a session and
-    `table`), also when they come as Ibis tables. Anything else is copied once. `table` names the table of a DuckDB
-    file or a database. The data may not change while they are open.
+    `table`), even as Ibis tables. Anything else is copied once. `table` names the table in a DuckDB file or a database.
+    The data must not change while it is open.
 
     Args:
         data: A path, an address, a frame, a table or a Spark session.
-        table: Which table, where `data` holds several.
-        recall: What an engine learnt before of data in a state (`Engine.learnt`); None of what it did not.
+        table: Which table, if `data` holds several.
+        recall: Returns what an engine learned before about data in a state (`Engine.learnt`); None if nothing.
 
     Returns:
         An engine that gives moments of these rows.
 
     Raises:
-        DataError: The data cannot be opened, or the address is of no kind that can be.
-        InvalidArgument: A `table` for data that are one table already.
+        DataError: The data cannot be opened, or the address is of an unknown kind.
+        InvalidArgument: `table` was given for data that is already one table.
     """
     if isinstance(data, str) and data.startswith(_POSTGRES):
         from afresh.engines.remote.postgres import PostgresEngine
@@ -44,7 +44,7 @@ def open_engine(data: object, table: str | None = None, recall: Callable[[str], 
             f"cannot open {scheme[0]}... ; the one kind of address that can be opened is "
             "postgresql://user@host/database. A table of another database can come as an Ibis table"
         )
-    if "pyspark" in sys.modules:  # else nobody can have made a Spark object
+    if "pyspark" in sys.modules:  # otherwise no Spark object can exist
         from afresh.engines.remote.spark import SparkEngine, is_spark
 
         if is_spark(data):
@@ -66,11 +66,11 @@ def open_engine(data: object, table: str | None = None, recall: Callable[[str], 
 
 
 def _backend(data: object) -> str | None:
-    """The name of an Ibis table's backend; None for anything else, and for a table that has none."""
+    """Return the name of an Ibis table's backend; None for anything else, and for a table that has none."""
     ibis: Any = sys.modules.get("ibis")
     if ibis is None or not isinstance(data, ibis.Table):
         return None
     try:
         return str(data.get_backend().name)
-    except ibis.IbisError:  # tables of several backends, or of none
+    except ibis.IbisError:  # a table with several backends, or with none
         return None

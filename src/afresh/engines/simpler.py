@@ -1,4 +1,4 @@
-"""What is asked of an engine, with as few sums and as little clipping as the form of the questions allows."""
+"""Asks an engine for as few sums, and as little clipping, as the form of the questions allows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ALL = Literal(True, Type.BOOLEAN)
 
 
 def ask_simpler(ask: Ask, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-    """What `ask` would find.
+    """Return what `ask` would find.
 
-    The halves A 1_B and (1 - A) 1_B of a mean within a group are made of three sums: A 1_B, its square, and 1_B. Both
-    are recognised by the tree they share; others, of equal trees, are merely summed apart.
+    The halves A 1_B and (1 - A) 1_B of a mean within a group follow from three sums: A 1_B, its square, and 1_B. The
+    two are recognized by the tree they share; halves with separate but equal trees are simply summed separately.
     """
     wanted: list[tuple[Query, Span | None]] = []
-    first: dict[tuple[object, ...], int] = {}  # where one of two halves is, by what both share
+    first: dict[tuple[object, ...], int] = {}  # where one of two halves is, by what they share
     sizes: dict[tuple[object, ...], int] = {}
-    places: list[tuple[int, int | None]] = []  # of what is asked; of a group's size, from which the other half is left
+    places: list[tuple[int, int | None]] = []  # of what is asked; and of a group's size, which gives the other half
     for query, span in zip(queries, repeat(None) if spans is None else spans, strict=False):
         shared = (id(query.expression), id(query.group), query.bounds, query.missing, span)
         half = None if query.group is None else first.get(shared)
@@ -41,27 +41,27 @@ def ask_simpler(ask: Ask, queries: Sequence[Query], spans: Sequence[Span] | None
 
 
 def as_condition(query: Query) -> Query:
-    """The same psi as a condition, if it is a CASE of constants that are 0 or 1 on the question's scale."""
+    """Return the same psi as a condition, if it is a CASE of constants that are 0 or 1 on the question's scale."""
     if query.expression.type is Type.BOOLEAN or query.levels != 2:
         return query
     return Query(_condition(query, query.expression), group=query.group, complement=query.complement)
 
 
 def unit_of(query: Query, value: float | None) -> float:
-    """A constant on the question's scale, before `complement`."""
+    """Return a constant on the question's scale, before `complement`."""
     low, high = query.bounds
     return query.fill if value is None else min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 def common_group(queries: Sequence[Query]) -> Node | None:
-    """The group that contains all questions, if there is one: other rows need not be read."""
+    """Return the group that contains all questions, if there is one: other rows need not be read."""
     group = queries[0].group
     alike = all(query.group is group for query in queries) and any(query.expression is not ALL for query in queries)
     return group if alike else None
 
 
 def is_filter(query: Query) -> bool:
-    """Whether a condition is counted fastest as the size of a group: it has parts, or is a comparison of numbers."""
+    """Whether a condition is counted fastest as the size of a group: it has parts, or compares numbers."""
     node = query.expression
     if query.group is not None or query.fill or query.complement or not isinstance(node, Call):
         return False
@@ -70,7 +70,7 @@ def is_filter(query: Query) -> bool:
 
 
 def _condition(query: Query, node: Node) -> Node:
-    """Where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END is a itself, as NULL counts as false."""
+    """Return where a CASE of constants is 1. CASE WHEN a THEN 1 ELSE 0 END is a itself, as NULL counts as false."""
     if isinstance(node, Literal):
         return Literal(unit_of(query, node.value) == 1.0, Type.BOOLEAN)  # type: ignore[arg-type]  # a number or NULL
     assert isinstance(node, Call)
@@ -82,6 +82,6 @@ def _condition(query: Query, node: Node) -> Node:
 
 
 def _left(size: Moments, half: Moments) -> Moments:
-    """The other half of a group: the sums of 1 - A where A is summed."""
+    """Return the other half of a group: the sums of 1 - A, given those of A."""
     total, squares = size.total - half.total, size.total - 2 * half.total + half.squares
     return Moments(size.n, max(total, 0.0), max(squares, 0.0))

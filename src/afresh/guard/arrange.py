@@ -1,4 +1,4 @@
-"""Which questions a mean within a group is made of: one, two that suit the group, or two halves (12, 14, 15)."""
+"""Decides which questions make up a mean within a group: one, two suited to the group, or two halves (12, 14, 15)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def arranged(asked: Asked, mechanism: Mechanism, public: bool, *, exam: bool) -> Asked:
-    """A question as a desk asks it: a mean within a group is one question where rows in it tell or check it.
+    """Return a question as a desk asks it: a mean within a group is one if the group's own rows answer or check it.
 
-    Not where features are `public`: which rows are in a group is then no draw, and its truth another one. Of a number
-    whose noise follows its deviation it is two, which suit the group.
+    Not if features are `public`: membership of the group is then not random, and the true value is a different one. For
+    a number whose noise follows its deviation, the mean is two questions suited to the group.
     """
     if asked.rule != "within":
         return asked
@@ -25,7 +25,7 @@ def arranged(asked: Asked, mechanism: Mechanism, public: bool, *, exam: bool) ->
         return replace(asked, queries=(GroupMean(asked.text, *asked.queries),), rule=None)
     if asked.where is None or exam or not (_of_numbers(asked) and isinstance(at_levels(mechanism, None), AimsInGroups)):
         return asked
-    if not asked.own:  # a part of a statistic, whose rules know the two halves
+    if not asked.own:  # part of a statistic, whose rules expect the two halves
         return asked
     first, second = (f"{which} of two answers about {asked.text}" for which in ("first", "second"))
     queries = GroupFirst(first, *asked.queries), GroupSecond(second, *asked.queries)

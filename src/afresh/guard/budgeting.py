@@ -1,4 +1,4 @@
-"""What a guard may still answer, put together from its desk."""
+"""What a guard may still answer, compiled from its desk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from afresh.ledger import Spent
     from afresh.planning.plan import Plan
 
-_COARSER = (2**0.5, 2.0, 4.0)  # what a budget shows besides the full price
+_COARSER = (2**0.5, 2.0, 4.0)  # precisions a budget shows besides the full price
 
 
 def budget_of(desk: Desk, analyst: str) -> Budget:
-    """What was spent, what is left for this analyst, and how accurate an answer is."""
+    """Return what was spent, what is left for this analyst, and how accurate an answer is."""
     plan = desk.plan
     spent, shares = desk.spent(analyst), desk.ledger.shares(desk.terms)
     released = desk.ledger.released(desk.terms)

@@ -53,7 +53,7 @@ def single(asked: Asked) -> RowQuestion:
 
 
 def ask_task(desk: Desk, analyst: str, tasked: Tasked, about: str) -> Reply:
-    """The symbol, paid for and recorded like any answer."""
+    """Return the symbol, paid for and recorded like any answer."""
     desk.check_open()
     asked = Asked(
         queries=(tasked,), question=tasked.text, bounds=tasked.bounds, about_value=about, about_missing="", own=True
@@ -83,7 +83,7 @@ def put(desk: Desk, analyst: str, tasked: Tasked, deviation: float | None = None
 
 
 def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None) -> float:
-    """How far inside its ends the truth must lie for a claim after this path to pass, in the question's units."""
+    """Return how far inside its ends the truth must lie for a claim after this path to pass, in the answer's units."""
     mechanism: Any = desk.plan.mechanism
     task: Task = tasked.task
     assert isinstance(task, Claim)
@@ -96,7 +96,7 @@ def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None
 
 
 def present(desk: Desk, tasked: Tasked, deviation: float | None = None) -> float:
-    """The same for a claim made now."""
+    """Return the same for a claim made now."""
     desk.check_open()
     desk.questions([Asked(queries=(tasked,), question="", bounds=tasked.bounds, about_value="", about_missing="")])
     mechanism: Any = desk.plan.mechanism

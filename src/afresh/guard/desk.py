@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from afresh.queries.tree import Type
 
 
-_PATIENCE = 0.005  # seconds between two looks at whether other threads have ended
+_PATIENCE = 0.005  # seconds between checks of whether other threads have finished
 
 
 class Desk:
@@ -72,7 +72,7 @@ class Desk:
         owns_ledger: bool,
         development: Engine | None = None,
     ) -> None:
-        """The parts; `afresh.open` puts them together. `development` are rows of the analyst's own, that guess."""
+        """Take the parts that `afresh.open` assembles. `development` holds the analyst's own rows, used for guesses."""
         self.development = development
         self.engine, self.plan, self.ledger, self.terms = engine, plan, ledger, terms
         self.scope, self._declaring = Scope(), Lock()  # a holdout declares more
@@ -81,11 +81,11 @@ class Desk:
         self._path = Path(self, draw)
         self._line = Line(self._path.serve, self._check_process)
         self.kind = "pandas"  # the kind of frame that open rows are returned as
-        self.hidden: frozenset[str] = frozenset()  # columns that do not exist for analysts, as the service says
-        self.came = ledger.time  # the time a question is asked; a service may know better
+        self.hidden: frozenset[str] = frozenset()  # columns that the service hides from analysts
+        self.came = ledger.time  # when a question was asked; a service may know this more precisely
         self.watch: Callable[[Sequence[Reply]], None] = lambda replies: None  # called with all replies, in their thread
         self._at_work = AtWork(self.check_open)
-        self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, what a final look can look at again
+        self._asked: dict[tuple[str, ...], Asked] = {}  # in rounds, the questions a final look can repeat
 
     @property
     def rows(self) -> int:
@@ -108,14 +108,14 @@ class Desk:
         exam: bool = False,
         vector: Vector | None = None,
     ) -> list[Reply]:
-        """What was released for every question, now or earlier. Either all are paid for, or none.
+        """Return what was released for every question, now or earlier. Either all are paid for, or none.
 
-        Refused if `later` more could not be paid for as well. Derived numbers are recorded with the answers. In an
-        `exam` questions are answered from the rows kept for it. With a `vector` all queries are its coordinates,
-        released at once; the caller is responsible for its shape.
+        Refuses if `later` more questions could not be paid for as well. Derived numbers are recorded with the answers.
+        In an `exam`, questions are answered from the rows kept for it. With a `vector`, all queries are its
+        coordinates, released at once; the caller is responsible for its shape.
         """
         if rows is not None:
-            if self.plan.mechanism.batch is None:  # it would be paid for and evaluated on rows that no method expects
+            if self.plan.mechanism.batch is None:  # it would be paid for, then evaluated on rows that no method expects
                 raise InvalidArgument(f"rows= is for rounds, and method={self.plan.method!r} has none; leave it out.")
             rows = checks.whole("rows", rows, 1, self.engine.rows)
         with self._at_work():
@@ -130,12 +130,12 @@ class Desk:
             return request.result
 
     def at_once(self, kind: str, size: int) -> Vector | None:
-        """How this many numbers would be released at once; None if that is no cheaper than one by one."""
+        """Return how this many numbers would be released at once; None if that is no cheaper than one by one."""
         mechanism = self.plan.mechanism
         return mechanism.at_once(kind, size) if isinstance(mechanism, AnswersVectors) else None
 
     def arranged(self, asked: Asked, scope: Scope | None = None, *, exam: bool = False) -> Asked:
-        """A question as this desk asks it."""
+        """Return a question as this desk asks it."""
         return arranged(asked, self.plan.mechanism, (scope or self.scope).features == "public", exam=exam)
 
     @property
@@ -153,8 +153,8 @@ class Desk:
         vector: Vector | None,
         came: datetime | None = None,
     ) -> Request:
-        """What is asked, as this desk asks it; whatever is wrong with it is found here."""
-        scope = self.scope  # a holdout may declare another one meanwhile
+        """Return a request as this desk makes it; any mistake in the questions is found here."""
+        scope = self.scope  # a holdout may declare another one in the meantime
         if vector is None:  # the coordinates of a vector are released as they are
             asked = [self.arranged(one, scope, exam=exam) for one in asked]
         if exam:
@@ -165,37 +165,37 @@ class Desk:
         return Request(asked, scope, Wish(questions, analyst, later, batch, exam, came or self.came()))
 
     def _serve(self, request: Request) -> None:
-        """Serve it together with others who ask now, if nothing prevents that."""
+        """Serve a request together with those of other current callers, if nothing prevents that."""
         if request.apart:
             self._path.serve([request])
-        # While others are served, whose rows were looked at just now, what was answered before need not wait for them.
+        # While others are being served, whose rows were checked just now, earlier answers need not wait for them.
         elif not (self._line.busy and self._path.repeat(request)):
             self._line.stand(request)
 
     def prepared(self, asked: Sequence[Asked], analyst: str, came: datetime) -> Request | None:
-        """What is asked, to be answered with others by one thread; None where `answer` is the way, as of repeats."""
+        """Return a request for one thread to answer with others; None if it needs `answer`, as repeats do."""
         request = self._request(asked, analyst, 0, None, False, None, came)
         known = self.ledger.seen(self.terms, request.wish.questions)
         return None if known or request.apart else request
 
     def answer_for(self, requests: Sequence[Request]) -> None:
-        """Finish requests of several callers in this one thread; one that is not finished then has to go alone."""
+        """Finish requests of several callers in this one thread; any left unfinished must be answered alone."""
         with self._at_work():
             self._line.stand_for(requests)
 
     def answer_alone(self, request: Request) -> None:
-        """Finish a request that `answer_for` did not, or raise what speaks against it."""
+        """Finish a request that `answer_for` left unfinished, or raise the reason why it cannot be."""
         with self._at_work():
             self._path.serve([request])
 
     def _remember(self, asked: Sequence[Asked]) -> None:
-        """With rounds, remember what a final look can look at again."""
-        # Only what its digest determines: a model may predict otherwise by then, under the same name.
+        """In rounds, remember the questions that a final look can repeat."""
+        # Only questions fully determined by their digest: a model may by then predict differently under the same name.
         named = [one for one in asked if one.own and all(query.columns is not None for query in one.queries)]
         self._asked |= {(one.text, *(query.digest for query in one.queries)): one for one in named}
 
     def questions(self, asked: Iterable[Asked], *, exam: bool = False, vector: Vector | None = None) -> list[Question]:
-        """The questions the ledger is to reserve."""
+        """Return the questions for the ledger to reserve."""
         if vector is not None:
             return self._coordinates([(query, one) for one in asked for query in one.queries], vector)
         found = [
@@ -215,7 +215,7 @@ class Desk:
                 f"claims, challenges and contests need method={those}, but this dataset was opened with "
                 f"{self.plan.method!r}; ask for the number instead."
             )
-        if guess is not None:  # another guess is another question
+        if guess is not None:  # a different guess makes a different question
             digest = hashlib.sha256(f"{digest} {guess!r}".encode()).hexdigest()
         return Question(
             digest,
@@ -230,7 +230,7 @@ class Desk:
         )
 
     def _coordinates(self, asked: Sequence[tuple[RowQuestion, Asked]], vector: Vector) -> list[Question]:
-        """One question for each coordinate. Its name is that of the whole vector, whose noise and share it has."""
+        """Return one question per coordinate, named after the whole vector and with its noise and share."""
         if len(asked) != vector.size:
             raise InvalidArgument(f"a vector of {vector.size} coordinates has {len(asked)} questions.")
         named = json.dumps([vector.kind, vector.answers, *(query.digest for query, _ in asked)])
@@ -261,9 +261,9 @@ class Desk:
         return self.coarseness(asked.precision, levels, asked.about)
 
     def coarseness(self, precision: float | None, levels: int | None = 2, about: float | None = None) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1], of questions with such values.
+        """Return the multiple of the plan's noise that is enough for a half-width on [0, 1], for values like these.
 
-        Or how many times it follows a hint of what the answer is `about`.
+        Or the multiple that follows from a hint of what the answer is `about`.
         """
         mechanism = self.plan.mechanism
         if about is None:
@@ -288,10 +288,10 @@ class Desk:
         return asked.guess
 
     def look_again(self, analyst: str) -> list[Reply]:
-        """Close the rounds and answer what was asked of this desk once more, from all rows that are fresh for it."""
+        """Close the rounds and answer this desk's questions once more, each from all rows that are fresh for it."""
         with self._at_work():
             self.engine.check_unchanged()
-            remembered = list(self._asked.values())  # other threads may ask meanwhile
+            remembered = list(self._asked.values())  # other threads may ask in the meantime
             known = {query.digest: query for one in remembered for query in one.queries}
             if not known:
                 raise InvalidArgument(
@@ -322,16 +322,16 @@ class Desk:
             return replies
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
-        """What follows by its rule from what was released for a question."""
+        """Derive a question's number, by its rule, from what was released for it."""
         return self._path.derived(asked, parts)
 
     def state(self, asked: Sequence[Asked], parts: Sequence[Reading], analyst: str) -> list[Number]:
-        """Record what follows from parts that were released before; what is returned is what may be told."""
+        """Record what follows from parts released earlier; only what is returned may be reported."""
         stated = self.ledger.state(self.terms, [self.derived(one, parts) for one in asked], analyst)
         return [Number(each.value, each.low, each.high) for each in stated]
 
     def tell(self, reply: Reply) -> Answer:
-        """A reply as people get it."""
+        """Return a reply as the answer people see."""
         asked, (value, low, high) = reply.asked, reply.number
         return Answer(
             question=asked.question,
@@ -358,7 +358,7 @@ class Desk:
         )
 
     def _would_tell(self, reply: Reply) -> tuple[str, ...]:
-        """What would have made an answer narrow enough, if it is too wide to be useful; from public constants alone."""
+        """Say what would have made a uselessly wide answer narrow enough, from public constants alone."""
         asked, (value, low, high) = reply.asked, reply.number
         scale = asked.bounds[1] - asked.bounds[0]
         reach = (high - low) / 2 / scale
@@ -374,11 +374,11 @@ class Desk:
         return would_tell_mean(self.plan.mechanism, *told)
 
     def _examined(self, parts: Iterable[Reading]) -> bool:
-        """Whether these answers come from the exam, which costs nothing from the budget."""
+        """Whether these answers come from the exam, which takes nothing from the budget."""
         return self.plan.mechanism.exam_rows is not None and any(part.entry.span is not None for part in parts)
 
     def ahead(self) -> tuple[float, float] | None:
-        """For a budget that never runs out, half-widths of the next answer and the hundredth at a share of one half."""
+        """For an endless budget, the half-widths of the next and the hundredth answer at a share of one half."""
         mechanism = self.plan.mechanism
         if self.plan.expected is None or not isinstance(mechanism, NeverEnds):
             return None
@@ -386,13 +386,13 @@ class Desk:
         return mechanism.half_width_at(so_far + 1, 0.5), mechanism.half_width_at(so_far + 100, 0.5)
 
     def confirmed(self, parts: Iterable[Reading]) -> bool | None:
-        """Whether the checks of guesses passed; None where nothing is guessed."""
+        """Whether the checks of guesses passed; None if nothing is guessed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.confirmed(each.released) for each in outcomes]
         return None if None in found else all(found)
 
     def widened(self, parts: Iterable[Reading]) -> float | None:
-        """How much wider its failed checks make later answers, as a share; None if none failed."""
+        """Return by what share the failed checks widen later answers; None if none failed."""
         outcomes = [part.entry.outcome for part in parts]
         found = [None if each is None else self.plan.mechanism.widened(each.released) for each in outcomes]
         return math.prod(1 + each for each in found if each is not None) - 1 if any(found) else None
@@ -405,58 +405,58 @@ class Desk:
             if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
                 about += f" (the width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
-        else:  # it is made of what was asked in several steps
+        else:  # it combines questions asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
             said = f"{about}: it follows from {answers}, which hold at once with all others of this guard, {self.odds}"
         return self.covers(f"{said}, however the questions were chosen.")
 
     def covers(self, said: str) -> str:
-        """What an interval covers: the given words, or nothing in a simulation."""
+        """Say what an interval covers: the given words, or nothing in a simulation."""
         return coverage(self.terms.simulated, said)
 
     @property
     def odds(self) -> str:
-        """How sure it is, in words."""
+        """Say how certain the intervals are."""
         return f"with probability at least {show.percent(self.plan.confidence)}"
 
     @property
     def target(self) -> str:
-        """What the true values of its answers are means over, in words."""
+        """Say what the true values of the answers are means over."""
         return self._words(self.scope)
 
     def _words(self, scope: Scope) -> str:
         mechanism = self.plan.mechanism
-        every = mechanism.own and mechanism.exam_rows is None  # all rows here confirm
+        every = mechanism.own and mechanism.exam_rows is None  # all rows here are used to confirm
         return scope.words(self.engine.rows, dealt=mechanism.shuffles and not every)
 
     def declare(self, scope: Scope) -> None:
-        """Say who holds the features, for all analysts; refused if another holdout said otherwise."""
+        """Declare who holds the features, for all analysts; refuse if another holdout has declared otherwise."""
         with self._declaring:
             self.scope = self.scope.joined(scope)
 
     def spent(self, analyst: str) -> Spent:
-        """What this analyst has spent, and the caps."""
+        """Return what this analyst has spent, and the caps."""
         return self.ledger.spent(self.terms, analyst)
 
     def left(self, analyst: str) -> int:
-        """The number of answers at full price left for this analyst."""
+        """Return the number of full-price answers left for this analyst."""
         return self.left_of(self.spent(analyst), analyst)
 
     def left_of(self, spent: Spent, analyst: str) -> int:
-        """The same, if what was spent is known; none if too few fresh rows are left for a round of the planned size."""
+        """Return the same, given what was spent; 0 if too few fresh rows are left for a round of the planned size."""
         batch = self.plan.mechanism.batch
         if batch is not None and self.ledger.rows_left(self.terms, analyst) < batch:
             return 0
         return spent.affordable(self.plan.charge, self.plan.mechanism.row_charge)
 
     def check_open(self) -> None:
-        """Refuse to continue once it is closed."""
+        """Refuse to continue once the desk is closed."""
         if self.closed:
             raise GuardClosed("this guard is closed; open the data again (nothing is lost).")
         self._check_process()
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:  # the engines' threads are not there: a question would be paid for and hang
+        if os.getpid() != self._process:  # there are no engine threads here: a question would be paid for, then hang
             raise GuardClosed(
                 "this guard was opened before a fork; open the data again in this process (both share one budget)."
             )
@@ -467,7 +467,7 @@ class Desk:
         Answers in progress in other threads are finished first.
         """
         self.closed = True
-        # A fork has none of the other threads, and those that this one serves would wait for it.
+        # A forked process has none of the other threads, and the callers this thread serves would wait for it.
         while os.getpid() == self._process and self._at_work.others and not self._line.mine:
             time.sleep(_PATIENCE)
         try:

@@ -23,58 +23,58 @@ if TYPE_CHECKING:
     from afresh.statistics.base import Measures, Statistic
 
 Question = Mapping[str, Any]
-"""The arguments of `Guard.ask` by name."""
+"""The arguments of `Guard.ask`, by name."""
 
 
 class Doors(Protocol):
-    """What a guard needs done, in one analyst's name."""
+    """Everything a guard needs done, in one analyst's name."""
 
     def named(self, analyst: str) -> Doors:
-        """The same in another name."""
+        """Return the same doors under another analyst's name."""
         ...
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
-        """What `answers` and `exam` take; every mistake is an error here, and free."""
+        """Prepare questions for `answers` and `exam`; every mistake is an error here, and free."""
         ...
 
     def answers(self, asked: Sequence[Any], rows: int | None) -> list[Answer]:
-        """To what `checked` gave; all are charged, or none. In rounds, from so many fresh rows."""
+        """Answer questions that `checked` returned; all are charged, or none. In rounds, use this many fresh rows."""
         ...
 
     def exam(self, asked: Sequence[Any]) -> list[Answer]:
-        """The same from the rows that are kept for the exam."""
+        """Answer them from the rows kept for the exam."""
         ...
 
     def price(self, question: Question, expected: Mapping[str, Any]) -> Price:
-        """Of a question; `expected` has the other arguments of `Guard.price`."""
+        """Price a question; `expected` has the other arguments of `Guard.price`."""
         ...
 
     def price_of(self, statistic: Statistic) -> Price:
-        """Of a statistic."""
+        """Price a statistic."""
         ...
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
-        """A statistic."""
+        """Measure a statistic."""
         ...
 
     def claim(self, question: Question, between: Any) -> Claimed:
-        """Whether a mean lies between two ends."""
+        """Test whether a mean lies between two ends."""
         ...
 
     def detects(self, question: Question, between: Any, deviation: float | None) -> float:
-        """What such a claim can show."""
+        """Return what such a claim can show."""
         ...
 
     def fit(self, task: Task) -> Fitted:
-        """A model, by noisy gradients."""
+        """Fit a model by noisy gradients."""
         ...
 
     def open_rows(self, kind: str | None) -> Any:
-        """The rows that are open, as a frame of a kind."""
+        """Return the open rows as a frame of this kind."""
         ...
 
     def close_rounds(self) -> list[Answer]:
-        """The final look."""
+        """Take the final look."""
         ...
 
     def charge(self, revealed: str, basis: Mapping[str, Any], rows: int | None, count: int) -> Budget:
@@ -86,37 +86,37 @@ class Doors(Protocol):
         ...
 
     def budget(self) -> Budget:
-        """What is left."""
+        """Return what is left."""
         ...
 
     def transcript(self) -> Transcript:
-        """What was released."""
+        """Return everything that was released."""
         ...
 
     def receipt(self) -> dict[str, Any]:
-        """The same as a document."""
+        """Return the same as a document."""
         ...
 
 
 class LocalDoors:
-    """Those of a desk in this process."""
+    """The doors of a desk in this process."""
 
     def __init__(self, desk: Desk, analyst: str) -> None:
-        """In whose name."""
+        """Open the doors of this desk in an analyst's name."""
         self._desk, self._analyst = desk, analyst
 
     def named(self, analyst: str) -> LocalDoors:
-        """The same in another name."""
+        """Return the same doors under another analyst's name."""
         return LocalDoors(self._desk, analyst)
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
-        """Questions as the desk takes them."""
+        """Return the questions in the form the desk takes."""
         from afresh.queries.asked import make_asked  # on demand: `import afresh` stays fast
 
         return [make_asked(question, self._desk.schema) for question in questions]
 
     def answers(self, asked: Sequence[Any], rows: int | None) -> list[Answer]:
-        """Answer."""
+        """Answer the questions."""
         return [self._desk.tell(reply) for reply in self._desk.answer(asked, self._analyst, rows=rows)]
 
     def exam(self, asked: Sequence[Any]) -> list[Answer]:
@@ -124,20 +124,20 @@ class LocalDoors:
         return [self._desk.tell(reply) for reply in self._desk.answer(asked, self._analyst, exam=True)]
 
     def price(self, question: Question, expected: Mapping[str, Any]) -> Price:
-        """Of a question."""
+        """Price a question."""
         from afresh.guard.pricing import price_of_question
 
         (asked,) = self.checked([question])
         return price_of_question(self._desk, self._analyst, asked, **expected)
 
     def price_of(self, statistic: Statistic) -> Price:
-        """Of a statistic."""
+        """Price a statistic."""
         from afresh.guard.pricing import price_of_statistic
 
         return price_of_statistic(self._desk, self._analyst, statistic)
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
-        """A statistic."""
+        """Measure a statistic."""
         from afresh.statistics.base import Asker
 
         return statistic.measure(Asker(self._desk, self._analyst))
@@ -149,7 +149,7 @@ class LocalDoors:
         return put(self._desk, self._analyst, self._claim(question, between))
 
     def detects(self, question: Question, between: Any, deviation: float | None) -> float:
-        """What a claim made now can show."""
+        """Return what a claim made now can show."""
         from afresh.guard.claims import present
 
         return present(self._desk, self._claim(question, between), deviation)
@@ -161,24 +161,24 @@ class LocalDoors:
         return of_mean(single(asked), between)
 
     def fit(self, task: Task) -> Fitted:
-        """Fit it."""
+        """Fit a model."""
         from afresh.learn.fitting import fit
 
         return fit(self._desk, self._analyst, task)
 
     def open_rows(self, kind: str | None) -> Any:
-        """Of the kind that was opened, unless one is given."""
+        """Return the open rows, as the kind of frame that was opened unless one is given."""
         from afresh.guard.opened import as_kind, hand_out, places_of
 
         table, span = hand_out(self._desk, self._analyst)
         return as_kind(self._desk.kind if kind is None else kind, table, lambda: places_of(self._desk, span))
 
     def close_rounds(self) -> list[Answer]:
-        """Answer once more what was asked of this desk."""
+        """Answer this desk's questions once more."""
         return [self._desk.tell(reply) for reply in self._desk.look_again(self._analyst)]
 
     def charge(self, revealed: str, basis: Mapping[str, Any], rows: int | None, count: int) -> Budget:
-        """Record it."""
+        """Record the charge."""
         basis = dict(basis)
         if basis["study"] is not None:
             from afresh.receipts.study import spent_by
@@ -190,24 +190,24 @@ class LocalDoors:
         return self.budget()
 
     def divide(self, shares: Mapping[str, int]) -> Budget:
-        """Record it."""
+        """Record the division."""
         self._desk.ledger.divide(self._desk.terms, dict(shares), self._analyst)
         return self.budget()
 
     def budget(self) -> Budget:
-        """As of now."""
+        """Return the budget as of now."""
         from afresh.guard.budgeting import budget_of
 
         return budget_of(self._desk, self._analyst)
 
     def transcript(self) -> Transcript:
-        """By whichever process, in order."""
+        """Return everything that was released, by any process, in order."""
         ledger, terms, plan = self._desk.ledger, self._desk.terms, self._desk.plan
         entries = transcribed(ledger.entries(terms), ledger.stated(terms), exam=plan.exam is not None)
         return Transcript(entries, plan.confidence, terms.simulated)
 
     def receipt(self) -> dict[str, Any]:
-        """For `afresh verify`."""
+        """Return the receipt, for `afresh verify`."""
         from afresh.receipts import make_receipt
 
         return make_receipt(self._desk.ledger.chain(self._desk.terms))

@@ -1,4 +1,4 @@
-"""Moments of questions of every kind, those of one kind together."""
+"""Moments of questions of every kind; questions of one kind are evaluated together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def moments_of(engine: Engine, queries: Sequence[RowQuestion], spans: Sequence[Span] | None = None) -> list[Moments]:
-    """The moments of every query, over its own span of rows if `spans` says so; those of one kind together."""
-    if any(isinstance(query, OfGroup) for query in queries):  # their halves share the scan of the others
+    """Return the moments of every query, over its own span of rows if `spans` gives one; one kind is done together."""
+    if any(isinstance(query, OfGroup) for query in queries):  # their halves share the others' scan
         halved = [query.halves if isinstance(query, OfGroup) else (query,) for query in queries]
         own = None if spans is None else [span for span, parts in zip(spans, halved, strict=True) for _ in parts]
         rest = iter(moments_of(engine, [part for parts in halved for part in parts], own))

@@ -19,21 +19,21 @@ PREFIX = "exam: "
 
 
 def of_exam(question: Question) -> Question:
-    """A question as the exam asks it: distinct from the same question to the checking rows, and free."""
+    """Return a question as the exam asks it: distinct from the same question to the checking rows, and free."""
     assert question.guess is None
     digest = hashlib.sha256(f"{question.digest} exam".encode()).hexdigest()
     return replace(question, digest=digest, text=f"{PREFIX}{question.text}", charge=0.0, row_charge=0.0)
 
 
 def in_exam(asked: Asked) -> Asked:
-    """A question with the words that the exam's answer and record have."""
+    """Return a question with the wording used in the exam's answer and record."""
     if asked.guess is not None:
         raise InvalidArgument("the exam gives exact means of its rows and checks no guess; leave out guess=.")
     return replace(asked, question=f"{PREFIX}{asked.question}")
 
 
 def check_exam(plan: Plan) -> None:
-    """Refuse if the plan keeps no rows for one."""
+    """Refuse if the plan keeps no rows for an exam."""
     if plan.mechanism.exam_rows is None:
         raise InvalidArgument(
             "this dataset was opened without an exam; an exam must be planned before the first "
@@ -42,7 +42,7 @@ def check_exam(plan: Plan) -> None:
 
 
 def exam_width(desk: Desk, mean: float, questions: int) -> float:
-    """The half-width of a share of rows in an exam of so many questions, on [0, 1]."""
+    """Return the half-width, on [0, 1], of a share of rows in an exam with this many questions."""
     kept = desk.plan.mechanism.exam_rows
     assert kept is not None
     return fresh.condition_width(kept.rows, desk.plan.mechanism.exam_share(questions), mean)

@@ -39,7 +39,7 @@ class Guard(show.Shown, Closing):
         self._doors: Doors = LocalDoors(desk, analyst) if doors is None else doors
 
     def for_analyst(self, analyst: str) -> Guard:
-        """The same opened data under another name, for the record and for shares of a divided budget.
+        """Return the same opened data under another name, for the record and for shares of a divided budget.
 
         It costs nothing: any number of analysts, in any number of threads, share one opened dataset. Closing one of
         these guards closes them all.
@@ -97,7 +97,7 @@ class Guard(show.Shown, Closing):
             guess: Your own value and half-width, from training data for example, if the method checks guesses: if the
                 checking rows agree, they become the answer; if not, you get a coarser one.
             about: Roughly what the answer will be, with method="settled": the noise follows it, instead of a coarse
-                first draw. A wrong hint makes later answers a little wider; all intervals hold all the same.
+                first draw. A wrong hint makes later answers a little wider; all intervals still hold.
 
         Returns:
             The value, its interval, what the interval covers, and what it cost.
@@ -442,7 +442,7 @@ class Guard(show.Shown, Closing):
         """Divide the budget: set how many full-price answers each named analyst may have; all others share the rest.
 
         A later division replaces this one, within the whole budget and what everyone has spent. Names are taken on
-        trust: anyone who can write to the ledger can ask under any name. All intervals of all analysts hold at once.
+        trust: anyone who can write to the ledger can ask under any name. The intervals of all analysts hold at once.
 
         Args:
             shares: Analysts' names, and how many answers each may have.

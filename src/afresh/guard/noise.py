@@ -7,21 +7,21 @@ from typing import Protocol
 
 
 class Noise(Protocol):
-    """A draw for the answer with this number; `which` of them, if it needs several."""
+    """Draws noise for the answer with this number; `which` selects a draw if the answer needs several."""
 
     def __call__(self, number: int, which: int = 0) -> float:
-        """Standard normal."""
+        """Draw a standard normal number."""
         ...
 
 
 def from_entropy(number: int, which: int = 0) -> float:
-    """A fresh N(0, 1) draw. The number is ignored: nothing may predict or repeat it."""
+    """Make a fresh N(0, 1) draw. The number is ignored: nothing may predict or repeat the draw."""
     bits = secrets.randbits(64)
     return _normal(bits)
 
 
 def from_seed(seed: int) -> Noise:
-    """Reproducible noise, one stream per answer number. Predictable, hence for simulations only."""
+    """Return reproducible noise, one stream per answer number. It is predictable, hence for simulations only."""
 
     def draw(number: int, which: int = 0) -> float:
         import hashlib
@@ -34,7 +34,7 @@ def from_seed(seed: int) -> Noise:
 
 
 def _normal(bits: int) -> float:
-    """64 uniform bits to N(0, 1): a sign and 63 bits of |xi|'s tail probability, so no tail is cut short."""
+    """Turn 64 uniform bits into N(0, 1): a sign and 63 bits of |xi|'s tail probability, so no tail is cut short."""
     from afresh.theory.special import ndtri
 
     tail = ((bits >> 1) + 0.5) / 2**64  # in (0, 1/2)

@@ -147,7 +147,7 @@ def open(  # the name a newcomer expects: afresh.open
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a caller wants of the desk, checked before any data is read."""
+    """What a caller wants from the desk, checked before any data is read."""
 
     wanted: Wishes
     ledger: str | os.PathLike[str] | Ledger | None
@@ -181,7 +181,7 @@ def check_opening(
     simulation_seed: int | None = None,
     made_up: bool = False,
 ) -> Opening:
-    """What `open` was called with, or an error."""
+    """Check the arguments of `open`, or raise an error."""
     choosing = typical, disagreement, open, promise, exam, development, deviation
     wanted = check_wishes(questions, confidence, method, answers, rounds, MECHANISMS, *choosing)
     who = _check_analyst(analyst)
@@ -194,9 +194,9 @@ def check_opening(
 
 @contextmanager
 def opened_engine(data: Any, table: str | None = None, opening: Opening | None = None) -> Iterator[Engine]:
-    """An engine over data, closed if the body fails: until there is a desk, nobody else would.
+    """Open an engine over data, and close it if the body fails: until there is a desk, nothing else would.
 
-    What was learnt of the data when they were opened before is with the ledger of the `opening`.
+    What was learned about the data when it was last opened is kept with the ledger of the `opening`.
     """
     from afresh.engines.open import open_engine  # on demand: `import afresh` stays fast
     from afresh.ledger import memory_beside
@@ -213,9 +213,9 @@ def opened_engine(data: Any, table: str | None = None, opening: Opening | None =
 
 
 def open_desk(engine: Engine, opening: Opening, development: Engine | None = None) -> Desk:
-    """The desk of an engine's rows, with the plan in force. It closes the engines when it is closed.
+    """Return the desk of an engine's rows, with the plan in force. Closing it closes the engines.
 
-    `development` are rows of the analyst's own, from which answers are guessed.
+    `development` holds the analyst's own rows, from which answers are guessed.
     """
     seed, book = opening.seed, _open_book(opening)
     owned = book is not opening.ledger
@@ -249,7 +249,7 @@ def _check_seed(seed: int, ledger: object) -> int:
 
 
 def check_made_up(data: object, seed: int | None, made_up: bool) -> None:
-    """Refuse to simulate on rows that somebody may guard: a simulation gives their exact means away."""
+    """Refuse to simulate on rows that may be guarded: a simulation gives away their exact means."""
     if not isinstance(made_up, bool):
         raise checks.wrong("made_up", made_up, "True or False")
     if seed is None:
@@ -295,8 +295,8 @@ def _open_book(opening: Opening) -> Ledger:
 
 
 def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan]:
-    """The terms in force, those the ledger knows or new ones from what is wanted, and their plan."""
-    # A simulation's ledger is its own and holds nothing else, so it needs no name for the data.
+    """Return the terms in force and their plan: the ledger's, or new ones made from the caller's wishes."""
+    # A simulation has its own ledger, which holds nothing else, so it needs no name for the data.
     simulated, wanted = opening.seed is not None, opening.wanted
     identity = plain("simulation", engine.rows) if simulated else _identity(engine, book)
     terms = book.find(identity)
@@ -321,7 +321,7 @@ def _settle(engine: Engine, book: Ledger, opening: Opening) -> tuple[Terms, Plan
 
 
 def _identity(engine: Engine, book: Ledger) -> Identity:
-    """The identity of an engine's rows: as it was, if the ledger remembers rows in the same state, or computed."""
+    """Return the identity of an engine's rows: remembered by the ledger if their state is the same, else computed."""
     state = None if book.memory is None else engine.state()
     if book.memory is None or state is None:
         return engine.identity()
@@ -336,7 +336,7 @@ def _identity(engine: Engine, book: Ledger) -> Identity:
 
 
 def _plan(rows: int, wanted: Wishes, before: Plan | None) -> Plan:
-    """The requested plan; anything left out is as before, or the default."""
+    """Return the requested plan; anything left out is as before, or the default."""
     questions: int | None = DEFAULT_QUESTIONS
     if before is not None:
         questions = before.questions if before.expected is None else None

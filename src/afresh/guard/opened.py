@@ -16,9 +16,10 @@ KINDS = ("pandas", "polars", "arrow")
 
 
 def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
-    """The open rows as an Arrow table, in the data's order.
+    """Return the open rows as an Arrow table, in the data's order.
 
-    The plan is fixed first: someone who has seen these rows could otherwise have others, or all, guard an answer.
+    The plan is fixed first: otherwise someone who has seen these rows could choose other rows, or all, to guard an
+    answer.
     """
     desk.check_open()
     span = desk.plan.mechanism.open_rows
@@ -33,7 +34,7 @@ def hand_out(desk: Desk, analyst: str) -> tuple[Any, Span]:
 
 
 def places_of(desk: Desk, span: Span) -> Any:
-    """The positions of these rows in the data; None for a database table, which has no order."""
+    """Return the positions of these rows in the data; None for a database table, which has no order."""
     from afresh.engines.embedded.engine import EmbeddedEngine
     from afresh.engines.embedded.rowwise import rows_of_span
 
@@ -41,7 +42,7 @@ def places_of(desk: Desk, span: Span) -> Any:
 
 
 def as_kind(kind: str, table: Any, places: Callable[[], Any]) -> Any:
-    """An Arrow table as a frame of a kind; the index of a pandas frame says which rows these are."""
+    """Return an Arrow table as a frame of this kind; the index of a pandas frame shows which rows these are."""
     if kind == "arrow":
         return table
     if kind == "polars":
@@ -59,6 +60,6 @@ def as_kind(kind: str, table: Any, places: Callable[[], Any]) -> Any:
 
 
 def kind_of(data: object) -> str:
-    """The kind of frame, by the package of its class."""
+    """Return the kind of frame, by the package of its class."""
     package = type(data).__module__.partition(".")[0]
     return {"polars": "polars", "pyarrow": "arrow"}.get(package, "pandas")

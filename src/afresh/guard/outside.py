@@ -2,9 +2,9 @@
 
 Each mechanism states what it admits. `calibrated` charges the KL stability of every answer (section 2 of
 docs/guarantees.md), so it admits everything that has one: differential privacy, a mean with Gaussian noise.
-`stabilized` needs more of every answer (section 10): among outside releases only means with fixed Gaussian noise
-qualify, if they are charged no more than an answer of its own. `split` and `guess-and-check` promise nothing about rows
-that something is known about, and admit nothing.
+`stabilized` requires more of every answer (section 10): among outside releases only means with fixed Gaussian noise
+qualify, if they are charged no more than one of its own answers. `split` and `guess-and-check` promise nothing about
+rows that anything else has revealed information about, and admit nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = {"kl", "zcdp", "pure_dp", "noise_sd", "study"}
 
 
 def convert(plan: Plan, revealed: str, basis: dict[str, float | None], rows: int | None, count: int) -> Outside:
-    """The charges for something revealed: `basis` names one of `KINDS` and gives its value."""
+    """Return the charges for something revealed: `basis` names one of `KINDS` and gives its value."""
     from afresh.ledger import Outside
 
     given = {name: value for name, value in basis.items() if value is not None}

@@ -1,7 +1,7 @@
-"""The path of an answer: pay, evaluate in one scan, add noise, record; only what is recorded is read.
+"""The path of an answer: pay, evaluate in one scan, add noise, record; only the record is read.
 
-It takes the requests of several callers at once: one transaction pays for all of them, one scan evaluates, one
-transaction records. Each caller keeps its own all or nothing, its own name and its own refusal.
+It takes the requests of several callers at once: one transaction pays for all of them, one scan evaluates them, and
+one transaction records them. Each caller keeps its own all-or-nothing, its own name and its own refusal.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Reply(NamedTuple):
     parts: tuple[Reading, ...]
     """What was released for each of its queries."""
     charged: tuple[Entry, ...]
-    """Those of them that were paid for just now; the first of two equal questions pays."""
+    """The entries that were paid for just now; the first of two equal questions pays."""
     left: int
-    """The number of answers at full price this analyst has left."""
+    """The number of full-price answers this analyst has left."""
     scope: Scope
-    """What was declared of the rows when it was asked."""
+    """What was declared about the rows when the question was asked."""
 
 
 class Pending(NamedTuple):
-    """A question that is paid for, to be evaluated."""
+    """A question that is paid for and still to be evaluated."""
 
     entry: Entry
     query: RowQuestion
@@ -65,27 +65,27 @@ class Request:
     """What one caller asks at once, and its outcome."""
 
     def __init__(self, asked: Sequence[Asked], scope: Scope, wish: Wish) -> None:
-        """Nothing is paid for yet."""
+        """Make a request for which nothing is paid yet."""
         self.asked, self.scope, self.wish = asked, scope, wish
         self.queries = [query for one in asked for query in one.queries]
         self.entries: Entries | None = None
-        """Once it is paid for."""
+        """Set once the request is paid for."""
         self.refusal: BudgetExhausted | None = None
         self.replies: list[Reply] | None = None
 
     @property
     def finished(self) -> bool:
-        """Whether it was answered, or refused."""
+        """Whether it was answered or refused."""
         return self.replies is not None or self.refusal is not None
 
     @property
     def apart(self) -> bool:
-        """A batch is a round of its own, whatever else is asked; somebody's function runs where it is expected to."""
+        """Whether it is served apart: a batch is its own round, and a user's function runs in its caller's thread."""
         return self.wish.batch is not None or self.wish.exam or any(query.alone for query in self.queries)
 
     @property
     def result(self) -> list[Reply]:
-        """What its caller gets."""
+        """The caller's replies; raises the refusal if there is one."""
         if self.refusal is not None:
             raise self.refusal
         assert self.replies is not None
@@ -93,13 +93,13 @@ class Request:
 
     @property
     def pending(self) -> list[Pending]:
-        """What is paid for and not answered."""
+        """The questions that are paid for but not answered."""
         found = zip(self.entries or (), self.queries, strict=True)
         return [Pending(entry, query, self.scope) for entry, query in found if entry.outcome is None]
 
 
 class Parts(Protocol):
-    """What a desk puts together."""
+    """The parts that a desk brings together."""
 
     engine: Engine
     development: Engine | None
@@ -108,28 +108,28 @@ class Parts(Protocol):
     terms: Terms
 
     def left_of(self, spent: Spent, analyst: str) -> int:
-        """How many answers at full price are left for an analyst who has spent this."""
+        """Return how many full-price answers are left for an analyst who has spent this."""
         ...
 
 
 class Path:
-    """From requests to replies, on one opened dataset."""
+    """Takes requests to replies, on one opened dataset."""
 
     def __init__(self, desk: Parts, draw: Noise) -> None:
-        """The path of a desk."""
+        """Make the path of a desk."""
         self._desk, self._draw = desk, draw
 
     def serve(self, requests: Sequence[Request]) -> None:
-        """Finish every request: with replies, or with a refusal of what it cannot pay.
+        """Finish every request: with replies, or with a refusal if it cannot be paid for.
 
-        Where the engine or the ledger fails it raises, and what was paid for stays so: serving again goes on from
-        there. Of several requests it finishes those that nothing speaks against serving together.
+        If the engine or the ledger fails, this raises, and what was paid for stays paid: serving again continues from
+        there. Given several requests, it finishes those that can safely be served together.
         """
         self._pay([each for each in requests if each.entries is None and not each.finished])
         self._finish([each for each in requests if not each.finished])
 
     def repeat(self, request: Request) -> bool:
-        """Finish a request that was answered before, and say whether it was: it needs no rows, and no turn."""
+        """Finish a request if it was answered before, and return whether it was: that needs no rows, and no turn."""
         found = self._desk.ledger.answered(self._desk.terms, request.wish.questions, request.wish.analyst)
         if found is None:
             return False
@@ -158,7 +158,7 @@ class Path:
                 stated = self._desk.ledger.state(self._desk.terms, self._stated(request, {}), request.wish.analyst)
                 self._reply(request, {}, stated, self._desk.left_of(_entries(request).spent, request.wish.analyst))
         if len(waiting) > 1:
-            # What was paid for earlier and never answered may fail again, or take all of its time: not others' time.
+            # A question paid for earlier but never answered may fail again, or be slow: it must not hold others up.
             fresh = {entry.number for each in waiting for entry in _entries(each) if entry.new}
             waiting = [each for each in waiting if fresh.issuperset(one.entry.number for one in each.pending)]
         if not waiting:
@@ -168,14 +168,14 @@ class Path:
         outcomes = self.outcomes([pending[number] for number in sorted(pending)])
         callers = [(partial(self._stated, each), each.wish.analyst) for each in waiting]
         found = self._desk.ledger.record_each(self._desk.terms, outcomes, callers)
-        stored = {entry.number: entry for entry in found[0]}  # each has all of them
+        stored = {entry.number: entry for entry in found[0]}  # each has all entries
         spent = {each.wish.analyst: own.spent for each, own in zip(waiting, found, strict=True)}
         left = {analyst: self._desk.left_of(own, analyst) for analyst, own in spent.items()}
         for request, recorded in zip(waiting, found, strict=True):
             self._reply(request, stored, recorded.statements, left[request.wish.analyst])
 
     def _stated(self, request: Request, stored: Mapping[int, Entry]) -> list[Statement]:
-        """What follows from the answers to a request."""
+        """Return what follows from the answers to a request."""
         readings = [read(stored.get(entry.number, entry)) for entry in _entries(request)]
         return self.stated(request.asked, readings)
 
@@ -188,10 +188,10 @@ class Path:
     ) -> list[tuple[Entry, Outcome | Settle]]:
         """Evaluate in one scan and add noise. Only what the ledger has recorded of it may be released.
 
-        `first` are the answers, by number, that final looks look at again.
+        `first` holds, by number, the answers that final looks repeat.
         """
         evaluated = list(zip(pending, self._moments(pending), strict=True))
-        with np.errstate(all="ignore"):  # that a mean is nearly 0, say, is for the answer to tell
+        with np.errstate(all="ignore"):  # a mean near 0, for example, is for the answer to report
             return self._released(evaluated, first)
 
     def _released(
@@ -208,7 +208,7 @@ class Path:
             if exam is not None and entry.span == exam:
                 options["exam"] = taken
             before = None if entry.again is None else first[entry.again].outcome
-            if before is not None:  # with public features, other rows have another truth
+            if before is not None:  # with public features, other rows have a different true value
                 options["look"] = 2 if scope.features == "public" else 3
             released = mechanism.release(moments, self._noise(mechanism, entry.number), **options)
             settle = partial(_settle, mechanism, entry.levels, self._desk.plan.ends, released, before)
@@ -216,13 +216,13 @@ class Path:
         return found
 
     def _noise(self, mechanism: Mechanism, number: int) -> Any:
-        """A standard normal number, or as many as the mechanism draws."""
+        """Draw a standard normal number, or as many as the mechanism needs."""
         if isinstance(mechanism, DrawsSeveral):
             return [self._draw(number, which) for which in range(mechanism.draws)]
         return self._draw(number)
 
     def _moments(self, pending: Sequence[Pending]) -> list[Any]:
-        """Of every entry the moments of all rows, or of each span of rows its mechanism wants."""
+        """Return, for every entry, the moments of all rows, or of each span of rows its mechanism wants."""
         spans = [self._desk.plan.mechanism.spans(entry.number, _span(entry)) for entry, _, _ in pending]
         if not any(spans):
             return list(moments_of(self._desk.engine, [each.query for each in pending]))
@@ -237,12 +237,12 @@ class Path:
         return [own[0] if len(own) == 1 else own for own in parts]
 
     def stated(self, asked: Sequence[Asked], readings: Sequence[Reading]) -> list[Statement]:
-        """What follows from what was released, of questions that were asked for themselves."""
+        """Return what follows from what was released, for questions asked in their own right."""
         found = _dealt(asked, readings)
         return [self.derived(one, parts) for one, parts in found if one.rule is not None and one.own]
 
     def derived(self, asked: Asked, parts: Sequence[Reading]) -> Statement:
-        """What follows by its rule from what was released for a question."""
+        """Derive a question's number, by its rule, from what was released for it."""
         assert asked.rule is not None
         numbers = tuple(part.entry.number for part in parts)
         found = derive(asked.rule, parts, asked.parameters, asked.bounds, self._desk.plan)
@@ -256,7 +256,7 @@ class Path:
         left: int,
         scope: Scope,
     ) -> Iterator[Reply]:
-        """What is said to each question."""
+        """Return the reply to each question."""
         stated, owed = iter(statements), {reading.entry.number for reading in readings if reading.entry.new}
         for one, parts in _dealt(asked, readings):
             charged = []
@@ -280,9 +280,9 @@ def _settle(
     before: Outcome | None,
     earlier: Sequence[Released],
 ) -> Outcome:
-    """What is recorded: the released number with its value and interval, which nobody computes again.
+    """Return what is recorded: the released number with its value and interval, which are never computed again.
 
-    `before` is the outcome that a final look looks at again; both intervals hold.
+    `before` is the outcome that a final look repeats; both intervals hold.
     """
     made = released(earlier) if callable(released) else released
     low, high = mechanism.interval(made, levels=levels)
@@ -292,13 +292,13 @@ def _settle(
 
 
 def _quietly(settle: Settle, earlier: Sequence[Released]) -> Outcome:
-    """What settles later, whatever a process asked of numpy."""
+    """Settle an outcome later, whatever error handling the process has set in numpy."""
     with np.errstate(all="ignore"):
         return settle(earlier)
 
 
 def _entries(request: Request) -> Entries:
-    """Of a request that is paid for."""
+    """Return the entries of a request that is paid for."""
     assert request.entries is not None
     return request.entries
 
@@ -308,7 +308,7 @@ def _span(entry: Entry) -> Span | None:
 
 
 def _dealt(asked: Sequence[Asked], readings: Sequence[Reading]) -> Iterator[tuple[Asked, list[Reading]]]:
-    """Every question with what was released for it."""
+    """Pair every question with what was released for it."""
     rest = iter(readings)
     for one in asked:
         yield one, [next(rest) for _ in one.queries]

@@ -38,12 +38,12 @@ def price_of_question(
     exam: int | None = None,
     deviation: float | None = None,
 ) -> Price:
-    """The price of a checked question, or of one of this many in the exam."""
+    """Return the price of a checked question, or of one of this many in the exam."""
     if exam is not None:
         return _price_in_exam(desk, analyst, asked, mean, share, exam)
     asked = desk.arranged(asked)
     desk.scope.check(asked.queries)
-    if mean is None and asked.about is not None:  # the hint is what is expected
+    if mean is None and asked.about is not None:  # the hint is the expected answer
         mean = asked.bounds[0] + asked.about * (asked.bounds[1] - asked.bounds[0])
     mean = _check_mean(mean, asked.bounds)
     new, left = _new_questions(desk, asked), desk.left(analyst)
@@ -64,7 +64,7 @@ def price_of_question(
 
 
 def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) -> dict[str, float]:
-    """What the ways not chosen would give, for one answer over all rows."""
+    """Return what the ways not chosen would give, for one answer over all rows."""
     if len(asked.queries) > 1 or asked.where is not None or desk.plan.expected is not None:
         return {}
     low, high = asked.bounds
@@ -84,7 +84,7 @@ def _other_ways(desk: Desk, asked: Asked, mean: float, deviation: float | None) 
 def _price_in_exam(
     desk: Desk, analyst: str, asked: Asked, mean: float | None, share: float | None, questions: int
 ) -> Price:
-    """The price in the exam, which costs no answers."""
+    """Return the price in the exam, which costs no answers."""
     check_exam(desk.plan)
     questions = checks.whole("exam", questions, 1)
     asked = in_exam(desk.arranged(asked, exam=True))
@@ -113,7 +113,7 @@ _GROUPS = {0.5: "half", 0.1: "a tenth", 0.01: "a hundredth"}
 
 
 def _shares(asked: Asked, share: float | None) -> list[float]:
-    """The share of rows a mean is expected to be over. The size of a group cannot be looked up before paying."""
+    """Return the share of rows a mean is expected to cover. A group's size cannot be looked up before paying."""
     if share is not None:
         return [_check_share(share)]
     return [1.0] if asked.where is None else list(_GROUPS)
@@ -133,8 +133,8 @@ def _widths_in_words(widths: Mapping[float, float], mean: float, asked: Asked, s
 
 
 def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
-    """The price of a statistic; what was asked before is free, so it may cost less."""
-    from afresh.statistics.base import AtOnce  # which asks the desk
+    """Return the price of a statistic; earlier questions are free, so it may cost less."""
+    from afresh.statistics.base import AtOnce  # on demand: it imports parts of this package
 
     schema, left = desk.schema, desk.left(analyst)
     answers = statistic.cost(schema)
@@ -154,18 +154,18 @@ def price_of_statistic(desk: Desk, analyst: str, statistic: Statistic) -> Price:
 
 
 def _new_questions(desk: Desk, asked: Asked) -> list[Question]:
-    """The queries that were not answered before at least as precisely."""
+    """Return the queries that have not been answered at least as precisely before."""
     return desk.ledger.unpaid(desk.terms, desk.questions([asked]))
 
 
 def _affordable(desk: Desk, analyst: str, questions: Sequence[Question]) -> float:
-    """How many more questions like these the budget allows."""
+    """Return how many more questions like these the budget allows."""
     spent = desk.spent(analyst)
     return min((spent.affordable(each.charge, each.row_charge) for each in questions), default=math.inf)
 
 
 def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, deviation: float | None) -> float:
-    """The half-width of an answer with mean `mean` over this share of the rows, in its own units."""
+    """Return the half-width of an answer with mean `mean` over this share of the rows, in its own units."""
     levels = asked.queries[-1].levels
     mechanism = at_levels(desk.plan.at(desk.coarseness(asked.precision, levels, asked.about)), levels)
     released = desk.ledger.released(desk.terms)
@@ -186,23 +186,23 @@ def _expected_half_width(desk: Desk, asked: Asked, mean: float, share: float, de
         if levels is not None or not (single or share == 1):
             raise InvalidArgument(f"deviation = {deviation!r} is for a number, over all rows or a group; leave it out.")
         if isinstance(mechanism, FollowsDeviation):
-            # What failed before makes later claims wider, of numbers as of shares.
+            # Earlier failures make later claims wider, about numbers as well as shares.
             wider = mechanism.present_half_width(unit, released) / mechanism.half_width(unit)
             own = mechanism.deviation_width(unit, spread) * wider
     if single:
-        rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths go like the root of the rows
+        rows = share if isinstance(asked.queries[0], GroupMean) else 1.0  # widths scale with the root of the rows
         reach = mechanism.present_half_width(unit, released) if own is None else own
         return min(reach / math.sqrt(rows), 0.5) * (high - low)
     return within_ends(around(share * unit), around(share * (1 - unit))).half_width * (high - low)
 
 
 def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviation: float) -> float:
-    """The half-width of a mean within a group of this share, if neither of its two answers has noise."""
+    """Return the half-width of a mean within a group of this share, if neither of its two answers has noise."""
     large, square = mechanism.large(share * mean, share), mean * mean + deviation * deviation
     aims, ends = [], []
     for second in (False, True):
         aim = Aim(*aim_in_group(share * mean, share, second=second, large=large))
-        rows = 10**9  # as many of which are inside as the share says
+        rows = 10**9  # of these, the given share is inside
         inside = round(share * rows)
         own = Grouped(rows, inside * mean, inside * square, inside, second).of(aim)
         reach = mechanism.deviation_width(own.mean, math.sqrt(own.variance))
@@ -212,7 +212,7 @@ def _group_half_width(mechanism: AimsInGroups, mean: float, share: float, deviat
 
 
 def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
-    """A number within the bounds of a question; their middle if none is given."""
+    """Return a number within the bounds of a question; their middle if none is given."""
     low, high = bounds
     if mean is None:
         return low / 2 + high / 2
@@ -222,7 +222,7 @@ def _check_mean(mean: float | None, bounds: tuple[float, float]) -> float:
 
 
 def _check_deviation(deviation: float, mean: float, scale: float) -> float:
-    """The deviation as a share of the range: no more than a number with this mean can have."""
+    """Return the deviation as a share of the range, at most what a number with this mean can have."""
     most = math.sqrt(mean * (1 - mean)) * scale
     if isinstance(deviation, bool) or not (isinstance(deviation, Real) and 0 <= float(deviation) <= most):
         raise InvalidArgument(f"deviation = {deviation!r}, must be from 0 to {most:.4g} at this mean")

@@ -44,12 +44,12 @@ class Round:
         self._asked += self._guard.checked(questions)
 
     def __enter__(self) -> Self:
-        """A round is its own context."""
+        """Return the round itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Answer, unless the body failed."""
+        """Answer the questions, unless the body failed."""
         if kind is None:
             self.answers = self._guard.ask_checked(self._asked, self._rows)

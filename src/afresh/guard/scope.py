@@ -16,7 +16,7 @@ Features = Literal["public", "hidden"]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a holdout declared about the features of a guard's rows; nothing without a holdout."""
+    """What a holdout declared about the features of a guard's rows; empty without a holdout."""
 
     features: Features | None = None
     label: str | None = None
@@ -25,7 +25,7 @@ class Scope:
     """The word for rows."""
 
     def words(self, rows: int, dealt: bool) -> str:
-        """What a true value is a mean over."""
+        """Say what a true value is a mean over."""
         if self.features != "public":
             return f"in the population the {rows:,} {self.called} were drawn from"
         which = "a random part of these rows" if dealt else f"these {rows:,} rows"
@@ -43,7 +43,7 @@ class Scope:
                 )
 
     def joined(self, other: Scope) -> Scope:
-        """The scope of a guard with one more holdout, which must not reveal what another hides."""
+        """Return the scope of a guard with one more holdout, which must not reveal what another hides."""
         if self.features is None or self == other:
             return other
         raise InvalidArgument(

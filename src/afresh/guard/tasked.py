@@ -1,4 +1,4 @@
-"""A question with a task: rows that release only symbols are asked for a symbol, not a mean."""
+"""A question with a task: rows that release only symbols are asked for a symbol instead of a mean."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class Tasked:
 
     @property
     def digest(self) -> str:
-        """The digest of what is averaged and of the task: another claim is another question."""
+        """The digest of what is averaged and of the task: a different claim is a different question."""
         names = [query.digest for query in self.inner]
         return hashlib.sha256(f"{' '.join(names)} {self.task!r}".encode()).hexdigest()
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """Those of all; None if one of them reads none."""
+        """The columns of all row functions; None if one of them reads none."""
         found = [query.columns for query in self.inner]
         known = [each for each in found if each is not None]
         return frozenset().union(*known) if len(known) == len(found) else None
 
     @property
     def alone(self) -> bool:
-        """Whether one of them is a user's function."""
+        """Whether one of the row functions is a user's function."""
         return any(query.alone for query in self.inner)
 
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Tasked], spans: Sequence[Span] | None) -> list[Any]:
-        """Those of all its row functions: a list, or the only one."""
+        """Return the moments of all its row functions: a list, or the only one."""
         inner = [query for each in questions for query in each.inner]
         own = None if spans is None else [s for each, s in zip(questions, spans, strict=True) for _ in each.inner]
         found = iter(moments_of(engine, inner, own))
@@ -56,5 +56,5 @@ class Tasked:
 
 
 def task_of(query: RowQuestion) -> Task | None:
-    """The task, if something other than a mean is asked for."""
+    """Return the task, if something other than a mean is asked for."""
     return query.task if isinstance(query, Tasked) else None

@@ -1,4 +1,4 @@
-"""Who is being answered now: whoever closes a desk waits for them."""
+"""The calls being answered now, which closing a desk waits for."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from threading import get_ident
 class AtWork:
     """The calls that are being answered.
 
-    Single steps of the interpreter and no lock: Ctrl-C may come between any two of them.
+    Uses single interpreter steps and no lock: Ctrl-C may come between any two steps.
     """
 
     def __init__(self, check_open: Callable[[], None]) -> None:
-        """Nobody yet; `check_open` raises once nothing may begin."""
+        """Start with no calls; `check_open` raises once no call may begin."""
         self._check_open = check_open
         self._working: dict[object, int] = {}  # the thread of every call
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Refuse to begin once it is closed, and keep it open until the end."""
+        """Refuse to begin once the desk is closed, and keep it open until the call ends."""
         this = object()
         try:
-            self._working[this] = get_ident()  # before looking, so that whoever closes it sees this or is seen
+            self._working[this] = get_ident()  # before checking: either the closing thread sees this, or this sees it
             self._check_open()
             yield
         finally:

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`Ledger` is imported when it is used: a plan needs the vocabulary alone."""
+    """Import `Ledger` only when it is used: a plan needs the vocabulary alone."""
     if name != "Ledger":
         raise AttributeError(f"module 'afresh.ledger' has no attribute {name!r}")
     from afresh.ledger.ledger import Ledger
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
 
 
 def default_place() -> str:
-    """Where the ledger is by default: $AFRESH_LEDGER, or a file in this user's state directory."""
+    """Return where the ledger is by default: $AFRESH_LEDGER, or a file in this user's state directory."""
     chosen = os.environ.get("AFRESH_LEDGER")
     if chosen:
         return chosen
@@ -54,7 +54,7 @@ def is_server(place: str) -> bool:
 
 
 def memory_beside(where: str | os.PathLike[str] | Ledger | None) -> Memory | None:
-    """What was opened before with a ledger, which need not be open; None for those that remember nothing."""
+    """Return the memory of what was opened before with a ledger, which need not be open; None if it keeps none."""
     from afresh.ledger.memory import Memory
 
     if where is not None and not isinstance(where, str | os.PathLike):
@@ -72,10 +72,10 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None = None) -> Ledger:
         where: The path of a file, made if there is none; a postgresql:// address; a ledger; or None.
 
     Returns:
-        The ledger, open; whoever opened it closes it.
+        The ledger, open; the caller that opened it must close it.
 
     Raises:
-        InvalidArgument: `where` is neither of these.
+        InvalidArgument: `where` is none of these.
         LedgerError: It cannot be read or written.
     """
     from afresh.ledger.ledger import Ledger

@@ -1,7 +1,7 @@
 """A guard's account: the fold of its chain. Nothing else decides what was spent or may still be.
 
 The rules are checked on every record that is read, not only before one is written: a chain that breaks them was
-not written by afresh, and is refused. So whoever can read a chain, from a ledger or a receipt, can check it.
+not written by afresh, and is refused. So anyone who can read a chain, from a ledger or a receipt, can check it.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ class Account:
     trusted: int = 0
     """How many of the first records were taken from a checkpoint."""
     finest: dict[str, int] = field(default_factory=dict)
-    """By digest, the number of the entry with the least noise: it serves every coarser question."""
+    """The number of the entry with the least noise, by digest: it serves every coarser question."""
     stated: dict[tuple[Any, ...], Stated] = field(default_factory=dict)
-    """What was derived from answers, by what it is about; in order."""
+    """What was derived from answers, by subject, in order."""
     opened_rows: int = 0
-    """How many of the shuffled rows were opened for batches, from the first on."""
+    """How many of the shuffled rows were opened for batches, counted from the first."""
     batch: tuple[int, int] | None = None
-    """Those that were opened last, while nothing was answered since."""
+    """The rows opened last, as long as nothing has been answered since."""
     started: Reserved | None = None
-    """The last coordinate of a vector of which more must follow."""
+    """The last recorded coordinate of a vector, if more of its coordinates must follow."""
     closed: bool = False
     """Whether nothing more may be asked, except final looks."""
     exam: tuple[int, int] | None = None
@@ -77,17 +77,17 @@ class Account:
     examined: int = 0
     """How many questions the exam has, once it is taken."""
     looked: dict[int, int] = field(default_factory=dict)
-    """The numbers of final looks, by that of the answer that they look at again."""
+    """The numbers of final looks, by the number of the answer that they repeat."""
     charged: list[Charged] = field(default_factory=list)
     divided: bool = False
     purse: Purse = field(default_factory=Purse)
 
     def read(self, records: Iterable[tuple[str, str | None]], trusted: int = 0) -> None:
-        """Take in the next records, texts with the hashes that were stored for them if any were; or `BrokenChain`.
+        """Take in the next records, as texts with their stored hashes if any; raise `BrokenChain` if one is wrong.
 
-        Those before a broken one stay taken in. Of the first `trusted` records, which somebody says to have verified,
-        the numbers and times of answers are only looked at when they are needed, and checked then: they decide nothing
-        about what was spent. Everything else is checked whatever anybody says.
+        Records before a broken one stay taken in. The first `trusted` records are said to be verified already: the
+        numbers and times of their answers are read, and then checked, only when they are needed, because they decide
+        nothing about what was spent. Everything else is always checked.
         """
         self.trusted = max(self.trusted, trusted)
         for text, sealed in records:
@@ -160,7 +160,7 @@ class Account:
         return self.purse.shares
 
     def spent(self, analyst: str | None = None) -> Spent:
-        """What was paid for, and the caps: in total, or for what one analyst may use."""
+        """Return what was paid for, and the caps: in total, or of what one analyst may use."""
         return self.purse.spent(analyst)
 
     @property
@@ -198,7 +198,7 @@ class Account:
         self.finest[record.digest] = record.number
 
     def _check_vector(self, record: Reserved) -> None:
-        """The coordinates of a vector are recorded in order and by themselves, and the first one is charged for all."""
+        """Check that a vector's coordinates are recorded in order, uninterrupted, with the first charged for all."""
         last, self.started = self.started, None
         if record.vector is None and last is None:  # nearly always
             return
@@ -214,7 +214,7 @@ class Account:
             self.started = record
 
     def _look_again(self, record: Reserved) -> None:
-        """Once closed, a question may be asked again of all rows that were opened with it or later. It was paid for."""
+        """Take in a final look: a paid question, asked again after closing of all rows opened with it or later."""
         paid = self.entries.reserved
         first = paid[record.again - 1] if record.again and 1 <= record.again <= len(paid) else None
         if first is None or first.span is None or first.again is not None or record.again in self.looked:
@@ -225,7 +225,7 @@ class Account:
             raise BrokenChain(f"record {self.length + 1} is not the final look at question {first.number}")
 
     def _examine(self, record: Reserved) -> None:
-        """A question of the exam: one batch, once, from the rows kept for it. It is no answer of the budget."""
+        """Take in a question of the exam: one batch, once, from the rows kept for it, outside the budget."""
         if record.span != self.exam or (self.examined and self.batch != self.exam):
             raise BrokenChain(f"record {self.length + 1} asks for rows of the exam, which it cannot have")
         if record.analyst in self.shares or record.charge or record.row_charge:
@@ -251,7 +251,7 @@ class Account:
             )
 
     def _open_rows(self, span: tuple[int, int]) -> int:
-        """How many it opens: once, in order, for the questions of one batch, which end with its first answer."""
+        """Return how many rows this opens: once, in order, for one batch, which ends with its first answer."""
         start, stop = span
         if span == self.batch:
             return 0
@@ -277,11 +277,11 @@ class Account:
             )
 
     def next_span(self, rows: int) -> tuple[int, int]:
-        """The next rows that no question has seen; the purse decides whether there are enough."""
+        """Return the next rows that no question has seen; the purse decides whether there are enough."""
         return self.opened_rows, self.opened_rows + rows
 
     def rows_left(self, analyst: str) -> int:
-        """How many rows this analyst may still open."""
+        """Return how many rows this analyst may still open."""
         used, caps = self.purse.pot(analyst, self.shares)
         return max(min(caps.rows - used.rows, self._opened.rows - self.opened_rows), 0)
 
@@ -294,13 +294,13 @@ class Account:
         place, answered = number - 1, self.entries.answered
         if not 0 <= place < len(answered) or answered[place] is not None:
             raise BrokenChain(f"record {self.length + 1} answers question {number}, which is not open")
-        self.batch = None  # anyone who knows an answer asks other rows
+        self.batch = None  # anyone who knows an answer must ask other rows
         answered[place] = answer
         self.entries.order.append(place)
 
     @property
     def released(self) -> Earlier:
-        """What was released, in the order of the records: what a mechanism with a memory goes by."""
+        """What was released, in the order of the records, for mechanisms with a memory."""
         return Earlier(self.entries)
 
     def check_outcome(self, outcome: Outcome) -> None:
@@ -321,14 +321,14 @@ class Account:
             raise InvalidArgument(f"{statement.text!r} follows from answers that do not exist")
 
     def stored(self, digest: str, coarseness: float) -> Entry | None:
-        """The entry that serves this question, if it was paid for at this noise or less."""
+        """Return the entry that serves this question, if it was paid for at this noise or less."""
         number = self.finest.get(digest)
         if number is None or self.entries.reserved[number - 1].coarseness > coarseness:
             return None
         return self.entries[number - 1]
 
     def terms(self, guard: int, seed: str) -> Terms:
-        """The terms in force; `seed` must be the one they were made with."""
+        """Return the terms in force; `seed` must be the one they were made with."""
         opened = self._opened
         if hashlib.sha256(seed.encode()).hexdigest() != opened.seed_digest:
             raise BrokenChain("the seed is not the one the guard was opened with")

@@ -13,13 +13,13 @@ from typing import Any
 from afresh.errors import InvalidArgument
 from afresh.ledger.records import Answered, Released, Reserved
 
-# k charges of I/k must fit a cap of I exactly k times, though I/k is rounded.
+# A cap of I must admit exactly k charges of I/k, although I/k is rounded.
 SLACK = 1 + Fraction(1, 10**9)
 _LARGEST = 2**63 - 1
 
 
-# New plans round ends of intervals outward to this grid of [0, 1]. It is far finer than any interval, and far coarser
-# than what elementary functions of two processors differ in. A plan keeps the grid that it was made with.
+# New plans round the ends of intervals outward to this grid of [0, 1]. It is far finer than any interval, and far
+# coarser than the differences between two processors' elementary functions. A plan keeps the grid it was made with.
 ENDS = 2.0**-40
 
 
@@ -34,16 +34,16 @@ class Question:
     charge: float
     """Nats."""
     row_charge: float = 0.0
-    """What it adds to the most that all answers may depend on one row, where the method keeps that account."""
+    """What it adds to the bound on how much all answers depend on one row, if the method keeps that account."""
     coarseness: float = 1.0
-    """How many times the plan's noise. An answer that is in the ledger serves every coarser question."""
+    """The multiple of the plan's noise. An answer in the ledger serves every coarser question."""
     bounds: tuple[float, float] = (0.0, 1.0)
     levels: int | None = None
     own: bool = True
-    """Whether it is asked for itself, not as part of a statement."""
+    """Whether it is asked in its own right, not as part of a statement."""
     guess: tuple[float, float] | None = None
     vector: tuple[str, int, int, int] | None = None
-    """If it is a coordinate of a vector: kind, size, as how many answers the whole counts, and its place."""
+    """If it is a coordinate of a vector: kind, size, how many answers the vector counts as, and its place."""
 
     def __post_init__(self) -> None:
         """Refuse what no ledger could store exactly."""
@@ -60,12 +60,12 @@ class Outcome:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse what is none."""
+        """Refuse values that cannot be an outcome."""
         check_released(self)
 
 
 def outcome(released: Released, value: float, low: float, high: float, *, ends: float) -> Outcome:
-    """What is recorded of a released number: Python's own floats, the ends rounded outward to the plan's grid."""
+    """Return what is recorded of a released number: Python's own floats, ends rounded outward to the plan's grid."""
     plain = {str(k): float(v) for k, v in released.items()} if isinstance(released, Mapping) else float(released)
     low, high = max(math.floor(low / ends) * ends, 0.0), min(math.ceil(high / ends) * ends, 1.0)
     return Outcome(plain, min(max(float(value), low), high), low, high)
@@ -76,7 +76,7 @@ class Entry:
     """One question, paid for; answered once it has an `outcome`."""
 
     number: int
-    """1, 2, ... in order of reservation within the guard, never reused: splitting takes it as its block."""
+    """1, 2, ... in order of reservation within the guard, never reused: splitting uses it as the block's number."""
     digest: str
     text: str
     charge: float
@@ -127,7 +127,7 @@ class Statement:
 
     @property
     def question(self) -> tuple[str, str, str, tuple[int, ...]]:
-        """What it is about: two statements that agree in this are one."""
+        """What it is about: two statements with the same question are one statement."""
         return self.text, self.rule, json.dumps(self.parameters, sort_keys=True), self.parts
 
 
@@ -167,14 +167,14 @@ class Limits:
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None = None
-    """The cap on the sum of row charges; None where there is no such account."""
+    """The cap on the sum of row charges; None if there is no such account."""
     grid: float | None = None
-    """The step of the grid on which noise lands; None where the method adds none."""
+    """The step of the grid on which noise lands; None if the method adds none."""
     ends: float = ENDS
-    """The step of the grid of [0, 1] to which ends of intervals are rounded outward."""
+    """The step of the grid of [0, 1] to which the ends of intervals are rounded outward."""
 
     def exam(self, rows: int) -> tuple[int, int] | None:
-        """Which of so many rows, by their places after the shuffle, are kept for an exam; None where none are."""
+        """Return which of this many rows, by place after the shuffle, are kept for an exam; None if none are."""
         kept = self.plan.get("exam", 0)
         if isinstance(kept, bool) or not isinstance(kept, int) or not 0 <= kept <= rows:
             raise InvalidArgument(f"the plan keeps {kept!r} of {rows} rows for an exam")
@@ -202,7 +202,7 @@ class Terms:
     """A guard as its ledger knows it: the rows, the plan, and whether that may still change."""
 
     guard: int
-    """Which of the ledger's guards."""
+    """The number of the guard in the ledger."""
     data: str
     """The keyed name of the rows, which may be published."""
     rows: int
@@ -210,7 +210,7 @@ class Terms:
     fixed: bool
     """Whether the plan is fixed: something was answered, charged or divided."""
     seed: str
-    """32 bytes of OS entropy in hex, drawn when the data were first opened; deals rows, keys hashes."""
+    """32 bytes of OS entropy in hex, drawn when the data was first opened; it shuffles rows and keys hashes."""
     simulated: bool
     """Whether the noise is predictable."""
     new_rows: str | None
@@ -219,20 +219,20 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was paid for so far: by one analyst or all, inside the guard and outside."""
+    """What was paid for so far, by one analyst or all, inside the guard and outside."""
 
     answers: int
     information: float
     outside: float = 0.0
     """The part of `information` that was charged for what was revealed outside."""
     cap_answers: int = 0
-    """How many answers there are, for this analyst."""
+    """The cap on the number of answers, for this analyst."""
     cap_information: float = 0.0
     row_left: float | None = None
-    """What all answers together may still add to the dependence on one row; None where there is no such account."""
+    """What all answers together may still add to the dependence on one row; None if there is no such account."""
 
     def affordable(self, charge: float, row_charge: float = 0.0) -> int:
-        """How many more answers of these charges fit."""
+        """Return how many more answers with these charges fit."""
         left = self.cap_answers - self.answers
         if charge > 0:
             nats = Fraction(self.cap_information) * SLACK - Fraction(self.information)
@@ -243,7 +243,7 @@ class Spent:
 
 
 def counted(asked: Question | Reserved | Entry) -> int:
-    """The number of answers a question counts as: of a vector's coordinates, the first counts for all."""
+    """Return the number of answers a question counts as; a vector's first coordinate counts for all of them."""
     if asked.vector is None:
         return 1
     _, _, answers, place = asked.vector
@@ -289,7 +289,7 @@ def _is_plain(asked: Question | Reserved) -> bool:
 
 
 def check_released(made: Outcome | Answered) -> None:
-    """Refuse what no mechanism releases, without quoting it: it may not be released yet."""
+    """Refuse a value no mechanism releases, without quoting it: it may not be released yet."""
     released, ordered = made.released, 0 <= made.low <= made.value <= made.high <= 1
     if ordered and type(released) is float and math.isfinite(released):
         return

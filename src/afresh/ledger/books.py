@@ -1,4 +1,4 @@
-"""The accounts of a journal's chains: everything that is read is verified, and what was verified stays known."""
+"""The accounts of a journal's chains: everything read is verified, and stays known once it is."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from afresh.ledger.journal import Chain, Checkpoint, Journal, Sealed, Transactio
 from afresh.ledger.records import START, Record, encode, seal
 
 WORTHWHILE = 1000
-"""From so many records on a checkpoint saves more than it costs."""
+"""From this many records on, a checkpoint saves more than it costs."""
 
 
 class Books:
     """One account for each chain, brought up to date by every transaction."""
 
     def __init__(self, journal: Journal) -> None:
-        """The books of a journal, of which nothing has been read yet."""
+        """Make the books of a journal, with nothing read yet."""
         self._journal = journal
         self._accounts: dict[int, Account] = {}  # used within transactions only, so by one thread
         self._noted: dict[int, int] = {}
 
     def seen(self, terms: Terms, digests: Iterable[str]) -> bool:
-        """Whether all were paid for, as far as was read: a hint without a transaction, as nothing is ever unpaid."""
+        """Whether all were paid for, as far as was read: a hint without a transaction, as no payment is ever undone."""
         account = self._accounts.get(terms.guard)
         return account is not None and all(digest in account.finest for digest in digests)
 
     @contextmanager
     def reading(self, terms: Terms) -> Iterator[Account]:
-        """The account, up to date."""
+        """Give the account, up to date."""
         with self._journal.transaction(write=False) as transaction:
             _, account = self._follow(transaction, terms)
             yield account
 
     @contextmanager
     def writing(self, terms: Terms) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
-        """The account, up to date, and a way to append to its chain.
+        """Give the account, up to date, and a way to append to its chain.
 
         The account itself takes in new records when it next reads them back, once they are durable.
         """
@@ -54,7 +54,7 @@ class Books:
             yield account, write
 
     def _follow(self, transaction: Transaction, terms: Terms) -> tuple[Chain, Account]:
-        """The chain of these terms and its account, up to date."""
+        """Return the chain of these terms and its account, up to date."""
         account = self._accounts.get(terms.guard) or Account()
         found, records = transaction.follow(terms.guard, account.length)
         chain = _checked(found, terms)
@@ -62,17 +62,17 @@ class Books:
         return chain, account
 
     def _note(self, transaction: Transaction, chain: Chain, account: Account) -> None:
-        """Note how far the chain was verified, now and then, in a transaction that writes anyway."""
+        """Occasionally note how far the chain was verified, in a transaction that writes anyway."""
         if account.length - self._noted.get(chain.id, 0) >= WORTHWHILE:
             transaction.note(chain, Checkpoint.of(chain, account.length, account.head))
             self._noted[chain.id] = account.length
 
     def chain(self, terms: Terms) -> list[Sealed]:
-        """The whole chain, verified."""
+        """Return the whole chain, verified."""
         with self._journal.transaction(write=False) as transaction:
             chain = _checked(transaction.chain(terms.guard), terms)
             records, account = self.verify(transaction, chain)
-            if account.trusted:  # what is published is verified in full, whatever was noted
+            if account.trusted:  # a published chain is verified in full, whatever was noted
                 with _explained():
                     account = Account()
                     account.read(records)
@@ -80,10 +80,10 @@ class Books:
             return list(map(Sealed._make, records))
 
     def read(self, transaction: Transaction, chain: Chain) -> Account:
-        """The account after every record of the chain; those read earlier are known, and not looked at again.
+        """Return the account after every record of the chain; records read earlier are known and not read again.
 
-        What was verified stays in memory even if the storage no longer agrees with it, so that a ledger that has
-        noticed a change goes on refusing.
+        What was verified stays in memory even if the storage no longer agrees with it, so a ledger that has noticed a
+        change keeps refusing.
         """
         account = self._accounts.setdefault(chain.id, Account())
         _fold(account, transaction.since(chain, account.length), transaction, chain)
@@ -91,9 +91,9 @@ class Books:
 
     @paused()
     def verify(self, transaction: Transaction, chain: Chain) -> tuple[Sequence[tuple[str, str]], Account]:
-        """All records of the chain, read from the first, and the account after them.
+        """Return all records of the chain, read from the first, and the account after them.
 
-        Records that hash to the head of the account are, byte for byte, those it has taken in already: they are not
+        Records that hash to the head of the account are, byte for byte, those it has already taken in: they are not
         folded a second time.
         """
         account = self._accounts.setdefault(chain.id, Account())
@@ -110,7 +110,7 @@ class Books:
 
 
 def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
-    """The records as they follow a head."""
+    """Seal the records as they follow a head."""
     found = []
     for record in records:
         text = encode(record)
@@ -120,7 +120,7 @@ def sealed(head: str, records: Sequence[Record]) -> list[Sealed]:
 
 
 def _checked(chain: Chain | None, terms: Terms) -> Chain:
-    """The chain of these terms. Its own caps count, not those of `terms`, which anyone can build."""
+    """Return the chain of these terms. Its own caps apply, not those of `terms`, which anyone can build."""
     if chain is None or chain.seed != terms.seed:
         raise LedgerError("these terms were not opened in this ledger; open the data again")
     return chain
@@ -137,7 +137,7 @@ def _fold(account: Account, records: Sequence[tuple[str, str]], transaction: Tra
 
 
 def _trusted(account: Account, records: Sequence[tuple[str, str]], transaction: Transaction, chain: Chain) -> int:
-    """How many records of the chain a checkpoint covers; 0 if there is none, or anything is odd about it."""
+    """Return how many records of the chain a checkpoint covers; 0 if there is none, or if anything is odd about it."""
     noted = transaction.checkpoint(chain) if len(records) >= WORTHWHILE else None
     if noted is None or not isinstance(noted.length, int) or noted != Checkpoint.of(chain, noted.length, noted.head):
         return 0
@@ -147,7 +147,7 @@ def _trusted(account: Account, records: Sequence[tuple[str, str]], transaction: 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say what is wrong with a chain, and what to do."""
+    """Turn a broken chain into an error that says what is wrong and what to do."""
     try:
         yield
     except BrokenChain as error:

@@ -1,4 +1,4 @@
-"""A pause of Python's garbage collector, for work that makes very many objects which stay."""
+"""Pauses Python's garbage collector, for work that makes very many objects that stay."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Within it, only objects that refer to each other in a circle are kept longer than they are needed.
+    """Pause the collector; in the block, only objects in reference cycles are kept longer than they are needed.
 
-    The collector would go through all records of a long chain again and again, a fifth of the time that reading takes.
+    The collector would otherwise scan all records of a long chain again and again: a fifth of the time reading takes.
     """
     if not gc.isenabled():  # someone else has paused it, and will resume it
         yield

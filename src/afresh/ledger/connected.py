@@ -1,4 +1,4 @@
-"""What journals over a database connection have in common: when it is made, dropped, begun and rolled back on."""
+"""What journals over a database connection share: connecting, dropping, beginning, committing and rolling back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY_SECONDS = 30.0  # a healthy writer is done within milliseconds
 
 
 class Connection(Protocol):
-    """What SQLite's and PostgreSQL's connections can both do."""
+    """The operations that SQLite's and PostgreSQL's connections share."""
 
     def execute(self, query: Literal["COMMIT", "ROLLBACK"], /) -> object:
         """Run a statement."""
@@ -33,25 +33,25 @@ Connected = TypeVar("Connected", bound=Connection)
 class ConnectedJournal(ABC, Generic[Connected]):
     """A `Journal` with one connection, behind one lock.
 
-    It is made when it is needed, and dropped after every failure and before a fork; see `forking`.
+    The connection is made when it is needed, and dropped after every failure and before a fork; see `forking`.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]]
-    """What the driver raises."""
+    """The exceptions the driver raises."""
     _connection: Connected | None = None
 
     def __init__(self, name: str, busy_seconds: float) -> None:
-        """The name is for messages, so it has no password."""
+        """Take a name for messages, without a password, and how long to wait for other writers."""
         self.name, self.busy_seconds = name, busy_seconds
         self.lock = threading.RLock()
         self._closed = self._busy = False
         forking.register(self)
         with self.transaction(write=False):
-            pass  # a place that cannot work should fail here, before a guard is built on it
+            pass  # a place that cannot work must fail here, before a guard is built on it
 
     @abstractmethod
     def connect(self) -> Connected:
-        """A connection to a ledger of the present layout."""
+        """Connect to a ledger with the current layout."""
 
     @abstractmethod
     def begin(self, connection: Connected, *, write: bool) -> Transaction:
@@ -59,18 +59,18 @@ class ConnectedJournal(ABC, Generic[Connected]):
 
     @abstractmethod
     def remedy(self, error: Exception) -> str:
-        """What to do about one of the failures, not in its own words: they may quote what was being written."""
+        """Say what to do about one of the failures, without its own message, which may quote what was being written."""
 
     def commit(self, connection: Connected, transaction: Transaction) -> None:
         """Make a transaction durable."""
         connection.execute("COMMIT")
 
     def check_place(self) -> None:
-        """Refuse a place that is no longer the one that was opened, before the connection to it is used."""
+        """Refuse a place that is no longer the one that was opened, before using the connection to it."""
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """One transaction: committed durably on leaving, rolled back on any exception."""
+        """Run one transaction: committed durably on leaving, rolled back on any exception."""
         with self.lock:
             _refuse_nested(self._busy, self.name)
             begun = False
@@ -102,7 +102,7 @@ class ConnectedJournal(ABC, Generic[Connected]):
             self.drop()
 
     def __del__(self) -> None:
-        """Forgetting to close a guard loses nothing, so the driver need not warn about it."""
+        """Close quietly: forgetting to close a guard loses nothing, so the driver need not warn about it."""
         self.drop()
 
     def drop(self) -> None:
@@ -131,7 +131,7 @@ class ConnectedJournal(ABC, Generic[Connected]):
 
 
 def _raise_alone(error: LedgerError) -> NoReturn:
-    """Without the error that led to it, which may quote a number that is not released yet, or a password."""
+    """Raise an error without its cause, which may quote a number that is not released yet, or a password."""
     try:
         raise error
     except LedgerError:
@@ -140,7 +140,7 @@ def _raise_alone(error: LedgerError) -> NoReturn:
 
 
 def _refuse_nested(busy: bool, name: str) -> None:
-    """Refuse a transaction within another of the same thread, which only a signal handler can ask for."""
+    """Refuse a transaction inside another of the same thread, which only a signal handler can start."""
     if busy:
         raise LedgerError(
             f"the ledger {name} cannot be used: a signal interrupted a transaction of this thread, which has not "

@@ -1,4 +1,4 @@
-"""Which chain of a ledger is that of some rows, and which others share columns with them."""
+"""Finds a ledger's chain for some rows, and other chains that share columns with them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from afresh.ledger.records import START, Opened, decode, seal
 
 
 def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, list[tuple[Opened, Match]]]:
-    """The chain of these rows, and otherwise the first records of those that share columns with them.
+    """Return the chain of these rows, or else the first records of chains that share columns with them.
 
-    It looks into the records themselves: whatever else a storage keeps could be damaged without their knowing.
+    It reads the records themselves: anything else in the storage could be damaged without the records showing it.
     """
     alike = []
     for chain in transaction.chains():
@@ -29,7 +29,7 @@ def search(transaction: Transaction, identity: Identity) -> tuple[Chain | None, 
 
 
 def opened_by(transaction: Transaction, chain: Chain) -> Opened:
-    """The first record of a chain, if it is what was written with it."""
+    """Return the first record of a chain, if it is the one the chain was created with."""
     record = transaction.first(chain)
     try:
         if record is None or seal(START, record.text) != record.hash:
@@ -43,7 +43,7 @@ def opened_by(transaction: Transaction, chain: Chain) -> Opened:
 
 
 def _identity(opened: Opened, chain: Chain) -> KeyedIdentity:
-    """What a chain says of its rows."""
+    """Return what a chain says about its rows."""
     try:
         columns = [ColumnDigest(str(each["name"]), each["unordered"], each["ordered"]) for each in opened.columns]
     except (TypeError, KeyError):
@@ -59,7 +59,7 @@ def _damaged(chain: Chain) -> BrokenChain:
 
 
 def same_rows(opened: Opened, found: Match) -> SameRows:
-    """The refusal of rows that look like known ones."""
+    """Return the refusal of rows that look like known ones."""
     what = "column" if len(found.columns) == 1 else "columns"
     who = f" by {opened.analyst}" if opened.analyst else ""
     return SameRows(

@@ -1,6 +1,6 @@
-"""Journals across a fork: neither SQLite nor PostgreSQL lets a connection have two processes.
+"""Journals across a fork: neither SQLite nor PostgreSQL lets two processes share a connection.
 
-Before a fork every journal's lock is taken, so that no transaction is under way, and its connection dropped; both
+Before a fork, every journal's lock is taken, so no transaction is in progress, and its connection is dropped; both
 sides reconnect when they next need to.
 """
 
@@ -15,8 +15,8 @@ from typing import Protocol
 class Forkable(Protocol):
     """A lock that every transaction holds, and a connection that can be made again.
 
-    The lock is one that a thread can take twice: a signal handler that forks within a transaction drops the
-    connection under it, so the transaction fails, on both sides, instead of waiting for itself.
+    The lock is reentrant: a signal handler that forks within a transaction drops the connection under it, so the
+    transaction fails, on both sides, instead of waiting for itself.
     """
 
     lock: threading.RLock

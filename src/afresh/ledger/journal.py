@@ -1,4 +1,4 @@
-"""Where chains are stored: what a backend must be able to do, and the one that keeps them in memory."""
+"""Where chains are stored: what a backend must be able to do, and the backend that keeps them in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, length: int, head: str) -> Checkpoint:
-        """The checkpoint of one chain; it is not valid for another."""
+        """Make the checkpoint of one chain; it is not valid for another."""
         return cls(length, head, hashlib.sha256(f"{chain.seed}\n{length}\n{head}".encode()).hexdigest())
 
 
@@ -50,11 +50,11 @@ class Transaction(Protocol):
         ...
 
     def chain(self, id: int) -> Chain | None:
-        """One of them. In a writing transaction nobody else can append to it until this one ends."""
+        """Return one chain. In a writing transaction nobody else can append to it until this one ends."""
         ...
 
     def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
-        """`chain` and its records `since` a length, at the price of one."""
+        """Return `chain` and its records `since` a length, for the cost of one call."""
         ...
 
     def first(self, chain: Chain) -> Sealed | None:
@@ -62,19 +62,18 @@ class Transaction(Protocol):
         ...
 
     def alone(self) -> None:
-        """From here to the end of this writing transaction nobody else can create a chain."""
+        """Keep everyone else from creating a chain until this writing transaction ends."""
         ...
 
     def check(self) -> None:
         """Raise `LedgerError` if anything suggests that a chain is hidden by damage.
 
-        Called before anyone is told that rows were never seen: a hidden chain would be made anew, with a budget of its
-        own.
+        Called before rows are reported as never seen: a hidden chain would be made again, with its own budget.
         """
         ...
 
     def create(self, seed: str) -> Chain:
-        """A new, empty chain. Call `alone` first."""
+        """Create a new, empty chain. Call `alone` first."""
         ...
 
     def since(self, chain: Chain, length: int) -> Sequence[tuple[str, str]]:
@@ -82,11 +81,11 @@ class Transaction(Protocol):
         ...
 
     def checkpoint(self, chain: Chain) -> Checkpoint | None:
-        """What was noted last, perhaps damaged since."""
+        """Return the last note, perhaps damaged since."""
         ...
 
     def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
-        """Note it in place of the last one; a storage that may not, or cannot, need not."""
+        """Replace the last note; a storage that is not allowed to, or cannot, may skip this."""
         ...
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
@@ -97,12 +96,12 @@ class Transaction(Protocol):
 class Journal(Protocol):
     """Durable, append-only storage of chains, for many threads and processes at once.
 
-    Every failure of the storage is a `LedgerError` that says what to do; nothing of the transaction remains then,
-    or all of it where the storage cannot tell: whoever asks again finds out by reading.
+    Every failure of the storage is a `LedgerError` that says what to do. Nothing of the transaction then remains, or
+    all of it if the storage cannot say which: asking again finds out by reading.
     """
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
-        """One transaction: durable on leaving, rolled back on any exception."""
+        """Run one transaction: durable on leaving, rolled back on any exception."""
         ...
 
     def close(self) -> None:
@@ -122,7 +121,7 @@ class MemoryJournal:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """One at a time; `append` is the last thing a transaction does, so there is nothing to roll back."""
+        """Run one at a time; `append` is the last thing a transaction does, so there is nothing to roll back."""
         if self._closed:
             raise LedgerError("the ledger in memory was closed; open another")
         if os.getpid() != self._process:
@@ -158,7 +157,7 @@ class MemoryJournal:
         return next(iter(self._records[chain.id - 1]), None)
 
     def alone(self) -> None:
-        """True for the holder of the lock."""
+        """Do nothing: the holder of the lock is alone."""
 
     def check(self) -> None:
         """See `Transaction`."""
@@ -174,7 +173,7 @@ class MemoryJournal:
         return self._records[chain.id - 1][length:]
 
     def checkpoint(self, chain: Chain) -> None:
-        """None: it would end with the process, which knows what it has read."""
+        """Return None: a checkpoint would end with the process, which knows what it has read."""
 
     def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
         """See `Transaction`."""

@@ -1,6 +1,7 @@
-"""Whether data is known: what a ledger keeps of an identity, keyed with a secret, and how it is recognized.
+"""How known data is recognized: what a ledger keeps of an identity, keyed with a secret, and how it is matched.
 
-Only keyed digests are stored: whoever reads a ledger without its seed, or a receipt, cannot test guesses about rows.
+Only keyed digests are stored: someone who reads a receipt, or a ledger without its seed, cannot test guesses about
+rows.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ class KeyedIdentity:
 
 @dataclass(frozen=True)
 class Match:
-    """How data meet known ones: as the same, or by columns, each with the name it has here and the one it had there."""
+    """How data matches known data: as the same rows, or by columns, each with its name here and its name there."""
 
     same: bool
     columns: tuple[tuple[str, str], ...] = ()
 
     @property
     def words(self) -> str:
-        """The columns that match, in words: `age`, `y` (there `label`)."""
+        """Name the columns that match: `age`, `y` (there `label`)."""
         return ", ".join(repr(here) if here == there else f"{here!r} (there {there!r})" for here, there in self.columns)
 
 
 def keyed(seed: str, identity: Identity) -> KeyedIdentity:
-    """An identity as a ledger keeps it: every digest is its HMAC with the seed, names stay."""
+    """Return an identity as a ledger keeps it: every digest becomes its HMAC with the seed; names stay."""
     columns = tuple(
         ColumnDigest(one.name, _keyed(seed, "values", one.unordered), _keyed(seed, "order", one.ordered))
         for one in identity.columns
@@ -51,7 +52,7 @@ def keyed(seed: str, identity: Identity) -> KeyedIdentity:
 
 
 def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
-    """How data meet known ones, keyed with the seed; None if they have nothing telling in common."""
+    """Match data with known data, keyed with the seed; None if they share nothing that identifies rows."""
     here = keyed(seed, identity)
     if hmac.compare_digest(here.fingerprint, known.fingerprint):
         return Match(same=True)
@@ -66,7 +67,7 @@ def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
 
 
 def plain(fingerprint: str, rows: int) -> Identity:
-    """Rows known only by name."""
+    """Return the identity of rows known only by name."""
     return Identity(rows, fingerprint, ())
 
 

@@ -30,7 +30,7 @@ _TABLES = [
         hash TEXT NOT NULL
     )""",
 ]
-# The code never tries any of this; the triggers are for people who open the file with other tools.
+# The code never attempts any of this; the triggers are for people who open the file with other tools.
 _APPEND_ONLY = [
     f"CREATE TRIGGER {name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
     for name, event in {
@@ -46,7 +46,7 @@ _STATEMENTS = [*_TABLES, *_APPEND_ONLY]
 
 
 def check(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse a file whose layout is not the present one. It writes nothing."""
+    """Refuse a file whose layout is not the current one. Writes nothing."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
@@ -61,7 +61,7 @@ def check(connection: sqlite3.Connection, where: str) -> None:
 
 
 def check_health(connection: sqlite3.Connection) -> None:
-    """Refuse a file with any damage that SQLite or the tables can show: a guard hidden by it would be made again."""
+    """Refuse a file with any damage that SQLite or the tables can show: a guard it hides would be made again."""
     found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
     (checked,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     orphans = connection.execute("PRAGMA foreign_key_check").fetchone()
@@ -74,7 +74,7 @@ def check_health(connection: sqlite3.Connection) -> None:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """The tables of an empty ledger."""
+    """Create the tables of an empty ledger."""
     for statement in _STATEMENTS:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")

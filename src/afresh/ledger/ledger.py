@@ -1,7 +1,7 @@
 """The ledger: open, reserve, record, replay, over any storage of chains.
 
 A guard's path is: reserve the charge -> evaluate -> record what is released, with its interval -> release it. Each step
-is durable before the next begins, so that no crash can reveal a number nobody paid for.
+is durable before the next begins, so no crash can reveal a number nobody paid for.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from afresh.ledger.reserving import Entries, Reserving, Wish
 from afresh.ledger.translate import entry_of, looking, planned, stated, statement_of
 
 Settle = Callable[[Sequence[Released]], Outcome]
-"""Makes what is released from what was released before, for mechanisms with a memory."""
+"""Makes a release from earlier releases, for mechanisms with a memory."""
 Derive = Callable[[Mapping[int, Entry]], Sequence[Statement]]
 """What follows from answered entries, by their numbers."""
 
 
-# Clocks of several machines differ a little, and are set back a little: the order of records is the chain's.
+# Machines' clocks differ a little, and are sometimes set back a little: the chain decides the order of records.
 TOLERANCE = timedelta(minutes=5)
 ACCEPT_CLOCK = "AFRESH_ACCEPT_CLOCK"
 
@@ -60,16 +60,16 @@ class Ledger:
         memory: Memory | None = None,
         path: str | None = None,
     ) -> None:
-        """A ledger over a journal, with what it remembers of data; see `open_ledger`."""
+        """Make a ledger over a journal, with its memory of opened data; see `open_ledger`."""
         self._journal, self._books, self._clock = journal, Books(journal), clock
         self.memory = memory
         self.path = path
         """The file it is in; None in memory or on a server. What belongs to its data may be kept next to it."""
 
     def find(self, identity: Identity) -> Terms | None:
-        """The terms of the guard of these rows, if they ever had one. The whole chain is verified.
+        """Return the terms of the guard of these rows, if they ever had one. The whole chain is verified.
 
-        Answers that a checkpoint covers are hashed with the rest, and their numbers checked when they are asked for.
+        Answers that a checkpoint covers are hashed with the rest; their numbers are checked when they are asked for.
         """
         with self._journal.transaction(write=False) as transaction:
             chain, _ = search(transaction, identity)
@@ -84,10 +84,10 @@ class Ledger:
         simulated: bool = False,
         analyst: str = "",
     ) -> Terms:
-        """The guard of these rows, made if there is none; `limits` become its plan unless one is fixed.
+        """Return the guard of these rows, made if there is none; `limits` become its plan unless one is fixed.
 
-        Compare the plans: a plan that is fixed stands, whatever is passed. Rows that share a telling column with those
-        of another guard are refused with `SameRows`, unless `new_rows` says in words why they are not the same.
+        Compare the plans: a fixed plan stands, whatever is passed. Rows that share a telling column with those of
+        another guard are refused with `SameRows`, unless `new_rows` explains why they are not the same.
         """
         check_text("analyst", analyst)
         check_text("fingerprint", identity.fingerprint)
@@ -150,13 +150,13 @@ class Ledger:
     ) -> Entries:
         """Pay for the questions, all or none, and return their entries in the same order.
 
-        A question that is in the ledger already, answered or only paid for, at this noise or less, gets its entry and
-        costs nothing: an entry without an outcome is completed, not paid twice. If the new ones do not fit the caps,
-        `BudgetExhausted` is raised and nothing is written. So it is if so many `later` ones, which can only be asked
-        when these are answered, would not fit as well. The first reservation fixes the plan: that of `terms`.
+        A question already in the ledger, answered or only paid for, at this noise or less, gets its entry and costs
+        nothing: an entry without an outcome is completed, not paid for twice. If the new questions do not fit the caps,
+        or would not fit together with this many `later` ones, which can only be asked once these are answered,
+        `BudgetExhausted` is raised and nothing is written. The first reservation fixes the plan: that of `terms`.
 
-        With a `batch` the new ones get so many rows of their own, which no other question has seen or will see. An
-        `exam` is one such batch, on the rows that the plan keeps for it, and costs no answer of the budget.
+        With a `batch` the new questions get this many rows of their own, which no other question has seen or will see.
+        An `exam` is one such batch, on the rows that the plan keeps for it, and costs no answers from the budget.
         """
         wish = Wish(questions, analyst, later, batch, exam)
         self.reserve_each(terms, [wish])
@@ -166,9 +166,9 @@ class Ledger:
         return wish.found
 
     def reserve_each(self, terms: Terms, wishes: Sequence[Wish]) -> None:
-        """Say in each wish what `reserve` would give or raise, one after the other, in one transaction.
+        """Set in each wish what `reserve` would return or raise, one after the other, in one transaction.
 
-        Each has what it would have alone, after those before it: of two equal questions the first pays.
+        Each gets what it would get alone, after those before it: the first of two equal questions pays.
         """
         for wish in wishes:
             wish.check()
@@ -205,18 +205,18 @@ class Ledger:
         return Entries((looks[each.number] for each in found), spent)
 
     def examined(self, terms: Terms) -> int:
-        """How many questions the exam has; 0 until it is taken."""
+        """Return how many questions the exam has; 0 until it is taken."""
         with self._books.reading(terms) as account:
             return account.examined
 
     def rows_left(self, terms: Terms, analyst: str) -> int:
-        """How many rows that no question has seen this analyst may still open; none once closed."""
+        """Return how many rows that no question has seen this analyst may still open; 0 once closed."""
         with self._books.reading(terms) as account:
             return 0 if account.closed else account.rows_left(analyst)
 
     @contextmanager
     def _writing(self, terms: Terms, analyst: str) -> Iterator[tuple[Account, Callable[[Sequence[Record]], None]]]:
-        """An account to write to, with the plan of `terms` in force: what is written first fixes it."""
+        """Give an account to write to, with the plan of `terms` in force: the first write fixes it."""
         while True:
             with self._books.writing(terms) as (account, write):
                 if account.limits == terms.limits:
@@ -230,7 +230,7 @@ class Ledger:
                 write([planned(self._now(account), analyst, terms.limits)])
 
     def record(self, terms: Terms, entry: Entry, outcome: Outcome) -> Entry:
-        """Store the outcome unless there is one; return what is stored, the only thing to release."""
+        """Store the outcome unless there is one already; return what is stored, the only thing that may be released."""
         return self.record_many(terms, [(entry, outcome)])[0]
 
     def record_many(
@@ -240,10 +240,10 @@ class Ledger:
         derive: Derive | None = None,
         analyst: str = "",
     ) -> Entries:
-        """Like `record` for many entries, all or none, and with them what follows from them (see `state`).
+        """Like `record` for many entries, all or none, together with what follows from them (see `state`).
 
-        In place of an outcome there may be a function that makes it from what was released before, in the order of the
-        records. `derive` gets the entries as they are stored, by number.
+        An outcome may be given as a function that makes it from earlier releases, in the order of the records. `derive`
+        gets the entries as they are stored, by number.
         """
         (found,) = self.record_each(terms, outcomes, [(derive, analyst)])
         return found
@@ -254,9 +254,9 @@ class Ledger:
         outcomes: Sequence[tuple[Entry, Outcome | Settle]],
         callers: Sequence[tuple[Derive | None, str]],
     ) -> list[Entries]:
-        """Like `record_many` for several callers, all or none, in one transaction: what each derives, in its name.
+        """Like `record_many` for several callers, all or none, in one transaction; each derives in its own name.
 
-        Every caller is given all entries, with what was stated for it and what it has spent.
+        Every caller gets all entries, with what was stated for it and what it has spent.
         """
         for _, analyst in callers:
             check_text("analyst", analyst)
@@ -278,12 +278,12 @@ class Ledger:
         return [Entries(entries, spent[analyst], own) for (_, analyst), own in zip(callers, told, strict=True)]
 
     def state(self, terms: Terms, statements: Sequence[Statement], analyst: str = "") -> list[Statement]:
-        """Record numbers that follow from answers; return what is stored, the only thing to release.
+        """Record numbers that follow from answers; return what is stored, the only thing that may be released.
 
-        What was stated before stays as it was, and is not written again.
+        Earlier statements stay as they were, and are not written again.
         """
         check_text("analyst", analyst)
-        if not statements:  # as for most questions: no needless transaction
+        if not statements:  # as for most questions: avoid a needless transaction
             return []
         with self._books.reading(terms) as account:
             if all(each.question in account.stated for each in statements):
@@ -296,14 +296,14 @@ class Ledger:
             return _told(account, statements, new)
 
     def stated(self, terms: Terms) -> list[Stated]:
-        """Everything that was derived from answers, in order."""
+        """Return everything that was derived from answers, in order."""
         with self._books.reading(terms) as account:
             return list(account.stated.values())
 
     def charge(self, terms: Terms, outside: Outside, analyst: str = "") -> bool:
-        """Record what was revealed outside, or raise `BudgetExhausted`. The same again is not charged again.
+        """Record what was revealed outside, or raise `BudgetExhausted`. Recording the same again is free.
 
-        Says whether it was charged now.
+        Returns whether it was charged now.
         """
         check_text("analyst", analyst)
         with self._writing(terms, analyst) as (account, write):
@@ -336,25 +336,25 @@ class Ledger:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(shares))])
 
     def fix(self, terms: Terms, analyst: str = "") -> None:
-        """Fix the plan of `terms` for good, unless it is: what follows may depend on it. Recorded as a division."""
+        """Fix the plan of `terms` for good, if it is not yet: what follows may need it. Recorded as a division."""
         check_text("analyst", analyst)
         with self._writing(terms, analyst) as (account, write):
             if not account.fixed:
                 write([Divided(at=self._now(account), analyst=analyst, shares=dict(account.shares))])
 
     def unpaid(self, terms: Terms, questions: Sequence[Question]) -> list[Question]:
-        """Those questions that are not in the ledger, at their noise or less."""
+        """Return the questions that are not in the ledger at their noise or less."""
         with self._books.reading(terms) as account:
             return [each for each in questions if account.stored(each.digest, each.coarseness) is None]
 
     def seen(self, terms: Terms, questions: Sequence[Question]) -> bool:
-        """Whether all of them were paid for, as far as this process knows: a hint, for which nothing is read."""
+        """Whether all of them were paid for, as far as this process knows: a hint, found without reading anything."""
         return self._books.seen(terms, [each.digest for each in questions])
 
     def answered(self, terms: Terms, questions: Sequence[Question], analyst: str) -> Entries | None:
-        """What `reserve` would give, if all of them were answered before; None if one was not, or seems not to be.
+        """Return what `reserve` would, if all of them were answered before; None if one was not, or seems not to be.
 
-        Nothing is read for one that this process has never seen.
+        Nothing is read if this process has never seen one of them.
         """
         if not self.seen(terms, questions):
             return None
@@ -365,42 +365,42 @@ class Ledger:
             return Entries(kept, account.spent(analyst)) if same else None
 
     def entries(self, terms: Terms) -> list[Entry]:
-        """Everything paid for, by number."""
+        """Return everything paid for, by number."""
         with self._books.reading(terms) as account:
             return list(account.entries)
 
     def reading(self, terms: Terms) -> AbstractContextManager[Account]:
-        """The present account, for reading part of a long one: to be read only, within the block."""
+        """Give the current account, to read part of a long one: read-only, and only within the block."""
         return self._books.reading(terms)
 
     def released(self, terms: Terms) -> Sequence[Released]:
-        """What was released, in order, each looked up when it is looked at: what a mechanism with a memory goes by."""
+        """Return what was released, in order, for mechanisms with a memory; each release is looked up on access."""
         with self._books.reading(terms) as account:
             return account.released
 
     def spent(self, terms: Terms, analyst: str | None = None) -> Spent:
-        """What was paid for, by all or from what one analyst may use, and the caps."""
+        """Return what was paid for, in total or from what one analyst may use, and the caps."""
         with self._books.reading(terms) as account:
             return account.spent(analyst)
 
     def shares(self, terms: Terms) -> dict[str, int]:
-        """The division in force; empty if the budget is not divided."""
+        """Return the division in force; empty if the budget is not divided."""
         with self._books.reading(terms) as account:
             return dict(account.shares)
 
     def chain(self, terms: Terms) -> list[Sealed]:
-        """The whole chain, verified, as receipts carry it."""
+        """Return the whole chain, verified, as receipts carry it."""
         return self._books.chain(terms)
 
     def guards(self) -> list[tuple[Opened, Terms]]:
-        """Every guard, with its first record, in the order in which they were opened. All chains are verified."""
+        """Return every guard with its first record, in the order they were opened. All chains are verified."""
         with self._journal.transaction(write=False) as transaction:
             found = [(opened_by(transaction, chain), self._terms(transaction, chain)) for chain in transaction.chains()]
             transaction.check()
         return found
 
     def published(self, data: str) -> list[str]:
-        """The records of the guard whose rows are published under this name; none if there is no such guard."""
+        """Return the records of the guard whose rows are published under this name; empty if there is no such guard."""
         with self._journal.transaction(write=False) as transaction:
             for chain in transaction.chains():
                 if opened_by(transaction, chain).data == data:
@@ -414,11 +414,11 @@ class Ledger:
         self._journal.close()
 
     def time(self) -> datetime:
-        """What the ledger's clock says."""
+        """Return the time by the ledger's clock."""
         return self._clock()
 
     def _now(self, account: Account, came: datetime | None = None) -> datetime:
-        """The time of the next record, or of what `came` earlier; never before the last record's."""
+        """Return the time of the next record, or of a question that `came` earlier; never before the last record's."""
         now, latest = self._clock(), account.latest
         if latest is None or now >= latest:
             return now if came is None else max(min(now, came), latest or came)
@@ -431,18 +431,18 @@ class Ledger:
         return latest
 
     def _before(self, account: Account) -> datetime:
-        """The time of what is released: that of the record before it.
+        """Return the time to record for a release: that of the record before it.
 
-        Records are public, and the time between a question and its answer would tell how long its scan took.
+        Records are public, and the time between a question and its answer would reveal how long its scan took.
         """
-        now = self._now(account)  # which refuses a clock that is far behind
+        now = self._now(account)  # this refuses a clock that is far behind
         return now if account.latest is None else account.latest
 
 
 def _settled(
     account: Account, outcomes: Sequence[tuple[Entry, Outcome | Settle]], now: datetime
 ) -> tuple[dict[int, Entry], list[Record]]:
-    """The entries as they will be stored, by number, and the records of those that were not answered yet."""
+    """Return the entries as they will be stored, by number, and the records of those that were not answered yet."""
     stored: dict[int, Entry] = {}
     records: list[Record] = []
     earlier = account.released
@@ -465,5 +465,5 @@ def _settled(
 
 
 def _told(account: Account, statements: Sequence[Statement], new: Mapping[Any, Statement]) -> list[Statement]:
-    """What may be reported: a number stated before, unchanged."""
+    """Return what may be reported: a number stated before stays unchanged."""
     return [new.get(each.question) or statement_of(account.stated[each.question]) for each in statements]

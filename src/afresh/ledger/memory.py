@@ -1,10 +1,10 @@
-"""Identities of previously opened data, kept next to the ledger, so that opening need not hash all rows again.
+"""Identities of previously opened data, kept next to the ledger, so opening need not hash all rows again.
 
-An entry is found by the whole state of the data: of files their paths, sizes, inodes and times to the nanosecond; see
-`Engine.state`. Beside identities it has what an engine learnt of a file, as the types of a CSV file. A file that is
-damaged, belongs to somebody else or can be written by others is as good as none: rows are read again. Whoever can write
-in the ledger's directory as this user can forge an entry, but could replace the ledger as well. The digests are not
-keyed, so the file is for its owner's eyes only, like the ledger and its seeds.
+An entry is found by the whole state of the data: for files, their paths, sizes, inodes and times to the nanosecond; see
+`Engine.state`. Besides identities it holds what an engine learned about a file, such as the types of a CSV file. A file
+that is damaged, belongs to another user or can be written by others is ignored: rows are read again. Anyone who can
+write in the ledger's directory as this user can forge an entry, but could also replace the ledger. The digests are not
+keyed, so only the owner may read the file, like the ledger and its seeds.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Any
 
 from afresh.engines.identity import ColumnDigest, Identity
 
-_MOST = 128  # entries, of a CSV file two; the oldest go first
-_LARGEST = 2**24  # bytes; columns come by the thousand
+_MOST = 128  # entries, two per CSV file; the oldest go first
+_LARGEST = 2**24  # bytes; a table may have thousands of columns
 
 
 class Memory:
-    """What was opened before with one ledger. Nothing here fails: what cannot be stored is not remembered."""
+    """What was opened before with one ledger. Nothing here fails: what cannot be stored is forgotten."""
 
     def __init__(self, ledger: Path) -> None:
-        """Beside this ledger."""
+        """Make the memory beside this ledger."""
         self._path = ledger.with_name(f"{ledger.name}.opened")
 
     def find(self, state: str) -> Identity | None:
-        """The identity of data in this state."""
+        """Return the identity of data in this state."""
         key = _key(state)
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             entry = self._entries()[key]
@@ -49,7 +49,7 @@ class Memory:
         self._put(key, _entry(key, identity))
 
     def recall(self, state: str) -> Any:
-        """What an engine learnt of data in this state; None if nothing."""
+        """Return what an engine learned about data in this state; None if nothing."""
         key = _key(state)
         with suppress(KeyError, TypeError):
             entry = self._entries()[key]
@@ -57,7 +57,7 @@ class Memory:
         return None
 
     def note(self, state: str, learnt: Any) -> None:
-        """Remember what an engine learnt of data in this state."""
+        """Remember what an engine learned about data in this state."""
         key = _key(state)
         self._put(key, _sealed(key, {"learnt": learnt}))
 
@@ -96,5 +96,5 @@ def _entry(key: str, identity: Identity) -> dict[str, Any]:
 
 
 def _sealed(key: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """As it is stored, with a digest of all of it, so that damage shows."""
+    """Return an entry as it is stored, with a digest of its contents, so damage is noticed."""
     return entry | {"check": hashlib.sha256(json.dumps([key, entry]).encode()).hexdigest()}

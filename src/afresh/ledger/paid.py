@@ -1,4 +1,4 @@
-"""What was paid for, and answered."""
+"""What was paid for, and what was answered."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from afresh.ledger.translate import entry_of
 
 
 class Paid(Sequence[Entry]):
-    """The entries of an account, in order; each is made when it is looked at, for a long chain has very many."""
+    """The entries of an account, in order; each is made on access, because a long chain has very many."""
 
     def __init__(self) -> None:
-        """Nothing was paid for yet."""
+        """Start with nothing paid for."""
         self.reserved: list[Reserved] = []
         self.answered: list[Answered | str | None] = []
         """By place; a text is an answer that nobody has looked at yet (see `Account.read`)."""
@@ -24,7 +24,7 @@ class Paid(Sequence[Entry]):
         self.ends = 1.0
 
     def __len__(self) -> int:
-        """How many were paid for."""
+        """Return how many were paid for."""
         return len(self.reserved)
 
     @overload
@@ -34,13 +34,13 @@ class Paid(Sequence[Entry]):
     def __getitem__(self, place: slice) -> list[Entry]: ...
 
     def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
-        """The entry with the number `place + 1`."""
+        """Return the entry with the number `place + 1`."""
         if isinstance(place, slice):
             return [self[each] for each in range(len(self))[place]]
         return entry_of(self.reserved[place], self.answer(place))
 
     def answer(self, place: int) -> Answered | None:
-        """What was released for a question; checked here at the latest, before anyone sees it."""
+        """Return what was released for a question; it is checked here at the latest, before anyone sees it."""
         found = self.answered[place]
         if isinstance(found, str):
             found = self.answered[place] = self._checked(found, range(len(self))[place] + 1)
@@ -62,13 +62,13 @@ class Paid(Sequence[Entry]):
 
 
 class Earlier(Sequence[Released]):
-    """What was released so far, in the order of the records; each is looked up when it is looked at.
+    """What was released so far, in the order of the records; each release is looked up on access.
 
-    There may be very many, and mechanisms with a memory need few of them: a record tells what came before it.
+    There may be very many, and mechanisms with a memory need few of them: a record states what came before it.
     """
 
     def __init__(self, paid: Paid) -> None:
-        """All of it; what comes later is not in it, unless it is appended."""
+        """Take everything released so far; later releases are not included unless appended."""
         self._paid, self._known = paid, len(paid.order)
         self._more: list[Released] = []
 
@@ -77,7 +77,7 @@ class Earlier(Sequence[Released]):
         self._more.append(released)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self._known + len(self._more)
 
     @overload
@@ -87,7 +87,7 @@ class Earlier(Sequence[Released]):
     def __getitem__(self, place: slice) -> list[Released]: ...
 
     def __getitem__(self, place: int | slice) -> Released | list[Released]:
-        """The one at a place, or several."""
+        """Return the one at a place, or several."""
         if isinstance(place, slice):
             return [self[each] for each in range(len(self))[place]]
         where = range(len(self))[place]

@@ -1,4 +1,4 @@
-"""Chains in a PostgreSQL database: many machines on one budget."""
+"""Chains in a PostgreSQL database: many machines share one budget."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ try:
 except ImportError as error:
     raise MissingExtra("psycopg", "postgres") from error
 
-LAYOUT = 2  # the same numbers as in SQLite, so that one name means one layout
+LAYOUT = 2  # the same numbers as in SQLite, so one number means one layout
 _LARGEST = 2**63 - 1
-_REFUSED = "AF001"  # what the functions of `analysts.sql` refuse with
+_REFUSED = "AF001"  # the error code with which the functions of `analysts.sql` refuse
 _CREATING = 0x61667268  # the advisory lock for creating tables or guards
 
 _TABLES = """
@@ -72,7 +72,7 @@ class _Statements:
 
     @property
     def _begin(self) -> str:
-        """A reader needs one view of head and records; a writer the newest, once it has the guard's lock."""
+        """Return how to begin: a reader needs one view of head and records; a writer the newest, once it has a lock."""
         mode = "READ COMMITTED" if self._lock else "REPEATABLE READ, READ ONLY"
         return f"BEGIN ISOLATION LEVEL {mode}"
 
@@ -83,7 +83,7 @@ class _Statements:
         return self._connection.execute(query, values)
 
     def commit(self) -> None:
-        """With what is appended, in one round trip."""
+        """Commit together with what is appended, in one round trip."""
         if self._last is not None:
             statement, values = self._last
             psycopg.ClientCursor(self._connection).execute(f"{statement}; COMMIT".encode(), values)
@@ -98,7 +98,7 @@ class _Statements:
         return self.follow(id, _LARGEST)[0]
 
     def follow(self, id: int, length: int) -> tuple[Chain | None, Sequence[tuple[str, str]]]:
-        """In one round trip, together with the beginning of the transaction."""
+        """Follow the chain and begin the transaction in one round trip."""
         statements = [] if self._begun else [self._begin]
         statements += [
             self._found(id),
@@ -124,7 +124,7 @@ class _Statements:
         return None if row is None else Sealed(*row)
 
     def alone(self) -> None:
-        # Read committed: what others made before they let go of the lock is seen from here on.
+        # Read committed: what others wrote before they released the lock is visible from here on.
         self._execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
 
     def check(self) -> None:
@@ -177,13 +177,13 @@ class _Statements:
 
 
 class _Analyst(_Statements):
-    """Those of a role that may append through the functions of `analysts.sql` only."""
+    """The statements of a role that may append only through the functions of `analysts.sql`."""
 
     def _found(self, id: int) -> str:
         return f"SELECT id, seed, length, head FROM afresh_lock({id:d})" if self._lock else super()._found(id)
 
     def note(self, chain: Chain, checkpoint: Checkpoint) -> None:
-        """Analysts may not: it is for the owner to say what was verified."""
+        """Do nothing: only the owner may say what was verified."""
 
     def append(self, chain: Chain, records: Sequence[Sealed]) -> None:
         texts, hashes = [record.text for record in records], [record.hash for record in records]
@@ -194,11 +194,11 @@ class _Analyst(_Statements):
 
 
 class PostgresJournal(ConnectedJournal[psycopg.Connection]):
-    """A `Journal` in the tables `afresh_*` of a PostgreSQL database, made when they are not there.
+    """A `Journal` in the tables `afresh_*` of a PostgreSQL database, which are created if they do not exist.
 
-    One connection a process, behind one lock. A writer locks the row of its guard, so guards do not wait for each
-    other. If the server goes away while a transaction is being committed, nobody can tell whether it was: the error
-    says that nothing was released, and asking again finds what was stored.
+    There is one connection per process, behind one lock. A writer locks the row of its guard, so guards do not wait for
+    each other. If the server goes away during a commit, nobody can know whether it succeeded: the error says that
+    nothing was released, and asking again finds what was stored.
     """
 
     failures = (psycopg.Error,)
@@ -210,7 +210,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         super().__init__(_name(address), busy_seconds)
 
     def begin(self, connection: psycopg.Connection, *, write: bool) -> Transaction:
-        """It begins with its first statement, and a question's two transactions take two round trips each."""
+        """Begin lazily, with the first statement: a question's two transactions then take two round trips each."""
         return (_Analyst if self._limited else _Statements)(connection, lock=write)
 
     def commit(self, connection: psycopg.Connection, transaction: Transaction) -> None:
@@ -219,7 +219,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         transaction.commit()
 
     def connect(self) -> psycopg.Connection:
-        """Log in, and make the tables unless they are there."""
+        """Log in, and create the tables if they do not exist."""
         connection = self._log_in()
         try:
             self._prepare(connection)
@@ -229,9 +229,9 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         return connection
 
     def remedy(self, error: Exception) -> str:
-        """By what kind of error it is."""
+        """Say what to do, by the kind of error."""
         if isinstance(error, psycopg.Error) and error.sqlstate == _REFUSED:
-            return f"{error.diag.message_primary}"  # words of `analysts.sql`, which quotes nothing
+            return f"{error.diag.message_primary}"  # a message of `analysts.sql`, which quotes nothing
         remedy = next((words for kind, words in _REMEDIES if isinstance(error, kind)), "the server refused a statement")
         return remedy.format(seconds=self.busy_seconds)
 
@@ -242,7 +242,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
                 autocommit=True,
                 connect_timeout=15,
                 application_name="afresh",
-                client_encoding="utf8",  # whatever the server's; without it some would give bytes for text
+                client_encoding="utf8",  # whatever the server's; without it some would return bytes for text
             )
         except psycopg.OperationalError as error:
             # What libpq says about connecting, for example that there is no such database, names no password.
@@ -254,7 +254,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
     def _prepare(self, connection: psycopg.Connection) -> None:
         milliseconds = round(self.busy_seconds * 1000)
         for setting in (
-            "synchronous_commit = on",  # whatever the server's default: a commit that can be lost is none
+            "synchronous_commit = on",  # whatever the server's default: a commit that can be lost is no commit
             f"lock_timeout = {milliseconds}",
             f"idle_in_transaction_session_timeout = {max(milliseconds, 1000)}",  # a frozen process must let go
         ):
@@ -262,7 +262,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         if self._layout(connection) is None:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
-                if self._layout(connection) is None:  # nobody was faster
+                if self._layout(connection) is None:  # no other process was faster
                     connection.execute(_TABLES)
         row = connection.execute(
             "SELECT NOT has_table_privilege('afresh_records', 'INSERT') AND coalesce(has_function_privilege("
@@ -271,7 +271,7 @@ class PostgresJournal(ConnectedJournal[psycopg.Connection]):
         self._limited = row is not None and bool(row[0])
 
     def _layout(self, connection: psycopg.Connection) -> int | None:
-        # Not to_regclass, which may remember that there was no table before another process has made it.
+        # Not to_regclass, which may still remember that there was no table after another process has made it.
         known = "SELECT 1 FROM pg_class WHERE relname = 'afresh_layout' AND pg_table_is_visible(oid)"
         if connection.execute(known).fetchone() is None:
             return None
@@ -291,7 +291,7 @@ def _name(address: str) -> str:
         parts = psycopg.conninfo.conninfo_to_dict(address)
     except psycopg.Error:
         parts = None
-    if parts is None:  # said here, for what libpq said may quote a password
+    if parts is None:  # a message of our own, because libpq's may quote a password
         raise InvalidArgument("the ledger's address is not of the form postgresql://user:password@host/database")
     who = f"{parts['user']}@" if parts.get("user") else ""
     return f"postgresql://{who}{parts.get('host') or ''}/{parts.get('dbname') or ''}"

@@ -1,4 +1,4 @@
-"""What a guard's answers may cost and have cost: exact sums, the caps, and what of them belongs to whom."""
+"""What a guard's answers may cost and have cost: exact sums, the caps, and who owns which part of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from afresh.ledger.base import SLACK, Limits, Outside, Question, Spent, counted
 from afresh.ledger.records import Reserved
 
 _UNIT = 2**1074
-"""Sums are whole numbers of 1/_UNIT, of which every finite float is a multiple: exact, whatever the order."""
+"""Sums are whole multiples of 1/_UNIT, as every finite float is, so they are exact in any order."""
 
 
 @lru_cache(maxsize=4096)
 def _exact(amount: float) -> int:
-    """A float in units; most charges of a chain are the same few."""
+    """Return a float in units; cached, because most charges of a chain are the same few."""
     over, under = amount.as_integer_ratio()
     return over * (_UNIT // under)
 
@@ -32,22 +32,22 @@ class Sum:
     charge: int = 0
     row_charge: int = 0
     rows: int = 0
-    """That were opened for batches."""
+    """Rows that were opened for batches."""
 
     @classmethod
     def of(cls, answers: int, charge: float, row_charge: float, rows: int = 0) -> Sum:
-        """That of amounts."""
+        """Make the sum of these amounts."""
         return cls(answers, _exact(charge), _exact(row_charge), rows)
 
     def add(self, other: Sum) -> None:
-        """Add another one to this."""
+        """Add another sum to this one."""
         self.answers += other.answers
         self.charge += other.charge
         self.row_charge += other.row_charge
         self.rows += other.rows
 
     def minus(self, other: Sum) -> Sum:
-        """What is left of this without the other."""
+        """Return this sum less another."""
         charge, row_charge = self.charge - other.charge, self.row_charge - other.row_charge
         return Sum(self.answers - other.answers, charge, row_charge, self.rows - other.rows)
 
@@ -59,7 +59,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Caps:
-    """The most answers and nats, and the most that they may depend on one row; None: no limit."""
+    """The most answers and nats, and the most that the answers may depend on one row; None means no limit."""
 
     answers: int
     nats: Fraction
@@ -79,7 +79,7 @@ class Caps:
 
 
 class _Copied(defaultdict[str, Sum]):
-    """Sums of another purse, each copied when it is first looked at: there may be very many analysts."""
+    """Sums of another purse, each copied on first access: there may be very many analysts."""
 
     def __init__(self, of: Mapping[str, Sum]) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class _Copied(defaultdict[str, Sum]):
 
 @dataclass(slots=True)
 class Purse:
-    """The caps in force, what was spent in all and by whom, and how the whole is divided."""
+    """The caps in force, what was spent in total and by whom, and how the whole is divided."""
 
     limits: Limits | None = None
     caps: Caps | None = None
@@ -111,11 +111,11 @@ class Purse:
         self.caps = Caps(limits.answers, Fraction(limits.information), row_share, rows)
 
     def copy(self) -> Purse:
-        """One to try out what would fit together; nothing done to it changes this one."""
+        """Return a copy for trying out what would fit together; nothing done to it changes this purse."""
         return replace(self, total=replace(self.total), by_analyst=_Copied(self.by_analyst))
 
     def pay(self, asked: Sum, analyst: str) -> None:
-        """Take it from the whole, and from what the analyst may use."""
+        """Take a sum from the whole, and from what the analyst may use."""
         self.total.add(asked)
         self.by_analyst[analyst].add(asked)
 
@@ -125,13 +125,13 @@ class Purse:
         self.outside.add(asked)
 
     def clearly_fits(self, asked: Sum) -> bool:
-        """Whether it fits and nobody's share matters: nearly always, and there may be very many to read."""
+        """Whether it fits and nobody's share matters: nearly always true, and there may be very many to read."""
         return not self.shares and _fits(self.total, self.whole, asked)
 
     def check(self, new: Sequence[Question | Reserved], analyst: str, rows: int = 0) -> Sum:
-        """What the questions cost; `BudgetExhausted` unless it fits what is left, of the whole and of the share.
+        """Return what the questions cost; `BudgetExhausted` unless it fits what is left of the whole and of the share.
 
-        `rows` are those that would be opened for them.
+        `rows` is the number of rows that would be opened for them.
         """
         asked = Sum(rows=rows)
         for question in new:
@@ -145,7 +145,7 @@ class Purse:
         return asked
 
     def check_outside(self, outside: Outside) -> Sum:
-        """What was revealed outside costs; `BudgetExhausted` unless it fits what is left besides the shares."""
+        """Return what an outside release costs; `BudgetExhausted` unless it fits what is left besides the shares."""
         asked = Sum.of(outside.answers, outside.charge, outside.row_charge)
         used, caps = self.pot("", self.shares)
         if _fits(used, caps, asked):
@@ -178,13 +178,13 @@ class Purse:
                 raise InvalidArgument(f"{who} would have {has} answers, but more were already spent")
 
     def spent(self, analyst: str | None = None) -> Spent:
-        """What was paid for, and the caps: of all, or of what one analyst may use."""
+        """Return what was paid for, and the caps: in total, or of what one analyst may use."""
         used, caps = (self.total, self.whole) if analyst is None else self.pot(analyst, self.shares)
         row_cap = self.whole.row_share
         return Spent(
             used.answers,
             used.nats,
-            0.0 if analyst in self.shares else self.outside.nats,  # which does not touch a share
+            0.0 if analyst in self.shares else self.outside.nats,  # outside charges do not touch a share
             caps.answers,
             float(caps.nats),
             None if row_cap is None else float(row_cap * SLACK - Fraction(self.total.row_charge, _UNIT)),
@@ -192,7 +192,7 @@ class Purse:
 
     @property
     def whole(self) -> Caps:
-        """The caps of all together."""
+        """The caps for all analysts together."""
         if self.caps is None:
             raise BrokenChain("the chain has no plan")
         return self.caps
@@ -204,7 +204,7 @@ class Purse:
         return self.limits
 
     def pot(self, analyst: str, shares: Mapping[str, int]) -> tuple[Sum, Caps]:
-        """What was spent from the pot this analyst draws from, and its caps: a share, or what no share takes."""
+        """Return what was spent from this analyst's pot, and its caps: a share, or what no share takes."""
         if analyst in shares:
             return self.by_analyst[analyst], self._part([shares[analyst]])
         if not shares:
@@ -212,13 +212,13 @@ class Purse:
         used, parts, whole = self.total, self._part(shares.values()), self.whole
         for name in shares:
             used = used.minus(self.by_analyst[name])
-        # No share has a limit of its own on what one row may matter, so the whole's holds for all of them together.
+        # No share has its own limit on how much one row may matter, so the whole's limit applies to all shares at once.
         used.row_charge = self.total.row_charge
         rows = whole.rows - parts.rows
         return used, Caps(whole.answers - parts.answers, whole.nats - parts.nats, whole.row_share, rows)
 
     def _part(self, shares: Iterable[int]) -> Caps:
-        """The caps of shares: that part of the whole, in answers and in nats."""
+        """Return the caps of shares: their part of the whole, in answers and in nats."""
         limits, whole = self._limits, max(self._limits.questions, 1)
         answers = sum(share * limits.answers // whole for share in shares)
         rows = sum(share * self.rows // whole for share in shares)
@@ -240,7 +240,7 @@ def _refusal(
     if used.answers + asked.answers <= caps.answers and used.rows + asked.rows > caps.rows:
         return _too_few_rows(caps.rows - used.rows, asked.rows, used.answers, whose)
     affordable = caps.answers - used.answers
-    # The caller reads "n more are affordable", which must hold at the price it asked for.
+    # The caller reads "n more are affordable", which must be true at the price it asked for.
     if dearest := _exact(max(question.charge for question in new)):
         affordable = min(affordable, (caps.charge - used.charge) // dearest)
     heaviest = _exact(max(question.row_charge for question in new))

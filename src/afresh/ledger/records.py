@@ -2,19 +2,20 @@
 
 A guard is nothing but its chain: whose rows they are, the plan, every question paid for, every number released with
 its interval, every number derived from those, every charge from outside, every division of the budget, in order. A
-record is written once, as canonical JSON; the hash of a record covers its text and the hash before it, so that
+record is written once, as canonical JSON; the hash of a record covers its text and the hash before it, so
 editing, dropping or reordering any record changes every hash after it, up to the head that receipts and the guard's
-own row carry. What was released is read back from its record ever after and never computed again: elementary functions
-differ between processors in their last bits.
+own row carry. From then on, what was released is read back from its record and never computed again: elementary
+functions differ between processors in their last bits.
 
 How records may evolve. A later version may add kinds, and add fields, each with a meaning for the records that
-lack it; it removes none, renames none and changes the meaning of none, because the old text is what the hashes
-cover. A record of a version that this code does not know is refused, never skipped.
+lack it; it removes none, renames none and changes the meaning of none, because the hashes cover the old text. A
+record of a version that this code does not know is refused, never skipped.
 
-Version 2 says of a question how many values it has, where version 1 said whether it has two (`binary`), and which rows
-were opened for its batch, where version 1 opened none; it can be closed, and then looked at again.
+Version 2 states for a question how many values it has, where version 1 stated whether it has two (`binary`), and
+which rows were opened for its batch, where version 1 opened none; a chain can be closed, and its questions then
+looked at again.
 
-Version 3 says of a question whether it is a coordinate of a vector that is released at once.
+Version 3 states for a question whether it is a coordinate of a vector that is released at once.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ START = ""  # the hash before the first record
 
 
 class Opened(NamedTuple):
-    """The first record: whose rows they are. Everything that follows from the rows themselves is keyed."""
+    """The first record: whose rows they are. Everything derived from the rows themselves is keyed."""
 
     at: datetime
     analyst: str
     data: str
-    """A keyed hash of the rows' fingerprint. The key, the guard's seed, stays in the ledger: a plain hash of few
-    possible tables would tell which one it is."""
+    """A keyed hash of the rows' fingerprint. The key, the guard's seed, stays in the ledger: if only a few tables are
+    possible, a plain hash would reveal which one it is."""
     columns: Sequence[Mapping[str, str | None]]
-    """Keyed hashes of single columns, by which rows are known again when a table was edited."""
+    """Keyed hashes of single columns, by which rows are recognized after a table was edited."""
     new_rows: str | None
     """Why rows that look like others in this ledger are different, in the words of the analyst who opened them."""
     simulated: bool
     rows: int
     seed_digest: str
-    """SHA-256 of the seed that deals rows and keys hashes; the seed itself stays with the guard."""
+    """SHA-256 of the seed that shuffles rows and keys hashes; the seed itself stays with the guard."""
 
 
 class Planned(NamedTuple):
@@ -67,11 +68,11 @@ class Planned(NamedTuple):
     information: float
     """The cap on the sum of charges, in nats."""
     row_share: float | None
-    """The cap on the sum of row charges; None where the method keeps no such account."""
+    """The cap on the sum of row charges; None if the method keeps no such account."""
     grid: float | None
-    """The step of the public grid on which noise lands, a power of two; None where the method adds none."""
+    """The step of the public grid on which noise lands, a power of two; None if the method adds none."""
     ends: float
-    """The step of the public grid of [0, 1] to which ends of intervals are rounded outward, a power of two."""
+    """The step of the public grid of [0, 1] to which the ends of intervals are rounded outward, a power of two."""
 
 
 class Reserved(NamedTuple):
@@ -80,7 +81,7 @@ class Reserved(NamedTuple):
     at: datetime
     analyst: str
     number: int
-    """1, 2, ... in order of reservation, never reused: splitting takes it as its block."""
+    """1, 2, ... in order of reservation, never reused: splitting uses it as the block's number."""
     digest: str
     """A hash of the canonical query; one digest is one question."""
     text: str
@@ -88,23 +89,23 @@ class Reserved(NamedTuple):
     bounds: tuple[float, float]
     """The scale of the question; what is released is on [0, 1]."""
     levels: int | None
-    """How many evenly spaced values the question has between its bounds; None if any."""
+    """How many evenly spaced values the question has between its bounds; None if it may have any value."""
     own: bool
-    """Whether it was asked for itself, and not as a part of a `Stated` number."""
+    """Whether it was asked in its own right, and not as part of a `Stated` number."""
     coarseness: float
-    """How many times the plan's noise; with the plan's constants, the mechanism's parameters for this answer."""
+    """The multiple of the plan's noise; with the plan's constants, this gives the mechanism's parameters."""
     charge: float
     """Nats."""
     row_charge: float
     guess: tuple[float, float] | None
-    """A guess of the analyst's own, on [0, 1]: a value and a half-width."""
+    """The analyst's own guess, on [0, 1]: a value and a half-width."""
     span: tuple[int, int] | None
-    """The rows that were opened for its batch, by their places after the shuffle; None where the method opens none."""
+    """The rows that were opened for its batch, by their places after the shuffle; None if the method opens none."""
     again: int | None
-    """The number of the answer that this looks at again, on all rows opened with it or later: a final look."""
+    """For a final look, the number of the answer that it repeats, on all rows opened with that answer or later."""
     vector: tuple[str, int, int, int] | None
-    """If it is a coordinate of a vector, which is charged once, with its first: the kind of the vector, its size, as
-    how many answers it counts, and the coordinate's place. Coordinates are recorded one after the other."""
+    """If it is a coordinate of a vector, which is charged once, with its first coordinate: the kind of the vector, its
+    size, how many answers it counts as, and the coordinate's place. Coordinates are recorded one after the other."""
 
 
 class Closed(NamedTuple):
@@ -115,7 +116,7 @@ class Closed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What was released for a question: with what is `Stated`, all in a chain that depends on the rows."""
+    """What was released for a question. Only this and what is `Stated` depend on the rows."""
 
     at: datetime
     number: int
@@ -145,7 +146,7 @@ class Stated(NamedTuple):
 
 
 class Charged(NamedTuple):
-    """What was revealed outside the guard, as far as its certificate admits it."""
+    """Something revealed outside the guard, if the guard's certificate admits it."""
 
     at: datetime
     analyst: str
@@ -179,11 +180,11 @@ KINDS: dict[str, type[Record]] = {
     "divided": Divided,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
-_TUPLES = ("bounds", "guess", "parts", "span", "vector")  # JSON has lists only
+_TUPLES = ("bounds", "guess", "parts", "span", "vector")  # JSON has only lists
 
 
 def kind_of(record: Record) -> str:
-    """What its text calls it."""
+    """Return the name of the record's kind in its text."""
     return _NAMES[type(record)]
 
 
@@ -191,9 +192,9 @@ _as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 
 def encode(record: Record) -> str:
-    """The record's canonical text. Floats keep every bit; NaN and infinities cannot be written.
+    """Return the record's canonical text. Floats keep every bit; NaN and infinities cannot be written.
 
-    ASCII, so that it is the same in a database of any encoding, and survives whatever a receipt goes through.
+    It is ASCII, so it is the same in a database of any encoding and survives whatever a receipt goes through.
     """
     body: dict[str, Any] = {"kind": kind_of(record), "version": VERSION, **record._asdict()}
     body["at"] = record.at.isoformat()
@@ -201,7 +202,7 @@ def encode(record: Record) -> str:
 
 
 # Nearly all records of a long chain are questions and answers. Those that look as `encode` writes them, with nothing
-# escaped in their texts and floats for numbers, take a short cut; whatever looks otherwise is read as JSON.
+# escaped in their texts and floats for numbers, take a shortcut; all others are read as JSON.
 _TEXT, _WHOLE = r"[ !#-\[\]-~]*", r"(?:0|[1-9][0-9]*)"
 _FLOAT = rf"-?{_WHOLE}(?:\.[0-9]+(?:e[-+][0-9]+)?|e[-+][0-9]+)"
 _REST = r"[^\"]*"  # values without texts
@@ -220,7 +221,7 @@ _make = tuple.__new__  # what `Reserved(...)` does, without a call in between
 
 
 def decode(text: str) -> Record:
-    """The record of a text; `BrokenChain` if it is none that this version knows."""
+    """Return the record of a text; `BrokenChain` if it is not one that this version knows."""
     try:
         if (found := _ANSWERED(text)) is not None:
             at, high, low, number, released, value = found.groups()
@@ -233,7 +234,7 @@ def decode(text: str) -> Record:
 
 
 def _reserved(text: str, found: re.Match[str]) -> Record:
-    """A question, from one that differs in time, number, digest and words only: JSON gives the same for the rest."""
+    """Read a question from one that differs only in time, number, digest and words: JSON gives the rest unchanged."""
     who, at, scale, digest, guess, number, own, words = found.groups()
     alike = _ALIKE.get(rest := (who, scale, guess, own))
     if alike is None:
@@ -272,7 +273,7 @@ _ANSWERS = re.compile(
 
 
 def answers(text: str) -> int | None:
-    """The number of the question that a record answers, from a glance at it; None if that is not enough."""
+    """Return the number of the question that a record answers, from a quick look; None if that is not enough."""
     found = _ANSWERS(text)
     return None if found is None else int(found[1])
 
@@ -285,5 +286,5 @@ def _time(text: str) -> datetime:
 
 
 def seal(previous: str, text: str) -> str:
-    """The hash of a record: SHA-256 of the hash before it, a line feed, and its text."""
+    """Return the hash of a record: SHA-256 of the hash before it, a line feed, and its text."""
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()

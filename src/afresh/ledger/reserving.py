@@ -1,4 +1,4 @@
-"""Paying for the questions of several callers in one transaction: each as if the ones before had been written."""
+"""Pays for several callers' questions in one transaction, each as if those before it had already been written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Entries(list[Entry]):
     """Entries in the order in which they were asked for."""
 
     def __init__(self, entries: Iterable[Entry], spent: Spent, statements: Sequence[Statement] = ()) -> None:
-        """With what the analyst had spent when this was written, and what was stated of them."""
+        """Take the entries, what the analyst had spent when this was written, and what was stated about the entries."""
         super().__init__(entries)
         self.spent, self.statements = spent, list(statements)
 
@@ -29,18 +29,18 @@ class Wish:
     questions: Sequence[Question]
     analyst: str = ""
     later: int = 0
-    """How many more must fit as well, which can only be asked when these are answered."""
+    """How many more questions must also fit, which can only be asked once these are answered."""
     batch: int | None = None
-    """How many rows of their own the new ones get; None where batches do not matter."""
+    """How many rows of their own the new questions get; None if batches do not matter."""
     exam: bool = False
-    """Whether they are those of the exam, on the rows that the plan keeps for it; it costs no answer of the budget."""
+    """Whether these are the exam's questions, on the rows the plan keeps for it; they cost nothing from the budget."""
     came: datetime | None = None
     """When it was asked, the time of its records: the time of payment would reveal how long others' scans took."""
     found: Entries | BudgetExhausted | None = None
-    """What came of it; durable once `Ledger.reserve_each` has returned, and otherwise a draft that may be."""
+    """The outcome; durable once `Ledger.reserve_each` has returned, until then a draft that may or may not be."""
 
     def check(self) -> None:
-        """Refuse what is none."""
+        """Refuse an invalid wish."""
         check_text("analyst", self.analyst)
         batch = self.batch
         if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
@@ -48,10 +48,10 @@ class Wish:
 
 
 class Reserving:
-    """One wish after the other on an account that none of them changes; `records` is what is to be written."""
+    """Handles one wish after the other on an account that none of them changes; `records` collects what to write."""
 
     def __init__(self, account: Account, now: Callable[[datetime | None], datetime]) -> None:
-        """Nothing is reserved yet. `now` is the time of a record of what came then."""
+        """Start with nothing reserved. `now` gives a record's time from the time its question came."""
         self.records: list[Reserved] = []
         self._account, self._now = account, now
         self._purse, self._opened = account.purse.copy(), account.opened_rows
@@ -59,17 +59,17 @@ class Reserving:
         self._spent: dict[str, Spent] = {}
 
     def take(self, wish: Wish) -> Entries:
-        """The entries of a wish; `BudgetExhausted` if it does not fit, and then nothing of it is reserved."""
+        """Return the entries of a wish; `BudgetExhausted` if it does not fit, and then nothing of it is reserved."""
         found: dict[str, Entry] = {}
         new: dict[str, Question] = {}
         drafted = [each for each in wish.found if each.new] if isinstance(wish.found, Entries) else []
-        # The finest of equal questions first: it serves the coarser ones.
+        # Take the finest of equal questions first: it serves the coarser ones.
         for question in sorted(wish.questions, key=lambda question: question.coarseness):
             stored = self._stored(question)
             if stored is None:
                 new.setdefault(question.digest, question)
             else:
-                # If its writer was interrupted but it was durable all the same, this wish has paid for it.
+                # If its writer was interrupted but it is durable nevertheless, this wish has paid for it.
                 found[question.digest] = replace(stored, new=True) if _is_one_of(drafted, stored) else stored
         if (spent := self._spent.get(wish.analyst)) is None:
             spent = self._spent[wish.analyst] = self._account.spent(wish.analyst)
@@ -80,7 +80,7 @@ class Reserving:
         return Entries((found[question.digest] for question in wish.questions), spent)
 
     def _stored(self, question: Question) -> Entry | None:
-        """What serves a question already; the first of two callers pays."""
+        """Return the entry that already serves a question; the first of two callers pays."""
         earlier = self._finest.get(question.digest)
         if earlier is not None and earlier.coarseness <= question.coarseness:
             return earlier
@@ -89,20 +89,20 @@ class Reserving:
     def _reserve(self, new: Sequence[Question], wish: Wish) -> list[Reserved]:
         span = self._pay(new, wish)
         first, now = len(self._account.entries) + len(self.records) + 1, self._now(wish.came)
-        if self.records:  # of two who came together the later one may be the first in line
+        if self.records:  # of two that came together, the later one may be first in line
             now = max(now, self.records[-1].at)
         made = [reserved(each, now, wish.analyst, number, span) for number, each in enumerate(new, first)]
         self.records += made
         return made
 
     def _pay(self, new: Sequence[Question], wish: Wish) -> tuple[int, int] | None:
-        """The rows that are opened for them, once they are paid for."""
+        """Pay for the questions, and return the rows that are opened for them."""
         if wish.exam:
             self._account.check_exam(wish.analyst)
             return self._account.exam
         self._account.check_open()
         dearest = max(new, key=lambda each: each.charge)
-        rows = (wish.batch or 0) * (2 if wish.later else 1)  # the later ones are a batch of their own
+        rows = (wish.batch or 0) * (2 if wish.later else 1)  # the later ones form their own batch
         self._purse.check([*new, *[dearest] * wish.later], wish.analyst, rows)
         self._purse.pay(self._purse.check(new, wish.analyst, wish.batch or 0), wish.analyst)
         if wish.batch is None:
@@ -112,6 +112,6 @@ class Reserving:
 
 
 def _is_one_of(drafted: Sequence[Entry], stored: Entry) -> bool:
-    """Whether one of them is what is stored: another process's would have another number or another time."""
+    """Whether the stored entry is one of the drafts: another process's would have another number or another time."""
     same = stored.number, stored.digest, stored.reserved_at
     return any((each.number, each.digest, each.reserved_at) == same for each in drafted)

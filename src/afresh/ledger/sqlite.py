@@ -1,4 +1,4 @@
-"""Chains in one SQLite file: many processes of one machine, nothing to set up."""
+"""Chains in one SQLite file: many processes on one machine, nothing to set up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Statements:
         return None if row is None else _sealed(row)
 
     def alone(self) -> None:
-        """A writing transaction of SQLite is alone anyway."""
+        """Do nothing: a writing transaction of SQLite is alone anyway."""
 
     def check(self) -> None:
         layout.check_health(self._connection)
@@ -103,12 +103,12 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
     There is one connection, behind one lock: SQLite admits one writer at a time anyway, and waiting for a
     lock is cheaper than SQLite's polling. SQLite forbids a connection to cross a fork (the child would
     believe it held the parent's locks), so it is dropped before one.
-    Commits go to the write-ahead log beside the file, and from there into the file when the last connection closes. A
-    rollback journal would cost four times as much a commit.
+    Commits go to the write-ahead log beside the file, and from there into the file when the last connection closes.
+    With a rollback journal, a commit would cost four times as much.
     A network file system is not a local disk: machines that share a budget need a ledger on a server.
     """
 
-    failures = (sqlite3.Error, OSError, UnicodeDecodeError)  # the last from what SQLite says about a damaged file
+    failures = (sqlite3.Error, OSError, UnicodeDecodeError)  # the last from SQLite's messages about a damaged file
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Open the file, or create it with its directory; wait up to `busy_seconds` for other processes."""
@@ -117,7 +117,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         super().__init__(str(self._path), busy_seconds)
 
     def begin(self, connection: sqlite3.Connection, *, write: bool) -> Transaction:
-        """A writing one has the file for itself from the start, so what it reads stays true."""
+        """Begin a transaction; a writing one has the file to itself from the start, so what it reads stays true."""
         if write:
             self._patiently(connection, "BEGIN IMMEDIATE")
         else:
@@ -125,7 +125,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         return _Statements(connection)
 
     def check_place(self) -> None:
-        """A removed file could still be written to, unseen and soon lost."""
+        """Refuse a removed file, which could still be written to, unseen and soon lost."""
         if self._identity is not None and self._identity != _identity(self._path):
             raise LedgerError(
                 f"the ledger {self._path} was removed or replaced while it was open; put it back and "
@@ -133,11 +133,11 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
             )
 
     def connect(self) -> sqlite3.Connection:
-        """The file is created only if there never was one: SQLite itself would let a lost ledger come back empty."""
+        """Open the file; create it only if there never was one, as SQLite would bring a lost ledger back empty."""
         identity = self._identity
         if identity is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Under a lock, because closing a second descriptor of a file drops the locks SQLite holds on it.
+            # This needs a lock, because closing a second descriptor of a file drops the locks SQLite holds on it.
             with _CREATING:
                 if not self._path.exists():
                     _create(self._path)
@@ -145,11 +145,11 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         connection = sqlite3.connect(
             self._path.as_uri() + "?mode=rw",
             uri=True,
-            isolation_level=None,  # the driver must begin nothing by itself: `transaction` says when and how
+            isolation_level=None,  # the driver must not begin transactions: `transaction` does
             check_same_thread=False,
             timeout=self.busy_seconds,
         )
-        # Damaged text is found by its hash; the driver's own error would leave its statement, and so the file, locked.
+        # Damaged text is found by its hash; the driver's own error would leave its statement, hence the file, locked.
         connection.text_factory = lambda raw: raw.decode(errors="replace")
         try:
             self._prepare(connection)
@@ -160,7 +160,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         return connection
 
     def remedy(self, error: Exception) -> str:
-        """By SQLite's code, or the system's."""
+        """Say what to do, by SQLite's error code or the system's."""
         what = getattr(error, "sqlite_errorname", None) or getattr(error, "strerror", None) or type(error).__name__
         code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _code(error)
         known = _REMEDIES.get(code, f"{what}; check the path, its permissions and the disk")
@@ -190,10 +190,10 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         return self._patiently(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
 
     def _patiently(self, connection: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
-        """Run a statement when no other process is writing.
+        """Run a statement once no other process is writing.
 
-        SQLite itself does not wait at all for some, and for others ever longer the longer it has waited, up to a tenth
-        of a second, while newcomers look sooner and go first. Here all who wait look equally often.
+        For some statements SQLite does not wait at all; for others it sleeps longer and longer, up to a tenth of a
+        second, while newcomers try sooner and go first. Here everyone who waits tries equally often.
         """
         deadline = time.monotonic() + self.busy_seconds
         connection.execute("PRAGMA busy_timeout = 0")
@@ -210,7 +210,7 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
 
 
 def _create(path: Path) -> None:
-    """A ledger with its tables appears under its name at once, or not at all: an empty file never is a new one."""
+    """Create a ledger with its tables, atomically under its name: an empty file is never taken for a new ledger."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -230,7 +230,7 @@ def _create(path: Path) -> None:
 
 
 def _chain(row: tuple[object, ...]) -> Chain:
-    """A guard as it was written; SQLite keeps whatever damage makes of a value, of whatever type."""
+    """Read a guard as it was written, checking types: SQLite stores a damaged value whatever its type."""
     id, seed, length, head = row
     if not (isinstance(id, int) and isinstance(seed, str) and isinstance(length, int) and isinstance(head, str)):
         raise BrokenChain("the ledger is damaged: one of its guards cannot be read; restore it from a copy")
@@ -249,7 +249,7 @@ def _not_text() -> BrokenChain:
 
 
 def _code(error: Exception) -> int:
-    """SQLite's primary result code; 0 if the error is not SQLite's."""
+    """Return SQLite's primary result code; 0 if the error is not SQLite's."""
     code: int = getattr(error, "sqlite_errorcode", 0) or 0
     return code & 0xFF
 
@@ -260,7 +260,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-        # SQLite keeps the last writes next to the name the file was opened by: two names would be two budgets.
+        # SQLite keeps the last writes next to the name the file was opened by: two names would mean two budgets.
         raise LedgerError(
             f"the ledger {path} has {status.st_nlink} names (hard links), under which its budget could be spent more "
             "than once; remove the others"
@@ -269,4 +269,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 _PAUSE = 0.0005  # seconds; a commit takes about as long
-_CREATING = threading.Lock()  # only ever taken under a journal's lock, so free while forking
+_CREATING = threading.Lock()  # only ever taken under a journal's lock, so it is free during a fork

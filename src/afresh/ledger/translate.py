@@ -1,4 +1,4 @@
-"""Between records and what goes in and out of a ledger."""
+"""Translates between records and what goes in and out of a ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def digest_again(digest: str) -> str:
 
 
 def entry_of(record: Reserved, answered: Answered | None = None, *, new: bool = False) -> Entry:
-    """The entry that a reservation makes, and its answer if it has one; `new` if it was paid for just now."""
+    """Return the entry of a reservation, with its answer if it has one; `new` if it was paid for just now."""
     return Entry(
         record.number,
         record.digest,
@@ -38,7 +38,7 @@ def entry_of(record: Reserved, answered: Answered | None = None, *, new: bool = 
 
 
 def outcome_of(record: Answered) -> Outcome:
-    """What was released."""
+    """Return what was released."""
     return Outcome(record.released, record.value, record.low, record.high)
 
 
@@ -70,7 +70,7 @@ def planned(now: datetime, analyst: str, limits: Limits) -> Planned:
 
 
 def reserved(question: Question, now: datetime, analyst: str, number: int, span: tuple[int, int] | None) -> Reserved:
-    """A question, paid for, with the rows that were opened for it."""
+    """Return the record of a question, paid for, with the rows that were opened for it."""
     return Reserved(
         at=now,
         analyst=analyst,
@@ -91,7 +91,7 @@ def reserved(question: Question, now: datetime, analyst: str, number: int, span:
 
 
 def looking(entry: Entry, now: datetime, analyst: str, rows: int, number: int) -> Reserved:
-    """The final look at a question: on all rows that were opened with it or later."""
+    """Return the record of a final look at a question, on all rows opened with it or later."""
     assert entry.span is not None
     return Reserved(
         at=now,

@@ -29,7 +29,7 @@ class Asked:
     """How rows without a value are treated."""
     where: str | None = None
     rule: str | None = None
-    """The rule that derives the answer from those of its queries; None if it has only one."""
+    """The rule that derives the answer from those to its queries; None if it has only one query."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """The rule's parameters."""
     precision: float | None = None
@@ -41,7 +41,7 @@ class Asked:
     about: float | None = None
     """The analyst's rough idea of the answer, on [0, 1]: only the noise follows it."""
     own: bool = True
-    """Whether it is asked for itself, not as part of something that will be stated."""
+    """Whether it is asked in its own right, not as part of something that will be stated."""
     skips: bool = False
     """Whether rows without a value are left out."""
 

@@ -50,5 +50,5 @@ class RowQuestion(Protocol):
 
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Any], spans: Sequence[Span] | None) -> list[Moments]:
-        """The moments of questions of this kind, each over its own span of rows if `spans` says so."""
+        """Return the moments of questions of this kind, each over its own span of rows if `spans` is given."""
         ...

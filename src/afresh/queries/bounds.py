@@ -1,6 +1,6 @@
 """The range of a number that follows from its expression alone, by interval arithmetic on the tree.
 
-Only ranges a person would have written are given: the years 1 to 9999, or all counts of seconds, are not useful bounds.
+It gives only ranges a person would have written: the years 1 to 9999, or all counts of seconds, are not useful bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def never_missing(node: Node) -> bool:
 
 
 def range_of(node: Node, columns: Mapping[str, Range] = MappingProxyType({})) -> Range:
-    """The range that certainly contains a number's values, given the ranges of some columns."""
+    """Return a range that certainly contains a number's values, given the ranges of some columns."""
     if isinstance(node, Literal):
         return Range(node.value, node.value, False) if isinstance(node.value, float) else NOTHING
     if not isinstance(node, Call):

@@ -1,7 +1,7 @@
-"""Checked constructors: operands in, a well-typed tree out, or an error that says what to write.
+"""Checked constructors: operands in, a well-typed tree out, or an error that says what to write instead.
 
 Every way into the language (SQL text, Ibis) makes its trees here and only here, so a construct has one meaning and
-one refusal whichever way it was written. Constructs beyond the table of `operations` are written out.
+one refusal however it was written. Constructs beyond the table of `operations` are written out.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from afresh.queries.tree import Call, Literal, Node, Op, Type
 from afresh.queries.typing import Operand, align, alike, expect, need_order
 
 MAX_DEPTH = 100  # operations in a chain, such as a + b + c + ...
-MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and the like have been written out
+MAX_SIZE = 5_000  # nodes, after BETWEEN, CASE x WHEN and similar have been written out
 MAX_PATTERN = 1_000  # characters after LIKE: a matcher keeps one state per character
 MAX_WILDCARDS = 100  # runs of % or _ after LIKE: Spark's matcher nests this deeply
 IN_QUERY = "after IN goes a list of constants in parentheses, not a column or another query"
 
 
 def limited(tree: Operand, depth: int) -> Operand:
-    """The tree, unless it is too large to process quickly."""
+    """Return the tree, or refuse it if it is too large to process quickly."""
     if depth > MAX_DEPTH:
         raise QueryError(f"the question has more than {MAX_DEPTH} operations in a chain; split it into several")
     if tree is not None and tree.size > MAX_SIZE:
@@ -38,7 +38,7 @@ def number(value: float) -> Literal:
 
 
 def call(op: Op, *operands: Operand) -> Node:
-    """An operation on operands of the types its row says: each of its own, or all of one."""
+    """An operation on operands of the types its row gives: one for each operand, or one for all."""
     row = op.row
     if row.returns is Sort.ALIKE:
         args = alike(operands, op.word)
@@ -67,7 +67,7 @@ def comparison(sign: str, left: Operand, right: Operand) -> Node:
 
 
 def between(value: Operand, low: Operand, high: Operand) -> Node:
-    """Two comparisons."""
+    """A value BETWEEN two others, as two comparisons."""
     return call(Op.AND, comparison("<=", low, value), comparison("<=", value, high))
 
 
@@ -87,7 +87,7 @@ def membership(value: Operand, choices: Sequence[Operand]) -> Node:
 
 
 def expect_value(node: Operand) -> Node:
-    """Anything but a bare NULL."""
+    """Return the operand, or refuse a bare NULL."""
     return expect(node, Type.BOOLEAN if node is None else node.type, "")
 
 
@@ -132,7 +132,7 @@ def nullif(left: Operand, right: Operand) -> Node:
 
 
 def negative(value: Operand) -> Node:
-    """The number with the other sign."""
+    """A number with its sign reversed."""
     if isinstance(value, Literal) and isinstance(value.value, float):
         return number(-value.value)
     return call(Op.NEGATE, value)

@@ -1,4 +1,4 @@
-"""One tree for all spellings of a question, so that asking it again in other words is free.
+"""One tree for all spellings of a question, so asking it again in other words is free.
 
 Every rewrite is exact, row by row, under the meaning fixed in `operations`: three-valued logic over finite doubles and
 NULL. Rounding is symmetric in the sign, so a sign can be moved through + - * /; and + and * commute. They do not
@@ -16,7 +16,7 @@ _NEUTRAL = {Op.ADD: 0.0, Op.SUBTRACT: 0.0, Op.MULTIPLY: 1.0, Op.DIVIDE: 1.0}  # 
 
 
 def canonical(node: Node) -> Node:
-    """The representative of all trees that are equivalent to this one by the rewrites here and in `logic`."""
+    """Return the one tree for all that are equivalent to this one by the rewrites here and in `logic`."""
     if not isinstance(node, Call):
         return node
     return _make(node.op, tuple(map(canonical, node.args)), node.type)
@@ -59,7 +59,7 @@ def _make(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
 
 
 def _extreme(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
-    """least or greatest, which skip NULL: flat, sorted, each part once, of all constants the one that counts."""
+    """least or greatest, which skip NULL: flat, sorted, each part once, with only the constant that matters."""
     parts: dict[str, Node] = {}
     best: Literal | None = None
     for part in (part for arg in args for part in (arg.args if isinstance(arg, Call) and arg.op is op else (arg,))):
@@ -75,7 +75,7 @@ def _extreme(op: Op, args: tuple[Node, ...], kind: Type) -> Node:
 
 
 def _same_sign(left: Node, right: Node) -> tuple[Node, Node]:
-    """-a < -b is b < a, and -a = 3 is a = -3: operands in the order that compares them without their signs."""
+    """-a < -b is b < a, and -a = 3 is a = -3: put operands in the order that compares them without their signs."""
     if Op.NEGATE in (getattr(left, "op", None), getattr(right, "op", None)):
         one, other = (_opposite(node) for node in (left, right))
         if one is not None and other is not None:
@@ -98,7 +98,7 @@ def _opposite(node: Node) -> Node | None:
 
 
 def _negative(node: Node) -> Node | None:
-    """The positive of a number that is written as a negative one."""
+    """The number without its sign, if it is written as a negative one."""
     if isinstance(node, Literal) and not (isinstance(node.value, float) and node.value < 0):
         return None
     return _opposite(node)
@@ -145,7 +145,7 @@ def _constant(value: Value, kind: Type) -> Literal:
 
 
 def _negated(node: Node) -> Node:
-    """-node; of a difference it is the difference the other way round."""
+    """-node; for a difference, the reverse difference."""
     if (inner := _opposite(node)) is not None:
         return inner
     if isinstance(node, Call) and node.op is Op.SUBTRACT:
@@ -154,7 +154,7 @@ def _negated(node: Node) -> Node:
 
 
 def _signed(op: Op, left: Node, right: Node) -> Node:
-    """+ - * / without neutral constants, its signs outside, its operands in order where that does not matter."""
+    """+ - * / without neutral constants, with signs outside, and operands sorted if their order does not matter."""
     commutes = op in (Op.ADD, Op.MULTIPLY)
     neutral = Literal(_NEUTRAL[op], Type.NUMBER)
     if right == neutral:

@@ -8,7 +8,7 @@ from afresh.queries.tree import Literal, Node, Op, Type
 from afresh.queries.typing import Operand, moment
 from afresh.queries.values import SQL_TYPES
 
-# the SQL names of the types a cast may lead to, in sqlglot's spelling
+# the SQL names of the types a cast may give, in sqlglot's spelling
 KINDS = {name: kind for kind, name in SQL_TYPES.items()} | {"TEXT": Type.TEXT, "TIMESTAMPNTZ": Type.TIMESTAMP}
 _WHOLE = {
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "MEDIUMINT"),
@@ -17,7 +17,7 @@ _WHOLE = {
 
 
 def cast(value: Operand, to: str) -> Node:
-    """CAST(value AS to), by sqlglot's name of the type; NULL where the value cannot be read so."""
+    """CAST(value AS to), by sqlglot's name for the type; NULL if the value cannot be read as one."""
     kind = KINDS.get(to, Type.NUMBER if to in _WHOLE else None)
     if kind is None:
         hint = {

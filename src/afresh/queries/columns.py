@@ -17,12 +17,12 @@ class Columns:
     """The columns of a schema, found regardless of case."""
 
     def __init__(self, schema: Mapping[str, Type | None]) -> None:
-        """Names that differ only in case were refused when the data were opened."""
+        """Take a schema; names that differ only in case were refused when the data was opened."""
         self._schema = schema
         self._names = {name.lower(): name for name in schema}
 
     def find(self, name: str) -> Column:
-        """The column of this name."""
+        """Return the column with this name."""
         real = self._names.get(name.lower())
         if real is None:
             raise self._unknown(name)
@@ -48,12 +48,12 @@ class Columns:
 
 
 def written(name: str) -> str:
-    """A column as it must be written in a question."""
+    """Return a column's name as it must be written in a question."""
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def unquoted(text: str, schema: Mapping[str, Type | None]) -> str | None:
-    """A column that the text seems to name but that lacks its double quotes."""
+    """Return a column that the text seems to name without the double quotes it needs."""
     lower = text.lower()
     for name in schema:
         if not _PLAIN.fullmatch(name) and name.lower() in lower and f'"{name.lower()}"' not in lower:

@@ -44,12 +44,12 @@ def difference(unit: str, start: Operand, end: Operand) -> Node:
         raise QueryError(f"{short(unit)} is not a unit of date_diff here; write one of {', '.join(UNITS)}")
     one, other = start, end
     if one is not None and other is not None and not {one.type, other.type} <= {*TIMES}:
-        one, other = align(one, other, "date_diff")  # a text constant beside a date is one
+        one, other = align(one, other, "date_diff")  # a text constant next to a date is a date
     return call(Op.SUBTRACT, _count(unit, _time(other, "date_diff")), _count(unit, _time(one, "date_diff")))
 
 
 def _count(unit: str, when: Node) -> Node:
-    """The number of whole units since some fixed moment at which one began."""
+    """The number of whole units since a fixed moment at which one began."""
     if unit in _MONTHS:
         if unit == "year":
             return part("year", when)

@@ -1,4 +1,4 @@
-"""Ibis expressions to expression tree, node by node through an allowlist; no SQL text in between."""
+"""Turns Ibis expressions into expression trees, node by node through an allowlist, without SQL text in between."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Handler = Callable[["_Reader", Any], Operand]
 
 
 def from_ibis(expression: Any, schema: Mapping[str, Type | None]) -> Node:
-    """The typed tree of an Ibis value expression over one plain table with columns of these names and types."""
+    """Return the typed tree of an Ibis value expression over one plain table with columns of these names and types."""
     import ibis
 
     if not isinstance(expression, ibis.Value):
@@ -64,7 +64,7 @@ def from_ibis(expression: Any, schema: Mapping[str, Type | None]) -> Node:
     try:
         return build.expect_value(_Reader(schema).read(expression.op()))
     except RecursionError:
-        pass  # raised below, so that the error carries no thousand frames of context
+        pass  # raised below, so the error does not carry a thousand frames of context
     raise QueryError(TOO_DEEP)
 
 
@@ -88,7 +88,7 @@ class _Reader:
         self.table: Any = None
 
     def read(self, op: Any) -> Operand:
-        """The tree of any allowed operation; None for a bare NULL."""
+        """Return the tree of any allowed operation; None for a bare NULL."""
         handler = _HANDLERS.get(type(op).__name__)
         if handler is None or not type(op).__module__.startswith("ibis.expr.operations"):
             raise _refuse(op)
@@ -160,18 +160,18 @@ class _Reader:
         return build.case(tests, [self.read(result) for result in (*op.results, op.default)])
 
     def delta(self, op: Any) -> Node:
-        """left.delta(right, unit): from right to left."""
+        """left.delta(right, unit), which counts from right to left."""
         unit = self.read(op.part)
         if not isinstance(unit, Literal):
             raise QueryError("the unit of .delta() must be a constant, as in a.delta(b, unit='day')")
         return difference(str(unit.value), self.read(op.right), self.read(op.left))
 
     def day_of_week(self, op: Any) -> Node:
-        """Ibis counts from 0 on Monday."""
+        """The day of the week, which Ibis counts from 0 on Monday."""
         return build.call(Op.SUBTRACT, part("isodow", self.read(op.arg)), build.number(1))
 
     def substring(self, op: Any) -> Node:
-        """Ibis counts from 0."""
+        """Some characters of a text, which Ibis counts from 0."""
         start = self.read(op.start)
         if isinstance(start, Literal) and isinstance(start.value, float):
             start = build.number(start.value + 1)
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _plain(operation: Op) -> Handler:
-    """Of an operation on the operands of Ibis's node, as most are."""
+    """Return the handler of an operation on the operands of Ibis's node, as most are."""
     return partial(_Reader.call, operation=operation)
 
 

@@ -1,4 +1,4 @@
-"""SQL text to expression tree, through an allowlist: what is neither here nor in `operations` does not pass."""
+"""Turns SQL text into an expression tree through an allowlist: only what is here or in `operations` passes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Handler = Callable[["_Reader", "Expression"], Operand]
 
 
 def from_sql(text: str, schema: Mapping[str, Type | None]) -> Node:
-    """The typed tree of a row expression in SQL."""
+    """Return the typed tree of a row expression in SQL."""
     try:
         return build.expect_value(_Reader(schema).read(_parsed(text, schema)))
     except RecursionError:
-        pass  # raised below, so that the error carries no thousand frames of context
+        pass  # raised below, so the error does not carry a thousand frames of context
     raise QueryError(TOO_DEEP)
 
 
 def _parsed(text: str, schema: Mapping[str, Type | None]) -> Expression:
-    """sqlglot's tree; an error says it if a column's name seems to lack its quotes."""
+    """Return sqlglot's tree; an error says so if a column's name seems to lack its quotes."""
     try:
         return syntax(text)
     except QueryError as error:
@@ -57,11 +57,11 @@ class _Reader:
         self.depth = 0
 
     def read(self, node: Expression) -> Operand:
-        """The tree of any allowed node; None for a bare NULL."""
+        """Return the tree of any allowed node; None for a bare NULL."""
         handler, arguments = _HANDLERS.get(type(node).__name__, (None, ""))
         if handler is None:
             raise refuse(node)
-        for key, value in node.args.items():  # what a handler does not read would be dropped silently
+        for key, value in node.args.items():  # an argument that a handler does not read would be dropped silently
             if value and key not in arguments.split() and key not in _HARMLESS:
                 name = type(node).__name__.lower()
                 raise QueryError(f"{name} takes only its plain form here; leave out what follows ({key})")
@@ -92,7 +92,7 @@ class _Reader:
         return build.number(value)
 
     def junction(self, node: Expression) -> Node:
-        """AND or OR; a long chain is a deep tree to sqlglot and a flat one to us."""
+        """AND or OR; a long chain is a deep tree in sqlglot and a flat one here."""
         parts, stack = [], [node]
         while stack:
             one = stack.pop()
@@ -170,7 +170,7 @@ class _Reader:
         return difference(str(unit.name), self.read(node.expression), self.read(node.this))
 
     def function(self, node: Expression) -> Node:
-        """A function sqlglot has no kind for."""
+        """A function for which sqlglot has no node type."""
         name, args = str(node.this), node.expressions
         if name.lower() in ("date_part", "datepart"):
             if len(args) != 2 or type(args[0]).__name__ != "Literal" or not args[0].is_string:
@@ -180,7 +180,7 @@ class _Reader:
 
 
 def _plain(op: Op) -> tuple[Handler, str]:
-    """The reader of an operation whose operands are adjacent in sqlglot's node, as most are."""
+    """Return the reader of an operation whose operands are adjacent in sqlglot's node, as most are."""
     others = "" if len(op.row.takes) == 1 else "expressions" if op.row.more else "expression"
     return partial(_Reader.call, op=op, others=others), f"this {others}"
 
@@ -195,7 +195,7 @@ def _comparison(sign: str) -> tuple[Handler, str]:
     ), "this expression"
 
 
-# the handler of a kind of node, and the arguments it reads: no other may be set
+# the handler of a kind of node, and the arguments it reads: no others may be set
 _HANDLERS: dict[str, tuple[Handler, str]] = {
     **{name: _plain(op) for op in Op for name in op.row.sql.split()},
     **{row.sql: _comparison(sign) for sign, row in COMPARISONS.items()},

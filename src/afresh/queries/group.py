@@ -1,9 +1,9 @@
 """A mean within a group, from the moments of A 1_B and (1 - A) 1_B; the sum of their sums is the number of rows in B.
 
 `GroupMean` is one question, for mechanisms that release exact moments of rows: given which rows are in B, they are
-independent draws from the group, so that an interval for that many rows holds (section 14). `GroupFirst` and
-`GroupSecond` are two, for those whose noise follows the deviation of a number: the share of rows in B, and the mean of
-A in B and of a centre elsewhere, whose deviation is small if that of A in B is (section 12).
+independent draws from the group, so an interval for that many rows holds (section 14). `GroupFirst` and
+`GroupSecond` are two questions, for mechanisms whose noise follows the deviation of a number: the share of rows in B,
+and the mean of A in B and of a center elsewhere, whose deviation is small if that of A in B is (section 12).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OfGroup(ABC):
-    """What follows from the two halves A 1_B and (1 - A) 1_B."""
+    """A question whose moments follow from the two halves A 1_B and (1 - A) 1_B."""
 
     text: str
     inside: RowQuestion
@@ -33,7 +33,7 @@ class OfGroup(ABC):
 
     @property
     def digest(self) -> str:
-        """Its halves' together."""
+        """A digest of the halves' digests."""
         return hashlib.sha256(f"{self.kind} {self.inside.digest} {self.rest.digest}".encode()).hexdigest()
 
     @property
@@ -43,32 +43,32 @@ class OfGroup(ABC):
 
     @property
     def missing(self) -> float | None:
-        """As in its halves."""
+        """What rows without a value count as in the halves."""
         return self.inside.missing
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """Those of both."""
+        """The columns of both halves."""
         return self.inside.columns
 
     @property
     def alone(self) -> bool:
-        """As its halves."""
+        """Whether one of the halves runs a user's function."""
         return self.inside.alone or self.rest.alone
 
     @property
     def halves(self) -> tuple[RowQuestion, RowQuestion]:
-        """What is summed."""
+        """The two questions that are summed."""
         return self.inside, self.rest
 
     @staticmethod
     @abstractmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """Its moments from those of its halves."""
+        """Return its moments from those of its halves."""
 
     @classmethod
     def moments_of(cls, engine: Engine, questions: Sequence[Any], spans: Sequence[Span] | None) -> list[Moments]:
-        """Both halves of all of them in one scan."""
+        """Return the moments of all questions, from both halves of each in one scan."""
         halves = [half for each in questions for half in each.halves]
         twice = None if spans is None else [span for span in spans for _ in range(2)]
         found = iter(type(halves[0]).moments_of(engine, halves, twice))
@@ -88,12 +88,12 @@ class GroupMean(OfGroup):
 
     @staticmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """Over the rows in the group."""
+        """Return the moments over the rows in the group."""
         return within(inside, rest)
 
 
 class GroupFirst(OfGroup):
-    """The first of two answers about E[A | B]: the share of B, or, of a small group, E[A 1_B]."""
+    """The first of two answers about E[A | B]: the share of B or, for a small group, E[A 1_B]."""
 
     __slots__ = ()
     kind = "first of"
@@ -101,18 +101,18 @@ class GroupFirst(OfGroup):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """A share."""
+        """The scale of a share."""
         return 0.0, 1.0
 
     @staticmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """From which its mechanism makes either."""
+        """Return moments from which its mechanism makes either number."""
         found = within(inside, rest)
         return Grouped(inside.n, found.total, found.squares, found.n, second=False)
 
 
 class GroupSecond(OfGroup):
-    """The second: the mean of A in B and of a centre elsewhere, or, of a small group, E[(1 - A) 1_B]."""
+    """The second: the mean of A in B and of a center elsewhere or, for a small group, E[(1 - A) 1_B]."""
 
     __slots__ = ()
     kind = "second of"
@@ -120,12 +120,12 @@ class GroupSecond(OfGroup):
 
     @staticmethod
     def of_halves(inside: Moments, rest: Moments) -> Moments:
-        """From which its mechanism makes either."""
+        """Return moments from which its mechanism makes either number."""
         found = within(inside, rest)
         return Grouped(inside.n, found.total, found.squares, found.n, second=True)
 
 
 def within(inside: Moments, rest: Moments) -> Inside:
-    """Over the rows in the group, a whole number of them, whatever the rounding of the sums."""
+    """Return the moments over the rows in the group, a whole number of rows however the sums were rounded."""
     rows = round(inside.total + rest.total)
     return Inside(rows, min(inside.total, float(rows)), inside.squares)

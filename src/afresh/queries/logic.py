@@ -1,8 +1,8 @@
 """The canonical form of conditions, CASE and coalesce: exact rewrites in three-valued logic.
 
-Every function takes parts that are canonical and returns a canonical tree. Kleene's AND and OR are a distributive
-lattice with De Morgan's negation, so flattening, sorting, dropping duplicates and absorption are exact; the laws of
-the excluded middle and of contradiction fail for NULL, and are not used.
+Every function takes canonical parts and returns a canonical tree. Kleene's AND and OR form a distributive lattice
+with De Morgan's negation, so flattening, sorting, dropping duplicates and absorption are exact; the laws of the
+excluded middle and of contradiction fail for NULL, and are not used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from afresh.queries.tree import Call, Literal, Node, Op, Type
 
 TRUE, FALSE = Literal(True, Type.BOOLEAN), Literal(False, Type.BOOLEAN)
 _DUAL = {Op.AND: Op.OR, Op.OR: Op.AND}
-# what is NULL exactly where one operand is; tests of it stay as they are written
+# operations that are NULL exactly where one operand is; tests of them stay as they are written
 _TRANSPARENT = {
     op for op in Op if op.row.null is Null.KEPT and op.row.subject is not None and op.row.returns is not Type.BOOLEAN
 }
@@ -26,7 +26,7 @@ def null(node: Node) -> bool:
 
 
 def never_null(node: Node) -> bool:
-    """Whether a tree surely has a value on every row."""
+    """Whether a tree certainly has a value on every row."""
     if not isinstance(node, Call):
         return isinstance(node, Literal) and node.value is not None
     match node.op.row.null:
@@ -43,7 +43,7 @@ def never_null(node: Node) -> bool:
 
 
 def negation(node: Node) -> Node:
-    """NOT, pushed down as far as it goes; the order of finite values is total, so < turns into >=."""
+    """NOT, pushed down as far as it goes; the order of finite values is total, so < becomes >=."""
     if isinstance(node, Literal):
         return node if node.value is None else FALSE if node.value else TRUE
     if isinstance(node, Call):
@@ -113,7 +113,7 @@ def equal(left: Node, right: Node) -> Node:
 
 
 def membership(value: Node, choices: tuple[Node, ...]) -> Node:
-    """IN: sorted, each choice once; of a single choice it is =."""
+    """IN: sorted, each choice once; with a single choice it is =."""
     once = {serialize(choice): choice for choice in choices}
     if len(once) == 1:
         return equal(value, *once.values())
@@ -121,7 +121,7 @@ def membership(value: Node, choices: tuple[Node, ...]) -> Node:
 
 
 def is_true(node: Node) -> Node:
-    """IS TRUE, pushed through AND and OR; nothing where NULL cannot be."""
+    """IS TRUE, pushed through AND and OR; dropped if NULL is impossible."""
     if null(node):
         return FALSE
     if never_null(node):
@@ -143,7 +143,7 @@ def is_null(node: Node) -> Node:
 
 
 def _weakened(test: Node) -> Node:
-    """A condition of CASE, which takes NULL for false: IS TRUE says nothing more."""
+    """A condition of CASE, which treats NULL as false, so IS TRUE adds nothing."""
     if isinstance(test, Call):
         if test.op is Op.IS_TRUE:
             return test.args[0]
@@ -153,7 +153,7 @@ def _weakened(test: Node) -> Node:
 
 
 def case(args: tuple[Node, ...], kind: Type) -> Node:
-    """CASE without branches that cannot be taken; neighbours of one result become one branch."""
+    """CASE without branches that cannot be taken; neighbors with the same result become one branch."""
     pairs, default = list(zip(args[:-1:2], args[1:-1:2], strict=True)), args[-1]
     while True:
         before = pairs, default
@@ -170,10 +170,10 @@ def case(args: tuple[Node, ...], kind: Type) -> Node:
 
 
 def _prune(pairs: list[tuple[Node, Node]], default: Node) -> tuple[list[tuple[Node, Node]], Node]:
-    """Drop branches that no row takes, and make one branch of each run of neighbours with one result.
+    """Drop branches that no row takes, and merge each run of neighbors with the same result into one branch.
 
-    A branch is dead if its condition was tested before. That two neighbours together may be an earlier condition
-    again, and dead, is for the next round to see.
+    A branch is dead if its condition was tested before. Two neighbors together may repeat an earlier condition and be
+    dead too; the next round finds that.
     """
     seen: set[str] = set()
     runs: list[tuple[list[Node], Node]] = []

@@ -7,19 +7,19 @@ Parsers, types, ranges, digests, refusals and dialects are derived from the rows
   is not finite (overflow, x / 0, ln(-1), ...) give NULL. Integers and decimals are read as doubles. Zero has no
   sign that any operation could see.
 - Comparisons with NULL are NULL; AND, OR, NOT are three-valued. Text compares by code point.
-- A date or timestamp lies in the years 1 to 9999 of the (proleptic) Gregorian calendar, anything else in a column
-  is NULL; timestamps have microseconds and no zone (zoned ones are read in UTC).
+- A date or timestamp lies in the years 1 to 9999 of the (proleptic) Gregorian calendar; anything else in a column
+  is NULL. Timestamps have microseconds and no zone (zoned ones are read in UTC).
 - `least`, `greatest` and `coalesce` skip NULL. `case` takes the first condition that is true, not NULL.
 - `modulo` has the sign of the dividend (C's fmod), `round` goes half away from zero, `sign(0)` is 0.
 - `lower` and `upper` map the 26 letters of ASCII and nothing else: the one mapping all engines share. `length`
   and `substring` count code points, `trim` drops only spaces (U+0020).
-- `like` knows `%` (any text, also over lines) and `_` (one code point) and has no escape character.
+- `like` knows `%` (any text, even across lines) and `_` (one code point) and has no escape character.
   `starts_with`, `ends_with` and `contains` compare code points; the empty text is in every text.
 - `date_part` gives whole numbers: `dow` is 0 on Sunday to 6, `isodow` 1 on Monday to 7, `doy` 1 to 366, `second`
   drops the fraction, `epoch` counts whole seconds since 1970-01-01 00:00:00, rounded down. Differences of dates
   are made of these, and exact: every count of seconds fits a double.
 - `to_number` reads the whole text by the grammar `NUMBER_TEXT`, to the nearest double; other text gives NULL. Its
-  numbers cannot over- or underflow, so that no engine's parser can raise.
+  numbers cannot overflow or underflow, so no engine's parser can raise an error.
 - `to_text` writes a whole number of at most 2^53 in plain decimal digits (-0.0 is 0); any other number gives NULL,
   because engines write fractions differently.
 
@@ -43,7 +43,7 @@ ALL = -1
 
 
 class Sort(Enum):
-    """Operands that are not of one fixed type."""
+    """Operands that do not have one fixed type."""
 
     ANY = "of any type"
     ALIKE = "of one type with the others"
@@ -67,13 +67,13 @@ class Null(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What there is to know about an operation."""
+    """Everything there is to know about an operation."""
 
     takes: tuple[Type | Sort, ...]
-    """What the operands are; the last may be repeated if there may be `more`."""
+    """What the operands are; the last one may be repeated if there may be `more`."""
     returns: Type | Sort
     value: Callable[..., Any]
-    """The exact value of plain Python values. NULL, as None, is given to it only where `null` leaves that to it."""
+    """The exact value for plain Python values. It gets NULL, as None, only if `null` leaves that to it."""
     null: Null = Null.KEPT
     range: ranges.Rule = ranges.anything
     """The range of a number, from those of the operands that are numbers."""
@@ -83,21 +83,21 @@ class Row:
     ibis: str = ""
     """The names of its nodes in Ibis."""
     sign: str = ""
-    """What people write, if that is no function of the operation's own name."""
+    """What people write, if that is not a function with the operation's own name."""
     binds: int = 0
     """How strongly a sign between two operands binds them."""
     passes: int = 0
-    """How many leading operands leave IEEE's result non-finite if they are (inf / 2 is inf, but 2 / inf is 0)."""
+    """How many leading operands make IEEE's result non-finite if they are (inf / 2 is inf, but 2 / inf is 0)."""
     folds: bool = True
-    """Whether questions are one if they differ in whether this was computed of constants beforehand."""
+    """Whether questions are the same if they differ only in whether this was computed from constants in advance."""
     library: bool = False
-    """Whether the last bit is up to a library of mathematics."""
+    """Whether the last bit depends on a math library."""
     idempotent: bool = False
     """Whether f(f(x)) is f(x)."""
 
     @property
     def strict(self) -> bool:
-        """Whether one operand that is NULL makes the result NULL."""
+        """Whether a single NULL operand makes the result NULL."""
         return self.null in (Null.KEPT, Null.MADE)
 
     @property
@@ -111,7 +111,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a date or timestamp, the first operand of `Op.PART`. Only a range worth clipping to is given."""
+    """A part of a date or timestamp, the first operand of `Op.PART`. Its range is given only if useful for clipping."""
 
     value: Callable[[Any], int]
     sql: str
@@ -120,7 +120,7 @@ class Part:
     timed: bool = False
     """Whether only timestamps have it."""
     function: bool = True
-    """Whether it is said to be a function as well."""
+    """Whether it is also listed as a function."""
 
 
 PARTS: dict[str, Part] = {
@@ -180,7 +180,7 @@ def _casting(takes: Type, returns: Type, value: Any) -> Row:
 
 
 class Op(StrEnum):
-    """Every operation an engine must know. Its value stands in digests, and is its name as a function."""
+    """Every operation an engine must know. Its value appears in digests, and is its name as a function."""
 
     row: Row
 
@@ -199,7 +199,7 @@ class Op(StrEnum):
         "is_null",
         Row((Sort.ANY,), _B, lambda x: x is None, Null.NEVER, sql="Is", ibis="IsNull NotNull", sign="IS NULL"),
     )
-    EQUAL = "equal", Row((_ALIKE, _ALIKE), _B, operator.eq, sign="=", binds=4)  # their names are in COMPARISONS
+    EQUAL = "equal", Row((_ALIKE, _ALIKE), _B, operator.eq, sign="=", binds=4)  # names are in COMPARISONS
     LESS = "less", Row((_ORDERED, _ORDERED), _B, operator.lt, sign="<", binds=4)
     LESS_EQUAL = "less_equal", Row((_ORDERED, _ORDERED), _B, operator.le, sign="<=", binds=4)
     IN = "in", Row((_ALIKE, Sort.CONSTANT), _B, lambda x, *of: x in of, more=True, sql="In", ibis="InValues", sign="IN")
@@ -245,7 +245,7 @@ class Op(StrEnum):
     LOWER = "lower", Row((_T,), _T, values.lower, sql="Lower", ibis="Lowercase", idempotent=True)
     UPPER = "upper", Row((_T,), _T, values.upper, sql="Upper", ibis="Uppercase", idempotent=True)
     TRIM = "trim", Row((_T,), _T, lambda x: x.strip(" "), sql="Trim", folds=False, idempotent=True)
-    # from a start, counted from 1, and maybe only so many
+    # from a start, counted from 1, and perhaps only a number of characters
     SUBSTRING = (
         "substring",
         Row((_T, Sort.WHOLE), _T, values.substring, more=True, sql="Substring", ibis="Substring", folds=False),
@@ -253,16 +253,16 @@ class Op(StrEnum):
     LENGTH = "length", Row((_T,), _N, len, range=ranges.counts, sql="Length", ibis="StringLength", folds=False)
     TO_NUMBER = "to_number", _casting(_T, _N, values.to_number)
     TO_TEXT = "to_text", _casting(_N, _T, values.to_text)
-    # its range is that of the part, and other names are in PARTS
+    # its range is that of the part; other names are in PARTS
     PART = "date_part", Row((Sort.WORD, Sort.TIME), _N, _part, sql="Extract", folds=False)
 
     @property
     def word(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return self.row.sign or self.value
 
     def evaluate(self, *args: Value) -> Any:
-        """The value on plain Python values, exactly as the language means it; None is NULL."""
+        """Return the value for plain Python values, exactly as the language defines it; None is NULL."""
         if self.row.strict and None in args:
             return None
         if self.row.null is Null.SKIPPED:
@@ -280,7 +280,7 @@ class Op(StrEnum):
 
 
 class Comparison(NamedTuple):
-    """A sign, as one of the three operations that compare."""
+    """A sign, in terms of one of the three operations that compare."""
 
     op: Op
     swapped: bool
@@ -300,7 +300,7 @@ COMPARISONS = {
 
 
 class Spelling(NamedTuple):
-    """What parsers write out in operations."""
+    """Something that parsers write out in operations."""
 
     sql: str
     ibis: str

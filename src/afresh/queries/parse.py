@@ -1,4 +1,4 @@
-"""What an analyst wrote, SQL text or an Ibis expression, to the one expression tree."""
+"""Turns what an analyst wrote, SQL text or an Ibis expression, into the one expression tree."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from afresh.queries.tree import Node, Type
 
 
 def parse(expression: Any, schema: Mapping[str, Type | None]) -> Node:
-    """The typed tree of a row expression over the columns of `schema`; `QueryError` says what is wrong."""
+    """Return the typed tree of a row expression over the columns of `schema`; `QueryError` says what is wrong."""
     if isinstance(expression, str):
         from afresh.queries.from_sql import from_sql
 
         return from_sql(expression, schema)
-    ibis = sys.modules.get("ibis")  # an Ibis expression exists only where Ibis was imported
+    ibis = sys.modules.get("ibis")  # an Ibis expression exists only if Ibis was imported
     if ibis is not None and isinstance(expression, ibis.Expr | ibis.Deferred):
         from afresh.queries.from_ibis import from_ibis
 

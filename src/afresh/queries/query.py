@@ -33,13 +33,13 @@ class Query:
     """A condition or a bounded number of one row, as a total function psi into [0, 1].
 
     A number is clipped to `bounds` and rescaled; a condition is 1 where it is true. NULL, NaN and infinite
-    values count as `missing` (the lower bound, or false, unless said otherwise). With a `group`,
+    values count as `missing` (the lower bound, or false, unless stated otherwise). With a `group`,
     psi = 1_group * value, or 1_group * (1 - value) for the `complement`; a NULL group is false. Missing values are
     left out by the group `present(expression)`.
 
-    `expression` and `group` stay as they were read: that is what engines evaluate, bounds follow from and people see.
-    Their canonical forms make the digest and nothing else, so that no rewrite stands between a question and its
-    answer. Questions are compared by digest.
+    `expression` and `group` stay as they were read: engines evaluate them, bounds follow from them and people see them.
+    Their canonical forms determine the digest and nothing else, so no rewrite stands between a question and its answer.
+    Questions are compared by digest.
     """
 
     expression: Node
@@ -66,7 +66,7 @@ class Query:
             )
         missing = _check_missing(self.missing, low, high, binary=kind is Type.BOOLEAN)
         object.__setattr__(self, "bounds", (low, high))
-        # What is counted nowhere must not make two questions of one.
+        # A value that never counts must not turn one question into two.
         object.__setattr__(self, "missing", missing if self.may_be_missing else low)
 
     @cached_property
@@ -82,7 +82,7 @@ class Query:
 
     @property
     def levels(self) -> int | None:
-        """2 if psi can only be 0 or 1, as the expression alone shows."""
+        """2 if the expression alone shows that psi can only be 0 or 1."""
         two = self.expression.type is Type.BOOLEAN or (
             self.fill in (0.0, 1.0) and _only_extremes(self.expression, *self.bounds)
         )
@@ -92,7 +92,7 @@ class Query:
     def words(self) -> str:
         """What is averaged, in words: the expression as asked, with its bounds and how missing values count.
 
-        The group is not part of it. Questions with different meanings have different words, or different groups.
+        The group is not included. Questions with different meanings have different words or different groups.
         """
         return readable(self.expression) + self._scale + self._filled(self.missing)
 
@@ -108,7 +108,7 @@ class Query:
                 words = f"coalesce({words}, {'TRUE' if self.fill else 'FALSE'})"
             words = f"NOT ({words})" if self.complement else words
             return words if self.group is None else f"({readable(self.group)}) AND ({words})"
-        # On the question's own scale 1 - psi is the reflection between the bounds, and psi = 0 the lower one.
+        # On the question's own scale, 1 - psi is the reflection between the bounds, and psi = 0 is the lower bound.
         words = f"{number(low + high)} - ({words})" if self.complement else words
         if self.group is not None:
             words = f"CASE WHEN {readable(self.group)} THEN {words} ELSE {number(low)} END"
@@ -151,7 +151,7 @@ class Query:
 
     @staticmethod
     def moments_of(engine: Engine, questions: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-        """Those of several, in one scan."""
+        """Return the moments of several questions, in one scan."""
         return engine.moments(questions, spans)
 
 
@@ -161,7 +161,7 @@ def make_query(
     bounds: tuple[float, float] | None = None,
     missing: float | None = None,
 ) -> Query:
-    """The question that an expression in SQL or Ibis asks of data with this schema.
+    """Return the question that an expression in SQL or Ibis asks about data with this schema.
 
     A number needs bounds, unless its range follows from the expression.
     """
@@ -172,7 +172,7 @@ def make_query(
 
 
 def _infer_bounds(tree: Node) -> tuple[float, float]:
-    """The bounds of a number for which none were given."""
+    """Return the bounds of a number for which none were given."""
     found = range_of(tree)
     words = describe(tree)
     instead = "write bounds=(low, high), or --bounds LOW HIGH on the command line, chosen without looking at the data"

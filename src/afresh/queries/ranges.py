@@ -26,17 +26,17 @@ NOTHING = Range(math.inf, -math.inf)
 
 
 def anything(*_: Range) -> Range:
-    """Nothing is known."""
+    """The range of a number about which nothing is known."""
     return ANYTHING
 
 
 def counts(*_: Range) -> Range:
-    """Not negative."""
+    """The range of a number that is not negative."""
     return Range(0.0, math.inf)
 
 
 def union(*given: Range) -> Range:
-    """Whatever is in one of the ranges."""
+    """The range of values that lie in one of the ranges."""
     return Range(
         min(each.low for each in given),
         max(each.high for each in given),
@@ -45,31 +45,31 @@ def union(*given: Range) -> Range:
 
 
 def first(*given: Range) -> Range:
-    """The rule of coalesce: nothing after an operand that is never NULL matters."""
+    """The rule of coalesce: operands after one that is never NULL do not matter."""
     surely = next((i for i, each in enumerate(given) if not each.may_be_null), None)
     taken = union(*(given if surely is None else given[: surely + 1]))
     return Range(taken.low, taken.high, surely is None)
 
 
 def least(*given: Range) -> Range:
-    """NULL operands are skipped, so only an operand that is never NULL limits the others."""
+    """The rule of least: NULL operands are skipped, so only an operand that is never NULL limits the others."""
     every, sure = union(*given), [each for each in given if not each.may_be_null]
     return Range(every.low, min([every.high, *(each.high for each in sure)]), not sure)
 
 
 def greatest(*given: Range) -> Range:
-    """The other way round."""
+    """The rule of greatest: like `least`, with the ends swapped."""
     every, sure = union(*given), [each for each in given if not each.may_be_null]
     return Range(max([every.low, *(each.low for each in sure)]), every.high, not sure)
 
 
 def opposite(one: Range) -> Range:
-    """With the other sign."""
+    """The range with its sign reversed."""
     return Range(-one.high, -one.low, one.may_be_null)
 
 
 def absolute(one: Range) -> Range:
-    """Without the sign."""
+    """The range of absolute values."""
     largest = max(abs(one.low), abs(one.high))
     smallest = 0.0 if one.low <= 0 <= one.high else min(abs(one.low), abs(one.high))
     return Range(smallest, largest, one.may_be_null)
@@ -101,20 +101,20 @@ _power = corners(math.pow)
 
 
 def divide(one: Range, other: Range) -> Range:
-    """By a range that may hold zero, anything."""
+    """The rule of division; anything is possible if the divisor's range may hold zero."""
     if other.low == other.high == 0:
         return NOTHING
     return ANYTHING if other.low <= 0 <= other.high else _over(one, other)
 
 
 def modulo(one: Range, other: Range) -> Range:
-    """Nearer to zero than both operands, with the sign of the first."""
+    """The rule of modulo: nearer to zero than both operands, with the sign of the first."""
     most = min(max(abs(other.low), abs(other.high)), max(abs(one.low), abs(one.high)))
     return Range(-most if one.low < 0 else 0.0, most if one.high > 0 else 0.0)
 
 
 def power(one: Range, other: Range) -> Range:
-    """Of a base that is never negative, or to a constant whole exponent."""
+    """The rule of powers, for a base that is never negative or a constant whole exponent."""
     found = ANYTHING
     if one.low > 0 or (one.low == 0 and other.low >= 0):
         found = _power(one, other)
@@ -124,7 +124,7 @@ def power(one: Range, other: Range) -> Range:
 
 
 def rising(compute: Callable[[float], float], lowest: float = -math.inf) -> Rule:
-    """The rule of a rising function of one number, NULL below `lowest`."""
+    """The rule of an increasing function of one number, NULL below `lowest`."""
 
     def apply(one: Range) -> Range:
         if one.high < lowest:

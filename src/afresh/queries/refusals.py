@@ -141,7 +141,7 @@ _BY_NAME = {
     IF: "iff ifelse",
     NOT_FINITE: "isfinite",
 }
-# What to measure instead of asking for an aggregate; `x` stands for the number it is of.
+# What to measure instead of asking for an aggregate; `x` stands for the number being aggregated.
 _MEASURED = {
     'Quantile("x", 0.5, bounds=(low, high))': "median",
     'Quantile("x", level, bounds=(low, high))': "quantile quantile_cont quantile_disc percentile_cont percentile_disc "
@@ -179,7 +179,7 @@ _INSTEAD = {
 
 
 def refuse(node: Expression) -> QueryError:
-    """The error for a node of sqlglot's that is not on the allowlist."""
+    """Return the error for a sqlglot node that is not on the allowlist."""
     from sqlglot import exp
 
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | exp.Filter):  # around aggregates
@@ -229,5 +229,5 @@ def refuse_function(name: str) -> QueryError:
 
 
 def nearest(name: str, known: Iterable[str], count: int, cutoff: float) -> list[str]:
-    """The known names closest to this one."""
+    """Return the known names closest to this one."""
     return difflib.get_close_matches(name, known, count, cutoff) if len(name) <= MAX_NAME else []

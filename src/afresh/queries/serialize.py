@@ -9,7 +9,7 @@ from afresh.queries.tree import Call, Column, Literal, Node
 
 
 def serialize(node: Node) -> str:
-    """An injective text of a tree, in JSON: equal texts, equal trees."""
+    """Return an injective text of a tree, in JSON: equal texts mean equal trees."""
     match node:
         case Column(name, kind):
             return _plain(["column", name, kind.value])

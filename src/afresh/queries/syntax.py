@@ -1,4 +1,4 @@
-"""Text to sqlglot's syntax tree: one expression, no comments, within limits."""
+"""Turns text into sqlglot's syntax tree: one expression, no comments, within limits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expression
 
 MAX_CHARACTERS = 10_000
-MAX_STEPS = (
-    40  # of sqlglot's parser a token: it tries and goes back, in struct(struct(... without end; usual are 1 to 3
-)
-MAX_NESTING = 24  # parentheses, calls and CASEs within each other; sqlglot spends some 30 Python frames on each
+MAX_STEPS = 40  # of sqlglot's parser per token: it backtracks, endlessly in struct(struct(...; usually it takes 1 to 3
+MAX_NESTING = 24  # nested parentheses, calls and CASEs; sqlglot spends about 30 Python frames on each
 TOO_LONG = "this question takes too long to read; write it with fewer nested calls"
 TOO_DEEP = f"the question is nested too deeply (at most {MAX_NESTING} levels); split it into several questions"
 
 IF = "if() is not allowed; write CASE WHEN a THEN b ELSE c END"
 _TEXT = "text goes in plain single quotes, as in 'abc', with '' for a quote inside"
 _JSON = "is not allowed: JSON and functions of lists are not part of a question; ask about plain columns"
-# tokens no expression of ours contains, refused before sqlglot's parser spends time on them
+# tokens that none of our expressions contain, refused before sqlglot's parser spends time on them
 _REFUSED = {
     "SEMICOLON": "ask one question at a time; ';' is not allowed",
     "L_BRACKET": "lists and slices in [ ] are not allowed; write x IN (1, 2, 3), or substring(x, 1, 2)",
@@ -60,7 +58,7 @@ _STATEMENTS = {
 
 
 def syntax(text: str) -> Expression:
-    """sqlglot's tree of one expression without comments."""
+    """Return sqlglot's tree of one expression without comments."""
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
 
@@ -93,7 +91,7 @@ def syntax(text: str) -> Expression:
 
 @cache
 def _duckdb() -> Dialect:
-    """The dialect of questions, which keeps nothing of what it reads."""
+    """Return the dialect of questions, which keeps nothing of what it reads."""
     from sqlglot.dialects import DuckDB
 
     dialect: Dialect = DuckDB()
@@ -102,7 +100,7 @@ def _duckdb() -> Dialect:
 
 @cache
 def _metered() -> Any:
-    """Parsers that stop after a fixed number of steps, counted, not timed: a question is always read, or never."""
+    """Return parsers that stop after a fixed count of steps, not a time: a question is either always read or never."""
 
     class Metered(_duckdb().parser_class):  # type: ignore[misc]  # known only when sqlglot is loaded
         left = 0
@@ -117,7 +115,7 @@ def _metered() -> Any:
 
 
 def _check_tokens(tokens: Sequence[Any], text: str) -> str:
-    """Refuse non-expressions, and what would take sqlglot too long or too deep; return the first word, in capitals."""
+    """Refuse non-expressions, and text too long or too deep for sqlglot; return the first word, in capitals."""
     nesting = chain = 0
     first = clause = None
     for token in tokens:
@@ -127,7 +125,7 @@ def _check_tokens(tokens: Sequence[Any], text: str) -> str:
         if kind in _REFUSED:
             raise QueryError(_REFUSED[kind])
         written = text[token.start : token.end + 1]
-        if kind == "NUMBER" and "__" in written:  # most versions of sqlglot read 1__0 as 10, some do not read it
+        if kind == "NUMBER" and "__" in written:  # most versions of sqlglot read 1__0 as 10, others refuse it
             raise QueryError(f"{short(written)} is not a number; write decimal digits, as 255 or 1.5e3")
         first = token if first is None else first
         clause = _CLAUSES.get(kind) if clause is None and not nesting else clause

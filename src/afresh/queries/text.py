@@ -1,11 +1,11 @@
-"""An expression as readable SQL-like text. For people; the digest is made of `canonical.serialize`."""
+"""An expression as readable SQL-like text, for people; the digest is made from `canonical.serialize`."""
 
 from __future__ import annotations
 
 from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
 from afresh.queries.values import SQL_TYPES
 
-# binding strength, besides that of operations; a part that binds less than its surroundings gets parentheses
+# binding strengths besides those of operations; a part that binds less than its surroundings gets parentheses
 _NOT, _COMPARISON, _NEGATE, _ATOM = 3, 4, 7, 8
 
 
@@ -15,12 +15,12 @@ def number(value: float) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A column name, quoted only where it must be."""
+    """A column name, quoted only if it must be."""
     plain = name.isidentifier() and name.isascii() and name.upper() not in _RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-# a column of such a name is quoted; sqlglot would read the bare word as something else
+# a column with such a name is quoted; sqlglot would read the bare word as something else
 _RESERVED = {
     *("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "END", "TRUE"),
     *("FALSE", "NULL", "DATE", "TIMESTAMP", "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "ALL", "ANY", "SOME"),
@@ -30,7 +30,7 @@ _RESERVED = {
 
 
 def readable(node: Node, around: int = 0) -> str:
-    """The text of an expression, parenthesised where `around` binds more tightly."""
+    """The text of an expression, in parentheses where `around` binds more tightly."""
     text, strength = _write(node)
     return f"({text})" if strength < around else text
 
@@ -57,7 +57,7 @@ def _write_call(op: Op, args: tuple[Node, ...], kind: Type) -> tuple[str, int]:
         left, right = (readable(arg, _COMPARISON + 1) for arg in args)
         return f"{right} {'>' if op is Op.LESS else '>='} {left}", _COMPARISON
     if strength := op.row.binds:
-        # what stands on the left of a - b needs no parentheses, of a = b both sides do, of a AND b AND c none
+        # the left side of a - b needs no parentheses, both sides of a = b do, and no part of a AND b AND c does
         first = strength + (strength == _COMPARISON)
         others = strength + (op not in (Op.AND, Op.OR))
         parts = (readable(arg, others if place else first) for place, arg in enumerate(args))

@@ -49,9 +49,9 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation on expressions. `size` and `depth` are kept, so that no walk can take long unnoticed.
+    """An operation on expressions. `size` and `depth` are stored, so no walk can take long unnoticed.
 
-    `serialized` is kept once it is known: what is made of parts then takes no second walk over them.
+    `serialized` is stored once it is known: a tree made from parts then needs no second walk over them.
     """
 
     op: Op

@@ -10,10 +10,10 @@ from afresh.errors import QueryError
 from afresh.queries.text import readable
 from afresh.queries.tree import Literal, Node, Type
 
-Operand = Node | None  # None is NULL, which takes its type from its neighbour
+Operand = Node | None  # None is NULL, which takes its type from its neighbor
 
 TIMES = (Type.DATE, Type.TIMESTAMP)
-# stricter than datetime.fromisoformat, whose grammar grows from one Python to the next
+# stricter than datetime.fromisoformat, whose grammar grows from one Python version to the next
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 _NULL = "NULL is allowed only after THEN or ELSE, or in coalesce; to test for it write IS NULL"
 
@@ -28,7 +28,7 @@ def _cut(text: str) -> str:
 
 
 def expect(node: Operand, kind: Type, where: str) -> Node:
-    """The node, which must have the type `kind`."""
+    """Return the node, which must have the type `kind`."""
     if node is None:
         raise QueryError(_NULL)
     if node.type is kind:
@@ -92,7 +92,7 @@ def alike(nodes: Sequence[Operand], where: str) -> list[Node]:
 
 
 def describe(node: Node) -> str:
-    """A tree in a message: in words, shortened if they are many."""
+    """Describe a tree in a message: in words, shortened if there are many."""
     text = readable(node) if node.size < 20 else "the expression"
     return _cut(text)
 

@@ -1,6 +1,6 @@
 """The types of the query language, and functions on plain Python values that need more than an operator.
 
-A number is a finite float, NULL is None. The rows of `operations` say which operation each function is the value of.
+A number is a finite float, NULL is None. The rows of `operations` say which operation each function evaluates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from datetime import date, datetime, timedelta
 from enum import Enum
 
-# ASCII digits only; spaces around; to be matched against the whole text, a trailing newline included
+# ASCII digits only; spaces around; match it against the whole text, including a trailing newline
 NUMBER_TEXT = r" *[+-]?([0-9]{1,50}(\.[0-9]{0,50})?|\.[0-9]{1,50})([eE][+-]?[0-9]{1,2})? *"
 LARGEST_WHOLE = 2.0**53  # of `to_text`
 
@@ -27,7 +27,7 @@ class Type(Enum):
     TIMESTAMP = "timestamp"
 
 
-# what they are called in questions, and by DuckDB
+# the names of types in questions, and in DuckDB
 SQL_TYPES = {
     Type.BOOLEAN: "BOOLEAN",
     Type.NUMBER: "DOUBLE",
@@ -38,12 +38,12 @@ SQL_TYPES = {
 
 
 def every(*conditions: bool | None) -> bool | None:
-    """AND in three values: one false decides."""
+    """Three-valued AND: one false decides."""
     return False if False in conditions else None if None in conditions else True
 
 
 def some(*conditions: bool | None) -> bool | None:
-    """OR in three values: one true decides."""
+    """Three-valued OR: one true decides."""
     return True if True in conditions else None if None in conditions else False
 
 
@@ -53,13 +53,13 @@ def chosen(*args: Value) -> Value:
 
 
 def round_half_away(x: float) -> float:
-    """The nearest whole number, of two the one farther from zero."""
+    """The nearest whole number; of two, the one farther from zero."""
     whole = math.floor(abs(x))
     return math.copysign(whole + (abs(x) - whole >= 0.5), x)
 
 
 def like(text: str, pattern: str) -> bool:
-    """By the set of places in the text where the pattern read so far can end: no backtracking, whatever the text."""
+    """Match by the set of places in the text where the pattern read so far can end: no backtracking for any text."""
     places = {0}
     for character in pattern:
         if character == "%":
@@ -70,17 +70,17 @@ def like(text: str, pattern: str) -> bool:
 
 
 def lower(text: str) -> str:
-    """The letters of ASCII in lower case: bytes know no others."""
+    """The text with ASCII letters in lower case: bytes have no others."""
     return text.encode().lower().decode()
 
 
 def upper(text: str) -> str:
-    """The letters of ASCII in upper case."""
+    """The text with ASCII letters in upper case."""
     return text.encode().upper().decode()
 
 
 def substring(text: str, start: float, length: float = math.inf) -> str:
-    """So many code points, counted from 1."""
+    """This many code points of a text, from a start counted from 1."""
     return text[int(start) - 1 :][: int(min(length, len(text)))]
 
 

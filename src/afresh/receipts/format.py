@@ -1,11 +1,11 @@
 """The format of receipts: the fields of every version, written down literally.
 
 `chain.records` holds the ledger's records verbatim, from the first to the last, and `chain.head` the hash they lead to;
-everything else in a receipt is there to be read, and follows from them. A version never changes. A later one may add
-fields, and gets an entry of its own here; a receipt is read, and compared with its records, by the version it states,
-so that old receipts verify for ever. A field that its version does not have is refused.
+everything else in a receipt is there for people to read, and follows from them. A version never changes. A later one
+may add fields, and gets its own entry here; a receipt is read, and compared with its records, by the version it states,
+so old receipts verify forever. A field that its version does not have is refused.
 
-So every name is here as text, and every value is taken from the ledger's records: what people see elsewhere (a
+So every name is written here as text, and every value is taken from the ledger's records: what people see elsewhere (a
 transcript, a plan) and the constants that a mechanism has today decide nothing.
 """
 
@@ -40,7 +40,7 @@ class Facts:
 
 
 def read_chain(records: Sequence[str]) -> Facts:
-    """The facts of a chain, verified record by record."""
+    """Return the facts of a chain, verified record by record."""
     account = Account()
     account.read((text, None) for text in counted(records, "Following the chain"))
     if account.opened is None or account.limits is None:
@@ -49,16 +49,16 @@ def read_chain(records: Sequence[str]) -> Facts:
 
 
 def texts(chain: Sequence[Sealed]) -> list[str]:
-    """The records of a chain as a receipt carries them."""
+    """Return the records of a chain as a receipt carries them."""
     return [sealed.text for sealed in chain]
 
 
 @dataclass(frozen=True)
 class Format:
-    """One version: its fields, and what they are in a receipt of these facts."""
+    """One version: its fields, and their values in a receipt of these facts."""
 
     fields: Mapping[str, Any]
-    """Names to what is within: None for a value, a mapping for an object, a list of one mapping for a list of such."""
+    """What each name holds: None is a value, a mapping is an object, a list of one mapping is a list of objects."""
     write: Callable[[Facts], dict[str, Any]]
 
 
@@ -97,7 +97,7 @@ _FIELDS_1: dict[str, Any] = {
     "shares": None,
     "chain": dict.fromkeys(("head", "length", "records")),
 }
-# What `plan.constants` has, by method, beside rows and questions, which the plan has itself, and the grid.
+# The fields of `plan.constants`, by method, besides the grid and besides rows and questions, which are in the plan.
 _CONSTANTS_1 = {
     "stabilized": ("failure", "v0", "s", "lam", "c", "B", "A", "theta", "H", "most", "cells"),
     "calibrated": ("failure", "t", "T", "noise_failure", "most", "z", "L"),
@@ -119,7 +119,7 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
     method = frozen["method"]
     if method not in constants:
         raise InvalidArgument(f"version {version} of the format has no plans by method={method!r}; a later one may.")
-    entries = list(account.entries)  # each is made when it is looked at
+    entries = list(account.entries)  # each is made when it is accessed
     answers = [_answer_1(entry) for entry in entries]
     return {
         "data": {"name": opened.data, "rows": opened.rows, "new_rows": opened.new_rows},
@@ -151,9 +151,9 @@ def _written(facts: Facts, version: int, constants: Mapping[str, Sequence[str]])
 def _questions_1(
     entries: Sequence[Entry], answers: Sequence[Mapping[str, Any]], stated: Sequence[Stated]
 ) -> list[dict[str, Any]]:
-    """What analysts asked, in order: a derived number at the last answer it is made of, and the answers to the rest."""
+    """List what analysts asked, in order: derived numbers, each placed at its last answer, and all other answers."""
     covered = {part for each in stated for part in each.parts}
-    # A part of something that was never stated, because the search for it broke off, is listed by itself.
+    # A part of a number that was never stated, because the search for it broke off, is listed separately.
     alone = [entry.number for entry in entries if entry.own or entry.number not in covered]
     found = [(number, _asked_1(answers[number - 1])) for number in alone]
     found += [(max(each.parts), _derived_1(each, [entries[part - 1] for part in each.parts])) for each in stated]
@@ -210,7 +210,7 @@ def _answer_1(entry: Entry) -> dict[str, Any]:
     }
 
 
-# Version 2 says of every answer which of the shuffled rows were opened for its batch, and has more methods.
+# Version 2 states for every answer which of the shuffled rows were opened for its batch, and has more methods.
 _FIELDS_2 = {**_FIELDS_1, "answers": [{**_FIELDS_1["answers"][0], "rows": None}]}
 _CONSTANTS_2 = {
     **_CONSTANTS_1,
@@ -235,9 +235,9 @@ def _with_rows(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 3 has more constants and methods: of checked answers, how many rows are kept for an exam, with what part of
-# the failure probability, and whether rows of the analyst's own guess. A plan that lacks a constant has the value that
-# means what it meant.
+# Version 3 has more constants and methods: for checked answers, how many rows are kept for an exam, with what part of
+# the failure probability, and whether the analyst's own rows are used to guess. A plan that lacks a constant gets the
+# value that keeps its old meaning.
 _CONSTANTS_3 = {
     **_CONSTANTS_2,
     "symmetrized": (*_CONSTANTS_2["symmetrized"], "height"),
@@ -247,7 +247,7 @@ _CONSTANTS_3 = {
 }
 
 
-# And says of an answer which coordinate of which vector it is.
+# It also states for an answer which coordinate of which vector it is.
 _FIELDS_3 = {**_FIELDS_2, "answers": [{**_FIELDS_2["answers"][0], "vector": None}]}
 _VECTOR_3 = ("kind", "size", "answers", "place")
 
@@ -267,8 +267,8 @@ def _with_vectors(facts: Facts, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Version 4 has one more constant: which part of the failure probability is kept for numbers, whose noise then follows
-# their standard deviation; and one more method.
+# Version 4 has one more constant, the part of the failure probability kept for numbers, whose noise then follows their
+# standard deviation; and one more method.
 _CONSTANTS_4 = {
     **_CONSTANTS_3,
     **{method: (*_CONSTANTS_3[method], "numbers") for method in ("stabilized", "calibrated")},
@@ -284,7 +284,7 @@ def _write_4(facts: Facts) -> dict[str, Any]:
     return _with_vectors(facts, _with_rows(facts, _written(facts, 4, _CONSTANTS_4)))
 
 
-# Version 5 has the same for the other methods whose noise is public: the finest noise that a number may have.
+# Version 5 has the equivalent for the other methods whose noise is public: the finest noise that a number may have.
 _CONSTANTS_5 = {
     **_CONSTANTS_4,
     **{method: (*_CONSTANTS_4[method], "numbers") for method in ("symmetrized", "settled", "endless")},
@@ -295,10 +295,10 @@ def _write_5(facts: Facts) -> dict[str, Any]:
     return _with_vectors(facts, _with_rows(facts, _written(facts, 5, _CONSTANTS_5)))
 
 
-# Version 6 has how well the share of a large group would be known, where earlier plans had one constant, and by
-# which of the two forms of Lemma G the comparison with a ghost sample is made, where earlier plans had the first.
-# It has what first draws of numbers count, by the method whose plans of few questions have less of them, and of checked
-# answers whether the mean of a number within a group is one claim.
+# Version 6 states how well the share of a large group would be known, where earlier plans had one constant, and which
+# of the two forms of Lemma G is used to compare with a ghost sample, where earlier plans used the first.
+# It also states what first draws of numbers count as, for the method whose plans with few questions make them count
+# less, and for checked answers whether the mean of a number within a group is one claim.
 _CONSTANTS_6 = {
     **_CONSTANTS_5,
     **{method: (*_CONSTANTS_5[method], "grouping") for method in ("stabilized", "calibrated")},
@@ -323,7 +323,7 @@ FORMATS: dict[int, Format] = {
 
 
 def format_of(document: object) -> Format:
-    """The format a document states; `InvalidArgument` if this version of afresh cannot read it as a receipt."""
+    """Return the format a document states; `InvalidArgument` if this version of afresh cannot read it as a receipt."""
     if not isinstance(document, dict) or document.get("format") != NAME:
         raise InvalidArgument(f'this is not a receipt: it has no "format": "{NAME}".')
     version = document.get("version")
@@ -343,7 +343,7 @@ def check_fields(document: Any, fields: Any, where: str = "the receipt") -> None
             raise InvalidArgument(f"{where} is not a list")
         names = fields[0].keys() if not any(fields[0].values()) else None
         for place, each in enumerate(document):
-            if type(each) is not dict or each.keys() != names:  # nearly all have what they should, and nothing within
+            if type(each) is not dict or each.keys() != names:  # nearly all have the right fields, and nothing nested
                 check_fields(each, fields[0], f"{where}[{place}]")
     elif fields is not None:
         if not isinstance(document, dict):

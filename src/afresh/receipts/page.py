@@ -162,7 +162,7 @@ def _cells(answer: dict[str, Any]) -> list[str]:
 
 
 def _told(answer: dict[str, Any]) -> bool:
-    """Whether a number is informative; the answers behind it have no rule, and always are."""
+    """Whether a number is informative; the answers behind it have no rule and always are."""
     return tells(answer.get("rule"), answer["low"], answer["high"], answer["bounds"])
 
 

@@ -37,7 +37,7 @@ def spent_by(study: object) -> tuple[str, float]:
 
 
 def read_study(study: object) -> object:
-    """The receipt of a study, read from its file if that is given."""
+    """Return the receipt of a study, read from its file if a path is given."""
     if not isinstance(study, str | os.PathLike):
         return study
     try:

@@ -23,11 +23,11 @@ from afresh.results.progress import counted, waiting
 from afresh.results.reading import read
 from afresh.results.rules import derive, met, scale_of
 
-# Elementary functions of processors with and without AVX2, FMA or AVX-512, and of AArch64, differ by a few units in the
-# last place; perturbed by two, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So what was
-# recorded on one machine is recomputed on any other to within this, as a part of the scale of a question.
+# Elementary functions differ by a few units in the last place between processors with and without AVX2, FMA or AVX-512,
+# and AArch64; perturbed by two units, no end of an interval moves by more than 1e-11 (guard/test_processors.py). So any
+# other machine recomputes what one machine recorded to within this tolerance, relative to the scale of the question.
 TOLERANCE = 1e-9
-_MANY = 64  # from this many answers on it pays to recompute them together
+_MANY = 64  # from this many answers on, recomputing them together is faster
 PROVED = (
     "the constants of the plan carry the certificate of its method",
     "every charge, and every interval to within 1e-9 of its scale, follows from these constants and the number that "
@@ -68,7 +68,7 @@ class Verification(show.Shown):
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready document."""
         checks = [{"name": c.name, "passed": c.passed, "about": c.about} for c in self.checks]
         return {
             "passed": self.passed,
@@ -187,7 +187,7 @@ def _plan(facts: Facts) -> str:
     if limits.information > (mechanism.information or 0.0) * (1 + 1e-12):
         raise InvalidArgument("the limit on the information is larger than the plan's")
     if mechanism.row_share is not None and (
-        limits.row_share is None or limits.row_share > mechanism.row_share * (1 + 1e-12)  # None is no limit at all
+        limits.row_share is None or limits.row_share > mechanism.row_share * (1 + 1e-12)  # None means no limit at all
     ):
         raise InvalidArgument("the limit on the share of one row is larger than the plan's")
     words = f"{plan.method} for {plan.questions:,} questions about {plan.rows:,} rows"
@@ -196,7 +196,7 @@ def _plan(facts: Facts) -> str:
 
 def _charges(facts: Facts) -> str:
     plan, reserved, charged = facts.plan, facts.account.entries.reserved, facts.account.charged
-    # Most questions of a long chain have one price; of numbers it may be another.
+    # Most questions of a long chain have the same price; numbers may have another.
     prices = {
         (each.coarseness, each.charge, each.row_charge, each.vector, each.levels is None): each
         for each in reversed(reserved)
@@ -224,10 +224,10 @@ def _charges(facts: Facts) -> str:
 
 
 def _answers(facts: Facts) -> str:
-    """Every recorded value and interval is the one its released number gives, up to other processors' last bits."""
+    """Check that every recorded value and interval follows from its released number, up to a processor's last bits."""
     plan, entries = facts.plan, facts.account.entries
     groups: dict[tuple[float, tuple[str, int, int, int] | None, int | None], list[Answered]] = {}
-    looks: list[Answered] = []  # after what they look at again, so that what is wrong is named first
+    looks: list[Answered] = []  # checked after the answers they repeat, so the original error is reported first
     for place in sorted(entries.order):
         answer = entries.answer(place)
         assert answer is not None
@@ -239,7 +239,7 @@ def _answers(facts: Facts) -> str:
             _check_answer(plan, entries, answer)
     for answer in looks:
         _check_answer(plan, entries, answer)
-    plan.mechanism.history(facts.account.released)  # what was released must follow from what was released before
+    plan.mechanism.history(facts.account.released)  # each release must be consistent with those before it
     return f"{len(entries.order):,} values and intervals recomputed"
 
 
@@ -270,7 +270,7 @@ def _check_answer(plan: Plan, entries: Paid, answer: Answered) -> None:
 
 
 def _unsettled(mechanism: Mechanism, answers: Sequence[Answered], ends: float) -> Sequence[Answered]:
-    """Those answers that must be looked at one by one: at a glance at all of them, they may not be right."""
+    """Return the answers that must be checked one by one: a quick check of all of them could not rule out an error."""
     if len(answers) < _MANY or not isinstance(mechanism, ReadsMany):
         return answers
     if any(type(answer.released) is not float for answer in answers):
@@ -280,7 +280,7 @@ def _unsettled(mechanism: Mechanism, answers: Sequence[Answered], ends: float) -
     )  # released, value, low, high
     with np.errstate(all="ignore"):
         value, low, high = mechanism.read_each(released)
-        tolerance = 0.9 * TOLERANCE  # what is not clearly right is decided by the plain way
+        tolerance = 0.9 * TOLERANCE  # anything not clearly right is decided the slow way
         right = np.ones(len(answers), dtype=bool)
         for one, least, most in zip(said, (value, low - ends, high), (value, low, high + ends), strict=True):
             right &= (np.maximum(least, 0.0) - tolerance <= one) & (one <= np.minimum(most, 1.0) + tolerance)
@@ -288,7 +288,7 @@ def _unsettled(mechanism: Mechanism, answers: Sequence[Answered], ends: float) -
 
 
 def _derived(facts: Facts) -> str:
-    """Every derived number is the one that its rule gives for its parts."""
+    """Check that every derived number is the one its rule gives for its parts."""
     entries = facts.account.entries
     for stated in counted(list(facts.account.stated.values()), "Computing derived numbers again"):
         parts = [read(entries[part - 1]) for part in stated.parts]
@@ -304,7 +304,7 @@ def _derived(facts: Facts) -> str:
 
 
 def _statements(again: dict[str, Any], document: dict[str, Any]) -> str:
-    """Everything the receipt states must match its records."""
+    """Check that everything the receipt states matches its records."""
     for name, value in again.items():
         _compare(name, document[name], value)
     count = len(again["questions"])
@@ -330,7 +330,7 @@ def _begins(facts: Facts, ledger: Sequence[str]) -> str:
 
 
 def _compare(where: str, said: Any, again: Any) -> None:
-    """Equal, up to the rounding of another machine's arithmetic."""
+    """Check that two values are equal, up to the rounding of another machine's arithmetic."""
     if isinstance(again, dict):
         if not isinstance(said, dict) or again.keys() != said.keys():
             raise InvalidArgument(f"{where} is incomplete, or has extra parts")
@@ -350,9 +350,9 @@ def _compare(where: str, said: Any, again: Any) -> None:
 
 
 def _agree(said: list[Any], again: list[Any]) -> bool:
-    """Whether two lists, of texts, say, or of objects with the same names, are equal to the last bit.
+    """Whether two lists, of texts for example or of objects with the same names, are equal to the last bit.
 
-    Objects are compared name by name, as is fast. Equal is not enough: 1 is not true, nor 1.0.
+    Objects are compared name by name, which is fast. Python's equality is not enough: 1 is neither true nor 1.0.
     """
     if not again or type(again[0]) is not dict:
         return _alike(said, again)

@@ -1,23 +1,24 @@
-"""How a CSV file is read: nothing is guessed from its rows, so that one row cannot change what another means.
+"""How a CSV file is read: nothing is guessed from its rows, so one row cannot change what another means.
 
-The first line is the header. It alone tells the delimiter: a tab in a .tsv file, else whichever of comma, semicolon,
-tab and bar it has most of outside quotes, else a comma. Values may be quoted with ", a quote within is doubled; there
-are no comments, and no line is skipped or padded. An empty value is NULL, a quoted empty one is an empty text.
+The first line is the header. It alone determines the delimiter: a tab in a .tsv file, else whichever of comma,
+semicolon, tab and bar occurs most often outside quotes, else a comma. Values may be quoted with ", and a quote inside
+is doubled; there are no comments, and no line is skipped or padded. An empty value is NULL, a quoted empty one is an
+empty text.
 
-All values are read as text; then a column gets the first of these types whose grammar every value it has satisfies:
+All values are read as text; then a column gets the first of these types whose grammar all its values satisfy:
 
 - boolean: `true` or `false`, in any case;
 - number: an optional sign, digits with an optional point, an optional exponent; or `nan`, `inf`, `infinity` in any
-  case, which are NULL to every question. A zero followed by a digit is no number: a column in which one code is
-  written 007 is text, so its codes stay apart. (A sign does not make a code: +41 is a number.)
-- date: `YYYY-MM-DD`, a day there is;
-- timestamp: `YYYY-MM-DD HH:MM`, with a T for the space if you like, seconds, up to nine decimals of them, and `Z` or
+  case, which are NULL to every question. A zero followed by a digit is not a number: a column in which one code is
+  written 007 is text, so its codes stay distinct. (A sign does not make a code: +41 is a number.)
+- date: `YYYY-MM-DD`, a day that exists;
+- timestamp: `YYYY-MM-DD HH:MM`, optionally with a T for the space, seconds, up to nine decimals of them, and `Z` or
   `+00:00` at the end; read as UTC, to the microsecond;
 - text: anything else, and a column without any value.
 
-So the types of a CSV file are read off all its rows, once, when it is opened; from then on they are public. To have
-types that do not depend on rows, use Parquet. Of a file that has not changed since, types and the number of rows are
-remembered with its identity, so that one parser reads it once.
+So the types of a CSV file are determined from all its rows, once, when it is opened; from then on they are public. To
+have types that do not depend on rows, use Parquet. For a file that has not changed since, types and the number of rows
+are remembered with its identity, so only one parser reads it, once.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _NUMBER = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIMESTAMP = rf"{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,9}})?)?(Z|\+00(:?00)?)?"
 _TEXT = "text"
-_FIRST = 2000  # rows that rule types out before all rows are read for what is left
+_FIRST = 2000  # rows that rule types out before all rows are read for the types that are left
 
 
 def read_header(path: Path) -> tuple[list[str], str]:
-    """The names in the first line, and the delimiter it tells."""
+    """Return the names in the first line, and the delimiter it determines."""
     failed = False
     try:
         with _open(path) as file:
@@ -55,7 +56,7 @@ def read_header(path: Path) -> tuple[list[str], str]:
             delimiter = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else _delimiter(line)
             names = next(csv.reader(chain([line], file), delimiter=delimiter, strict=True), [])
     except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        failed = True  # what they say quotes the file, so the error is raised without it
+        failed = True  # their messages quote the file, so the error is raised without them
     if failed:
         raise _malformed(path)
     if not names or not all(name.strip() for name in names):
@@ -76,9 +77,9 @@ def load_csv(
     delimiter: str,
     known: object = None,
 ) -> list[object]:
-    """Create the table `data` of a file, whose path is given as an SQL literal too.
+    """Create the table `data` from a file, whose path is also given as an SQL literal.
 
-    Returns what makes it faster next time, if it is `known` then: the number of rows, and the type of every column.
+    Returns what makes this faster next time, passed as `known`: the number of rows, and the type of every column.
     """
     read = _reading(path, literal, names, delimiter)
     if (again := _load_again(connection, read, names, known)) is not None:
@@ -102,7 +103,7 @@ def load_csv(
 def _load_again(
     connection: duckdb.DuckDBPyConnection, read: str, names: list[str], known: object
 ) -> list[object] | None:
-    """Load a file whose rows were counted and typed before; None if it is not as that says."""
+    """Load a file whose rows were counted and typed before; None if the file does not match."""
     match known:
         case [int(rows), [*kinds]] if len(kinds) == len(names) and set(map(str, kinds)) <= _TYPES.keys():
             found, types = None, list(map(str, kinds))
@@ -116,10 +117,10 @@ def _load_again(
 
 
 def _reading(path: Path, literal: str, names: list[str], delimiter: str) -> str:
-    """SQL of the file's lines, all values as text."""
+    """Return SQL for the file's lines, with all values as text."""
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
     compression = "gzip" if path.name.lower().endswith(".gz") else "none"
-    # In parallel, DuckDB guesses whether a piece of the file begins within quotes, and may guess wrong.
+    # In parallel, DuckDB guesses whether a piece of the file begins inside quotes, and may guess wrong.
     return (
         f"read_csv({literal}, auto_detect = false, columns = {{{columns}}}, header = true, skip = 0, "
         f"delim = {quote_text(delimiter)}, "
@@ -135,17 +136,17 @@ def _open(path: Path) -> TextIO:
 
 
 def _delimiter(line: str) -> str:
-    """The most frequent one outside quotes; the first of several, so a comma if there is none."""
+    """Return the most frequent delimiter outside quotes; the first of several, so a comma if there is none."""
     outside = "".join(line.split('"')[::2])
     return max(_DELIMITERS, key=outside.count)
 
 
 def _count(path: Path, width: int, delimiter: str) -> int:
-    """The number of rows, all as wide as the header.
+    """Return the number of rows, all as wide as the header.
 
-    A second parser, because DuckDB's forgives what must not be forgiven (a delimiter too many at the end, blank
-    lines; it drops all that follows an open quote), and to hold its number of rows against. It keeps one line at a
-    time in memory.
+    This is a second parser, because DuckDB's accepts what must not be accepted (an extra delimiter at the end, blank
+    lines; it drops everything after an open quote), and to check its number of rows. It keeps one line at a time in
+    memory.
     """
     widths: Counter[int] = Counter()
     with contextlib.suppress(OSError, EOFError, UnicodeDecodeError, csv.Error), _open(path) as file:
@@ -165,7 +166,7 @@ def _malformed(path: Path) -> DataError:
 
 
 def _selected(names: list[str], kinds: list[str]) -> str:
-    """SQL of all columns, each in its type."""
+    """Return SQL for all columns, each in its type."""
     types = [(quote_name(name), _TYPES[kind]) for name, kind in zip(names, kinds, strict=True)]
     return ", ".join(f"{kind.cast(name)} AS {name}" for name, kind in types)
 
@@ -175,7 +176,7 @@ def _kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]
     candidates = {name: [kind for kind in _TYPES if kind != _TEXT] for name in names}
     for source in (f"(FROM text LIMIT {_FIRST})", "text"):
         left = [(name, kind) for name in names for kind in candidates[name]]
-        # a column without any value has no type but text, which the last scan tells
+        # a column without any value can only be text, as the last scan finds
         quoted = [(quote_name(name), _TYPES[kind]) for name, kind in left]
         tests = [f"bool_and({kind.test(name)}) FILTER ({name} IS NOT NULL)" for name, kind in quoted]
         if not tests:
@@ -190,28 +191,28 @@ def _kinds(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]
 
 
 def _moment(text: str) -> str:
-    """SQL of the UTC timestamp that ISO text spells, NULL if there is no such day."""
-    # A cast to TIMESTAMP drops digits beyond microseconds; Arrow's nanoseconds are rounded, so these are.
-    # Nanoseconds reach from 1677 to 2262 only.
+    """Return SQL for the UTC timestamp that ISO text spells; NULL if there is no such day."""
+    # A cast to TIMESTAMP drops digits beyond microseconds; Arrow's nanoseconds are rounded, so these are too.
+    # Nanoseconds only reach from 1677 to 2262.
     exact = f"coalesce(CAST(TRY_CAST({text} AS TIMESTAMP_NS) AS TIMESTAMP), TRY_CAST({text} AS TIMESTAMP))"
     return f"CASE WHEN strlen({text}) > 26 THEN {exact} ELSE TRY_CAST({text} AS TIMESTAMP) END"
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A type: its grammar, SQL of a value of it, and whether what the grammar allows may be none (no such day)."""
+    """A type: its grammar, SQL for its values, and whether the grammar admits invalid values (no such day)."""
 
     grammar: str
     cast: Callable[[str], str]
     partial: bool = False
 
     def test(self, value: str) -> str:
-        """SQL of whether a value is of this type."""
+        """Return SQL for whether a value is of this type."""
         matches = f"regexp_full_match({value}, '{self.grammar}')"
         return f"CASE WHEN {matches} THEN ({self.cast(value)}) IS NOT NULL ELSE FALSE END" if self.partial else matches
 
 
-_TYPES = {  # in the order in which they are tried
+_TYPES = {  # in the order they are tried
     "boolean": _Kind(_BOOLEAN, "CAST({} AS BOOLEAN)".format),
     "number": _Kind(_NUMBER, "CAST({} AS DOUBLE)".format),
     "date": _Kind(_DAY, "TRY_CAST({} AS DATE)".format, partial=True),

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from afresh.engines.embedded.polars_scan import PolarsScan
 
 _Read = TypeVar("_Read")
-LARGE = 1_000_000  # rows of a file from which on Polars is worth importing
+LARGE = 1_000_000  # rows in a file from which on importing Polars pays off
 
 
 class EmbeddedEngine(SqlEngine):
-    """Rows in a Parquet or DuckDB file, read in place, or in anything else, copied when it is opened.
+    """Rows in a Parquet or DuckDB file, read in place, or in anything else, copied when opened.
 
     Safe to use from several threads, except that `shuffle` must come before the questions.
     """
@@ -74,14 +74,14 @@ class EmbeddedEngine(SqlEngine):
             raise
 
     def state(self) -> str | None:
-        """Where and how a file is stored, and what reads it, if it has settled; nothing for rows in memory."""
+        """Where and how a file is stored, and what reads it, if it has settled; None for rows in memory."""
         if self._source.stamp is None or (lasting := self._source.stamp.lasting()) is None:
             return None
         return json.dumps([__version__, ALGORITHM, duckdb.__version__, self._source.table, self._columns, lasting])
 
     @property
     def learnt(self) -> tuple[str, Any] | None:
-        """The state of a CSV file, and what makes opening it in that state faster."""
+        """The state of a CSV file, and what makes opening it faster in that state."""
         return self._source.learnt
 
     def check_unchanged(self) -> None:
@@ -90,7 +90,7 @@ class EmbeddedEngine(SqlEngine):
             self._source.stamp.check()
 
     def shuffle(self, seed: str) -> None:
-        """Give every row a place, by a shuffle that depends on the seed and the content only."""
+        """Give every row a place, by a shuffle that depends only on the seed and the content."""
         super().shuffle(seed)
         if self._source.held is not None:  # its rows have no numbers
             self._run("CREATE TABLE numbered AS SELECT * FROM data")
@@ -101,7 +101,7 @@ class EmbeddedEngine(SqlEngine):
         self._run(f"CREATE OR REPLACE TABLE shuffled AS {shuffled}")
 
     def _moments(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-        """Those that Polars knows and the others take a scan each."""
+        """Return the moments, from separate scans for the queries Polars knows and for the others."""
         if spans is not None or self._polars is None:
             return super()._moments(queries, spans)
         found: dict[int, Moments] = {}
@@ -113,7 +113,7 @@ class EmbeddedEngine(SqlEngine):
         return [found[i] for i in range(len(queries))]
 
     def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
-        """A single comparison with a column of a DuckDB file is counted as the file is stored."""
+        """Scan with DuckDB; a single comparison with a column of a DuckDB file is counted on the file as stored."""
         sql, source = None, self._source
         if spans is None and len(queries) == 1 and source.table is not None and self._many:
             sql = count_stored(queries[0], source.relation, source.columns)
@@ -124,7 +124,7 @@ class EmbeddedEngine(SqlEngine):
         return [Moments(count, float(found), float(found))]
 
     def check_hands_out(self) -> None:
-        """Rows of files and frames can be handed out."""
+        """Accept: rows of files and frames can be handed out."""
 
     def hand_out(self, span: Span) -> Any:
         """Some of the shuffled rows as an Arrow table, in the order of the data."""
@@ -142,11 +142,11 @@ class EmbeddedEngine(SqlEngine):
         return self._source
 
     def fetch(self, sql: str) -> dict[str, Any]:
-        """The columns of a statement's result as arrays, for `rowwise`: never shown to an analyst."""
+        """Return the columns of a statement's result as arrays, for `rowwise`: never shown to an analyst."""
         return self._read(lambda cursor: cursor.execute(sql).fetchnumpy())
 
     def order(self, by: str) -> str:
-        """A digest of the rows in an order, given as the end of a statement, for `rowwise`."""
+        """Return a digest of the rows in an order, given as the end of a statement, for `rowwise`."""
         from afresh.engines.identity.scan import digest_order
 
         return self._hashed(by, digest_order)
@@ -158,11 +158,11 @@ class EmbeddedEngine(SqlEngine):
 
     @cached_property
     def _polars(self) -> PolarsScan | None:
-        """Polars, for rows in memory, and for large files of which a few row groups at a time will fit."""
+        """Polars, for rows in memory, and for large files if a few row groups at a time fit into memory."""
         source, rows = self._source, self._rows
         if rows >= 2**32 or (source.held is None and (source.largest_group is None or rows < LARGE)):
             return None
-        from afresh.engines.embedded.polars_scan import PolarsScan  # on demand: it takes a while
+        from afresh.engines.embedded.polars_scan import PolarsScan  # on demand: importing it takes a while
 
         if source.held is not None:
             return PolarsScan.of_table(source.held, source.columns)
@@ -200,18 +200,18 @@ class EmbeddedEngine(SqlEngine):
         return kinds(self._columns, self._run, self._source.relation)
 
     def _hashed(self, by: str, work: Callable[[Any, Mapping[str, str]], _Read]) -> _Read:
-        """What is made of the cells of all rows, read in an order."""
+        """Return what `work` makes of the cells of all rows, read in an order."""
         from afresh.engines.identity.scan import batch_rows, select_cells
 
         kinds, held = self._kinds, self._source.held
 
         def read(cursor: duckdb.DuckDBPyConnection) -> _Read | None:
-            import pyarrow as pa  # on demand, as nothing else here needs it
+            import pyarrow as pa  # on demand: nothing else here needs it
 
-            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on what DuckDB says, which quotes rows
-                if held is not None and not by and not self._spelt(kinds):  # values of the language, as they are
+            with contextlib.suppress(pa.ArrowException, OSError):  # they pass on DuckDB's messages, which quote rows
+                if held is not None and not by and not self._spelt(kinds):  # already values of the language
                     return work(held.select(list(kinds)).to_batches(batch_rows(in_memory=True)), kinds)
-                # a relation, because the rows of `execute` would all be in memory at once
+                # a relation, because `execute` would hold all rows in memory at once
                 selected = cursor.sql(select_cells(self._source.relation, self._columns, kinds) + by)
                 reader = selected.to_arrow_reader(batch_rows(in_memory=False))
                 return work(reader, kinds)
@@ -240,7 +240,7 @@ class EmbeddedEngine(SqlEngine):
             source = f"(SELECT {', '.join(scan)} FROM {source})"
         for step in steps[:-1]:
             source = f"(SELECT {', '.join(step)} FROM {source})"
-        if grouped:  # all rows are counted without being read
+        if grouped:  # counting all rows does not read them
             *outputs, test = steps[-1]
             everything = f"(SELECT count(*) FROM {relation})"
             sql = f"SELECT {everything}, {', '.join(outputs[1:])} FROM {source} WHERE {test}"
@@ -251,14 +251,14 @@ class EmbeddedEngine(SqlEngine):
         return values
 
     def _run(self, sql: str) -> tuple[Any, ...]:
-        """The one row a statement gives."""
+        """Return the one row of a statement's result."""
         return self._read(lambda cursor: cursor.execute(sql).fetchone())
 
     def _read(self, read: Callable[[duckdb.DuckDBPyConnection], _Read | None]) -> _Read:
-        """What is read with a cursor, within the time limit."""
+        """Read with a cursor, within the time limit."""
 
         def work() -> _Read | None:
-            # what they say quotes rows: the error below must not carry it
+            # their messages quote rows: the error below must not carry them
             with contextlib.suppress(duckdb.Error, RuntimeError), interruptible():
                 cursor = self._connection.cursor()
                 if self._source.held is not None:
@@ -270,7 +270,7 @@ class EmbeddedEngine(SqlEngine):
         return self._guarded(work)
 
     def _guarded(self, work: Callable[[], _Read | None]) -> _Read:
-        """What the work gives; None is a failure. The file must be the same before and after."""
+        """Return what the work gives; None is a failure. The file must be the same before and after."""
         self.check_unchanged()
         result = work()
         self.check_unchanged()
@@ -280,12 +280,12 @@ class EmbeddedEngine(SqlEngine):
 
 
 def _clean_up(watchdog: Watchdog, scratch: Scratch, process: int) -> None:
-    if os.getpid() == process:  # and not a fork of it that ends, or it would take these from its parent
+    if os.getpid() == process:  # not a fork that is ending, which would take these from its parent
         watchdog.stop()
         scratch.remove()
 
 
 def _bytes(size: str) -> float:
-    """Of a size as DuckDB writes it, 16.0 GiB."""
+    """Return the bytes in a size as DuckDB writes it, such as 16.0 GiB."""
     number, unit = size.split()
     return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)

@@ -1,9 +1,9 @@
-"""Expression trees to Polars expressions, for the part of the language that Polars evaluates exactly.
+"""Turns expression trees into Polars expressions, for the part of the language that Polars evaluates exactly.
 
-Of large data Polars answers three to ten times as fast as DuckDB (docs/benchmarks.md), which evaluates whatever
-raises `NotTranslated` here. As in `sql.duckdb`, a value that is not one of the language (an infinity, NaN, a date
-beyond the year 9999) may pass through operations that keep it such, and becomes NULL before anything can see it. NaN
-compares as larger than everything, so two comparisons tell all of them.
+On large data Polars answers three to ten times as fast as DuckDB (docs/benchmarks.md), which evaluates everything that
+raises `NotTranslated` here. As in `sql.duckdb`, a value outside the language (an infinity, NaN, a date beyond the year
+9999) may pass through operations that keep it outside, and becomes NULL before anything can see it. NaN compares as
+larger than everything, so two comparisons detect all such values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LIMITS: dict[Type, tuple[Any, Any]] = {
 }
 _DTYPES = {Type.NUMBER: pl.Float64(), Type.BOOLEAN: pl.Boolean(), Type.TEXT: pl.String(), Type.DATE: pl.Date()}
 _DTYPES[Type.TIMESTAMP] = pl.Datetime("us")
-# integers that are doubles as well, so that comparing them needs no cast
+# integers that are exact as doubles, so comparing them needs no cast
 _SMALL: dict[pl.DataType | None, tuple[int, int]] = {
     pl.Int8(): (-(2**7), 2**7 - 1),
     pl.Int16(): (-(2**15), 2**15 - 1),
@@ -41,8 +41,8 @@ _SMALL: dict[pl.DataType | None, tuple[int, int]] = {
     pl.UInt16(): (0, 2**16 - 1),
     pl.UInt32(): (0, 2**32 - 1),
 }
-_MOST_PARTS = 200  # Polars walks an expression by recursion, and has none of DuckDB's limits
-# operations left to DuckDB: Polars's own may have other signs (%), halves (round), letters (lower, upper), last bits
+_MOST_PARTS = 200  # Polars walks an expression recursively, without DuckDB's limits
+# operations left to DuckDB: Polars's own may differ in signs (%), halves (round), letters (lower, upper), last bits
 # (power, log10) or texts (casts)
 LEFT = {Op.MODULO, Op.POWER, Op.ROUND, Op.LOG10, Op.LOWER, Op.UPPER, Op.TO_NUMBER, Op.TO_TEXT}
 
@@ -55,7 +55,7 @@ class NotTranslated(Exception):
 class _Piece:
     """An expression, how many parts it has, and the largest absolute value of a number in it.
 
-    That is infinite if there may be values that the language does not have; of other types than numbers too.
+    That value is infinite if there may be values outside the language, for types other than numbers as well.
     """
 
     expr: pl.Expr
@@ -64,13 +64,13 @@ class _Piece:
 
     @property
     def clean(self) -> bool:
-        """Whether it has values of the language only."""
+        """Whether it has only values of the language."""
         return self.largest < math.inf
 
 
 @dataclass(frozen=True)
 class Translator:
-    """Trees over columns of these Polars types; `clean` says that they hold values of the language only."""
+    """Translates trees over columns of these Polars types; `clean` means they hold only values of the language."""
 
     dtypes: Mapping[str, pl.DataType]
     clean: bool
@@ -79,7 +79,7 @@ class Translator:
         """psi of every row: true or not, or a number in [0, 1]."""
         trees = [query.expression] if query.group is None else [query.expression, query.group]
         if sum(tree.size for tree in trees) > _MOST_PARTS or not any(map(columns, trees)):
-            raise NotTranslated  # too long, or a constant, which has one row only
+            raise NotTranslated  # too long, or a constant, which has only one row
         group = None if query.group is None else self.truth(query.group)
         if group is not None and query.expression is ALL:
             return group
@@ -89,7 +89,7 @@ class Translator:
         return group & psi if query.expression.type is Type.BOOLEAN else pl.when(group).then(psi).otherwise(0.0)
 
     def values_within(self, query: Query) -> pl.Expr:
-        """psi of every row of its group; of `ALL`, whatever."""
+        """psi of every row of its group; for `ALL` the values do not matter."""
         assert query.group is not None
         if query.expression.size + query.group.size > _MOST_PARTS:
             raise NotTranslated
@@ -101,7 +101,7 @@ class Translator:
         return self._psi(query)
 
     def _psi(self, query: Query) -> pl.Expr:
-        """psi, its group aside."""
+        """psi without its group."""
         if query.expression.type is not Type.BOOLEAN:
             value = self._unit(query.expression, query).expr
             if query.fill == 0.0 and not query.complement:
@@ -114,7 +114,7 @@ class Translator:
         return ~psi if query.complement else psi
 
     def _unit(self, node: Node, query: Query) -> _Piece:
-        """The value in [0, 1] of a number, or NULL for what is missing. Of a CASE, constants are not clipped."""
+        """The value in [0, 1] of a number, or NULL where missing. In a CASE, constants are not clipped."""
         if isinstance(node, Literal):
             value = unit_of(query, node.value)  # type: ignore[arg-type]  # a number or NULL
             return _Piece(pl.lit(value, pl.Float64), 1.0, 1)
@@ -124,7 +124,7 @@ class Translator:
         return _Piece(_clipped(piece, query), 1.0, piece.size)
 
     def truth(self, node: Node) -> pl.Expr:
-        """Where a condition is true; elsewhere it may be false or NULL. One comparison less than `_piece` needs."""
+        """Where a condition is true; elsewhere it may be false or NULL. Needs one comparison less than `_piece`."""
         _refuse_constants(node)
         if isinstance(node, Call) and node.op in (Op.AND, Op.OR):
             return reduce(and_ if node.op is Op.AND else or_, map(self.truth, node.args))
@@ -144,7 +144,7 @@ class Translator:
             return piece
         lowest, highest = _LIMITS[node.type]
         within = (piece.expr >= lowest) & (piece.expr <= highest)
-        expr = pl.when(within).then(piece.expr).otherwise(None)  # without it, Python swaps the sides of a comparison
+        expr = pl.when(within).then(piece.expr).otherwise(None)  # otherwise Python swaps the sides of a comparison
         return _piece(expr, LARGEST, 3 * piece.size + 3)
 
     def _piece(self, node: Node) -> _Piece:
@@ -208,7 +208,7 @@ class Translator:
         return _piece(chain.otherwise(pieces[-1].expr), max(piece.largest for piece in pieces), size)
 
     def _of_literals(self, node: Call) -> _Piece:
-        """Operations of which all operands but one are constants."""
+        """Operations where all operands but one are constants."""
         at = node.op.row.subject or 0
         rest = [arg for i, arg in enumerate(node.args) if i != at]
         if not all(isinstance(arg, Literal) and arg.value is not None for arg in rest):
@@ -223,7 +223,7 @@ def _results(case: Call) -> tuple[Node, ...]:
 
 
 def _refuse_constants(node: Node) -> None:
-    """Leave to DuckDB what a constant may decide, as TRUE OR p: Polars may make one value, and then one row, of it."""
+    """Leave to DuckDB what a constant may decide, such as TRUE OR p: Polars may reduce it to one value and one row."""
     if not isinstance(node, Call):
         return
     if node.op is Op.CASE:
@@ -261,7 +261,7 @@ _MIRRORED: dict[Op, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {Op.EQUAL: eq, Op.L
 def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """A comparison that has no constant on its left.
 
-    There Polars would make one value of a column whose rows happen to be equal, and then count one row: an error that
+    There Polars would reduce a column whose rows happen to be equal to one value, and then count one row: an error that
     would depend on the rows.
     """
     if columns(node.args[0]):
@@ -270,13 +270,13 @@ def _compare(node: Call, left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 
 def _is_full(node: Node) -> bool:
-    """Whether Polars keeps a value for every row, even of equal ones; by one value it divides as by its reciprocal."""
+    """Whether Polars keeps a value for every row, even if all are equal; it divides by one value via its reciprocal."""
     if isinstance(node, Call):
         return node.op in _ARITHMETIC and any(map(_is_full, node.args))
     return isinstance(node, Column)
 
 
-_ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS)  # Python's operators, also of columns
+_ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.NEGATE, Op.ABS)  # Python's operators, also for columns
 _SIMPLE: dict[Op, Callable[..., pl.Expr]] = {
     **{op: op.row.value for op in _ARITHMETIC},
     Op.AND: lambda *args: reduce(and_, args),
@@ -316,7 +316,7 @@ def _part(when: pl.Expr, unit: str) -> pl.Expr:
 
 
 def _like(text: pl.Expr, like: str) -> pl.Expr:
-    """LIKE with % at its ends only; no regular expression. DuckDB takes the others."""
+    """LIKE with % only at its ends, without a regular expression. DuckDB takes the others."""
     inner = like.strip("%")
     if "_" in like or "%" in inner:
         raise NotTranslated
@@ -343,7 +343,7 @@ def _clipped(piece: _Piece, query: Query) -> pl.Expr:
     (low, high), fill, x = query.bounds, query.fill, piece.expr
     width = high - low
     if math.isinf(1 / width):
-        raise NotTranslated  # Polars divides as by the reciprocal
+        raise NotTranslated  # Polars divides by way of the reciprocal
     bottom, top = x <= low, x >= high
     chain: Any = pl
     if not piece.clean:
@@ -353,7 +353,7 @@ def _clipped(piece: _Piece, query: Query) -> pl.Expr:
             top |= x < -LARGEST
         else:
             chain = chain.when((x < -LARGEST) | (x > LARGEST)).then(fill)
-    if fill == 1.0:  # NaN and what is missing below all come first
+    if fill == 1.0:  # NaN, and missing values below all numbers, are tested first
         chain = chain.when(top).then(1.0).when(bottom).then(0.0)
     else:
         chain = chain.when(bottom).then(0.0).when(top).then(1.0)

@@ -15,9 +15,9 @@ from afresh.engines.simpler import ALL
 from afresh.queries.query import Query
 from afresh.queries.tree import Column, Node, Type
 
-_SLICE = 2**24  # rows between two looks at the clock: Polars cannot be interrupted
-_FEW = 100_000  # rows below which several threads cost more than they bring
-# DuckDB's types and the Polars types that hold the very same values
+_SLICE = 2**24  # rows between checks of the clock: Polars cannot be interrupted
+_FEW = 100_000  # rows below which several threads cost more than they gain
+# DuckDB's types and the Polars types that hold exactly the same values
 _SAME: dict[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
     "TINYINT": pl.Int8(),
@@ -37,12 +37,12 @@ _SAME: dict[str, pl.DataType] = {
 
 
 class PolarsScan:
-    """A frame, and the columns of it that Polars and DuckDB read alike."""
+    """A frame, and those of its columns that Polars and DuckDB read alike."""
 
     def __init__(
         self, frame: pl.LazyFrame, columns: Mapping[str, str], rows: int, held: pl.DataFrame | None = None
     ) -> None:
-        """Of a frame with these DuckDB types. One `held` in memory has values of the language only."""
+        """Scan a frame with these DuckDB types. One `held` in memory has only values of the language."""
         found = frame.collect_schema()
         dtypes = {
             name: found[name] for name, kind in columns.items() if name in found and found[name] == _SAME.get(kind)
@@ -65,7 +65,7 @@ class PolarsScan:
         return cls(frame.lazy(), columns, len(frame), frame)
 
     def translate(self, query: Query, group: Node | None = None) -> pl.Expr | None:
-        """The values of a query, if Polars knows them; of the rows in a group, if that of all queries is given."""
+        """Return a query's values, if Polars knows them; only for rows in the group, if all queries share one."""
         try:
             return self._translator.values(query) if group is None else self._translator.values_within(query)
         except NotTranslated:
@@ -74,9 +74,9 @@ class PolarsScan:
     def sums(
         self, queries: Sequence[tuple[Query, pl.Expr]], time_limit: float, group: Node | None = None
     ) -> tuple[int, list[tuple[float, float]]] | None:
-        """The number of rows, and for each query the sum of its values and of their squares; None on failure.
+        """Return the number of rows, and for each query the sum of its values and of their squares; None on failure.
 
-        Only rows in the group are looked at, if all queries are within one.
+        If all queries are within one group, they are evaluated only on its rows.
         """
         if group is None and (bits := self._bits(queries)) is not None:
             return bits
@@ -94,7 +94,7 @@ class PolarsScan:
         count = None
         deadline, parts = time.monotonic() + time_limit, []
         try:
-            for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond: more rows than expected show
+            for start in range(0, self._rows + 1, _SLICE):  # at least one row beyond, to notice more rows than expected
                 if time.monotonic() > deadline:
                     return None
                 rows = self._frame if self._rows < _SLICE else self._frame.slice(start, _SLICE)
@@ -102,11 +102,11 @@ class PolarsScan:
                     rows = rows.filter(self._translator.truth(group))
                 part = (rows.select(values) if values else rows).select(outputs)
                 parts.append(part.collect(engine=self._engine).row(0))
-            if group is not None:  # which takes no reading
+            if group is not None:  # counting needs no reading
                 count = int(self._frame.select(pl.len()).collect(engine=self._engine).item())
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # a panic is no Exception; what it says may quote rows
+        except BaseException:  # a panic is not an Exception; its message may quote rows
             return None
         found = list(zip(*parts, strict=True))
         totals = [math.fsum(map(float, column)) for column in found]
@@ -114,7 +114,7 @@ class PolarsScan:
         return all_rows, [(totals[total], totals[squares]) for total, squares in places]
 
     def _bits(self, queries: Sequence[tuple[Query, pl.Expr]]) -> tuple[int, list[tuple[float, float]]] | None:
-        """The same for columns of truths in memory, whose bits are counted in less time than a plan takes."""
+        """Return the same for boolean columns in memory: counting their bits takes less time than a plan."""
         if self._held is None:
             return None
         found = []

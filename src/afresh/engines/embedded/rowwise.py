@@ -1,4 +1,4 @@
-"""What per-row questions need of an embedded engine, row by row, in the order in which the data hold their rows."""
+"""What per-row questions need from an embedded engine, row by row, in the data's own order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from afresh.engines.base import Engine
     from afresh.engines.embedded.engine import EmbeddedEngine
 
-_SHUFFLED: WeakKeyDictionary[Engine, NDArray[np.int64]] = WeakKeyDictionary()  # once, when data are opened
+_SHUFFLED: WeakKeyDictionary[Engine, NDArray[np.int64]] = WeakKeyDictionary()  # once, when data is opened
 
 
 def embedded(engine: Engine) -> EmbeddedEngine:
-    """The engine, if it can tell rows apart."""
+    """Return the engine, if it can tell rows apart."""
     from afresh.engines.embedded.engine import EmbeddedEngine
 
     if not isinstance(engine, EmbeddedEngine):
@@ -33,41 +33,41 @@ def embedded(engine: Engine) -> EmbeddedEngine:
 
 
 def read_column(engine: Engine, name: str) -> Any:
-    """One column as a (masked) array: for labels, inside the guard only."""
+    """Return one column as a (masked) array: for labels, only inside the guard."""
     return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)}")["v"]
 
 
 def read_no_rows(engine: Engine, name: str) -> Any:
-    """What `read_column` gives, without a row: its type is public."""
+    """Return what `read_column` returns, without any rows: the type is public."""
     return embedded(engine).fetch(f"SELECT {column(name)} AS v {_in_order(engine)} LIMIT 0")["v"]
 
 
 def read_features(engine: Engine, without: Iterable[str]) -> Any:
-    """All other columns as a pandas frame, for a model to predict from."""
+    """Return all other columns as a pandas frame, for a model to predict from."""
     try:
         import pandas as pd
     except ImportError:
         raise MissingExtra("pandas", "frames") from None
     row = embedded(engine).source.row
-    hidden = sorted({*without} | (set() if row == "rowid" else {row}))  # a rowid is in no *
+    hidden = sorted({*without} | (set() if row == "rowid" else {row}))  # * does not include a rowid
     found = embedded(engine).fetch(f"SELECT * EXCLUDE ({', '.join(map(quote_name, hidden))}) {_in_order(engine)}")
     return pd.DataFrame(found)
 
 
 def hashes_of(engine: Engine, names: Iterable[str]) -> NDArray[np.uint64]:
-    """A hash of each row's values in these columns, the same in every engine with columns of the same types."""
+    """Return a hash of each row's values in these columns, the same in every engine with columns of the same types."""
     listed = ", ".join(column(name) for name in names)
     found = embedded(engine).fetch(f"SELECT hash({listed}) AS v FROM {embedded(engine).source.relation} AS d")["v"]
     return np.asarray(found, dtype=np.uint64)
 
 
 def order_of(engine: Engine) -> str:
-    """A digest of the rows' order, secret: the same predictions for rows in another order are another question."""
+    """Return a secret digest of the rows' order: the same predictions in another order are a different question."""
     return embedded(engine).order(_by_row(engine))
 
 
 def rows_of_span(engine: Engine, span: Span) -> NDArray[np.int64]:
-    """The positions of the rows of a span, in increasing order."""
+    """Return the positions of the rows of a span, in increasing order."""
     if engine not in _SHUFFLED:
         source = embedded(engine).source
         found = embedded(engine).fetch(
@@ -83,6 +83,6 @@ def _in_order(engine: Engine) -> str:
 
 
 def _by_row(engine: Engine) -> str:
-    """Rows that are held in memory are scanned in their order; others have a column that numbers them."""
+    """Return how to read in row order: rows in memory are scanned in order, others have a column that numbers them."""
     source = embedded(engine).source
     return "" if source.held is not None else f" ORDER BY d.{source.row}"

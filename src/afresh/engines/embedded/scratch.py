@@ -1,7 +1,7 @@
-"""Directories for what does not fit into memory; the next process removes those that a killed process left behind.
+"""Directories for what does not fit into memory; the next process removes those a killed process left behind.
 
-A process locks its directories, and the system unlocks them however the process ends. The number of a process would
-not tell: it is given again, and in another container it is another's.
+A process locks its directories, and the system unlocks them however the process ends. A process number would not do:
+numbers are reused, and in another container the same number is a different process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover  # not there on Windows, where nothing is swept
-    fcntl = None  # type: ignore[assignment]  # the type is the module's
+except ImportError:  # pragma: no cover  # Windows lacks it, and nothing is swept there
+    fcntl = None  # type: ignore[assignment]  # a module's type
 
 _PREFIX = "afresh-scratch-"
 _MINUTE = 60.0
@@ -26,7 +26,7 @@ class Scratch:
     """A new directory that only this user can read."""
 
     def __init__(self) -> None:
-        """Remove what ended processes of this user have left, and make one more."""
+        """Remove what this user's dead processes left behind, and make a new directory."""
         for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
                 _remove_if_abandoned(path)
@@ -34,7 +34,7 @@ class Scratch:
         self._lock = _lock(self.path)
 
     def remove(self) -> None:
-        """Remove it with all that is in it. Only once."""
+        """Remove the directory and its contents. Only once."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -44,7 +44,7 @@ def _remove_if_abandoned(path: Path) -> None:
     if fcntl is None:
         return
     status = path.lstat()
-    # one that has only just been made may not be locked yet
+    # a directory that was just made may not be locked yet
     if status.st_uid != os.getuid() or time.time() - status.st_mtime < _MINUTE:
         return
     if (lock := _lock(path)) is not None:
@@ -55,7 +55,7 @@ def _remove_if_abandoned(path: Path) -> None:
 
 
 def _lock(path: str | Path) -> int | None:
-    """The descriptor that holds the lock; None if another process has it, or there are none here."""
+    """Return the descriptor that holds the lock; None if another process has it, or if there are no locks here."""
     if fcntl is None:
         return None
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -8,7 +8,7 @@ from afresh.engines.sql.duckdb import clean, quote_text, type_of
 
 
 def shuffle_rows(source: str, row: str, columns: Mapping[str, str], seed: str) -> str:
-    """SQL of a table (row, place).
+    """Return SQL for a table (row, place).
 
     Rows are ranked by what questions see of them, and the ranks are shuffled by the seed alone. Rows that tie are
     equal, hence interchangeable: the order in the file does not matter.

@@ -1,4 +1,4 @@
-"""How data get into the embedded engine's private DuckDB, which is then sealed."""
+"""How data gets into the embedded engine's private DuckDB, which is then sealed."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SUPPORTED = (
     "a pandas or Polars frame, an Arrow table, an Ibis table, "
     "postgresql://user@host/database with table=, or a Spark DataFrame"
 )
-_BATCH = 2**13  # rows that are read at a time
-_PIECE, _PIECES = 2**16, 64  # rows of a piece of a copy, or a multiple where there would be more pieces than this
-_HARDLY = 2**24  # bytes of columns that may be copied together
+_BATCH = 2**13  # rows read at a time
+_PIECE, _PIECES = 2**16, 64  # rows per piece of a copy, or a multiple if there would be more pieces
+_HARDLY = 2**24  # bytes of columns that are copied together
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _CONFIG = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
-    "python_enable_replacements": "false",  # or SQL could reach Python variables
-    # It plans from column statistics, that is from rows, and fails in planning on some: an error would tell of them.
+    "python_enable_replacements": "false",  # otherwise SQL could reach Python variables
+    # It plans from column statistics, that is from rows, and planning fails for some: an error would reveal them.
     "disabled_optimizers": "statistics_propagation",
 }
 
@@ -47,7 +47,7 @@ Recall = Callable[[str], Any]
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C while DuckDB works is `KeyboardInterrupt`, as everywhere, and not the RuntimeError it makes of it."""
+    """Make Ctrl-C while DuckDB works raise `KeyboardInterrupt`, as everywhere, instead of DuckDB's RuntimeError."""
     try:
         yield
     except RuntimeError as error:
@@ -58,23 +58,23 @@ def interruptible() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A relation of the private database: its name, what tells rows apart, the columns' DuckDB types."""
+    """A relation of the private database: its name, what identifies rows, and the columns' DuckDB types."""
 
     relation: str
     row: str
     columns: Mapping[str, str]
     stamp: Stamp | None = None
     held: Any = None  # an Arrow table, which every cursor must register as the relation
-    table: str | None = None  # of a DuckDB file
-    direct: str | None = None  # the relation in place of a view of it, which DuckDB would look up and bind each time
-    learnt: tuple[str, Any] | None = None  # of a CSV file: its state, and what makes opening it in that state faster
+    table: str | None = None  # in a DuckDB file
+    direct: str | None = None  # the relation instead of a view of it, which DuckDB would look up and bind each time
+    learnt: tuple[str, Any] | None = None  # of a CSV file: its state, and what makes opening it faster then
     largest_group: int | None = None  # of a Parquet file: about how many bytes of memory a row group takes
 
 
 def open_source(
     data: object, table: str | None, memory_limit: str, scratch: str, recall: Recall = lambda state: None
 ) -> tuple[duckdb.DuckDBPyConnection, Source]:
-    """A sealed private database and the relation in it that holds the data; `recall` knows what was learnt before."""
+    """Return a sealed private database and its relation with the data; `recall` gives what was learned before."""
     is_path = isinstance(data, str | os.PathLike)
     incoming = None if is_path else _columns(data)
     path = _path(data) if isinstance(data, str | os.PathLike) else None
@@ -113,11 +113,11 @@ def _path(data: str | os.PathLike[str]) -> Path:
 
 
 def _readable(path: Path, scratch: str) -> str:
-    """The path by which DuckDB finds the file, and nothing else.
+    """Return a path by which DuckDB finds the file, and nothing else.
 
-    To it a path is a pattern, in which a backslash separates folders: [x].parquet would be the file x.parquet, and
-    there is no way to write some names. Such a file, or one whose name is no text, is read through a link, together
-    with what DuckDB has written beside it.
+    DuckDB takes a path as a pattern, in which a backslash separates folders: [x].parquet would be the file x.parquet,
+    and some names cannot be written at all. Such a file, or one whose name is not valid text, is read through a link,
+    together with what DuckDB has written beside it.
     """
     if not re.search(r"[*?\[\\\ud800-\udfff]", path.as_posix()):
         return str(path)
@@ -136,7 +136,7 @@ def _load_file(
         if name.endswith(DUCKDB):
             source = _attach(connection, path, literal, table, stamp)
         elif name.endswith(_PARQUET):
-            # or every question would read the end of the file again
+            # otherwise every question would read the end of the file again
             connection.execute("SET GLOBAL parquet_metadata_cache = true")
             check_names(_parquet_names(connection, literal), path)
             direct, numbered = f"read_parquet({literal})", f"read_parquet({literal}, file_row_number = true)"
@@ -152,7 +152,7 @@ def _load_file(
             learnt = None if state is None or found == known else (state, found)
             source = Source("data", "rowid", _describe(connection, "data"), stamp, learnt=learnt)
     except duckdb.Error:
-        failed = True  # what DuckDB says quotes rows, so the error is raised without it
+        failed = True  # DuckDB's message quotes rows, so the error is raised without it
     if failed:
         raise DataError(f"{path} cannot be read; it is damaged, locked by another program or not what its suffix says")
     stamp.check()
@@ -160,7 +160,7 @@ def _load_file(
 
 
 def _state(how: object, lasting: object) -> str:
-    """What tells that a CSV file is the same, and read in the same way."""
+    """Return a value that shows a CSV file is the same, and read in the same way."""
     return json.dumps(["csv", __version__, duckdb.__version__, how, lasting])
 
 
@@ -185,7 +185,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str,
 
 
 def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[str]:
-    """The real top-level column names; DuckDB renames duplicates silently."""
+    """Return the real top-level column names; DuckDB silently renames duplicates."""
     rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal})").fetchall()
     names, inside = [], 0
     for name, children in rows[1:]:
@@ -198,7 +198,7 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, literal: str) -> list[
 
 
 def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
-    """At 16 bytes a value, or more where its column is larger than that even when encoded."""
+    """Estimate the largest row group at 16 bytes per value, or more if a column is larger even when encoded."""
     cells = "sum(greatest(total_uncompressed_size, 16 * row_group_num_rows)) AS bytes"
     groups = f"SELECT {cells} FROM parquet_metadata({literal}) GROUP BY row_group_id"
     found = connection.execute(f"SELECT coalesce(max(bytes), 0) FROM ({groups})").fetchone()
@@ -207,7 +207,7 @@ def _largest_group(connection: duckdb.DuckDBPyConnection, literal: str) -> int:
 
 
 def _seal(connection: duckdb.DuckDBPyConnection, source: Source, readable: str | None) -> None:
-    """From here on SQL can reach nothing but the data, and cannot undo that."""
+    """Seal the database: from here on, SQL can reach nothing but the data, and cannot undo that."""
     for name in source.columns:
         if name.lower() == source.row:
             raise DataError(f"a column named {name!r} hides the column that identifies rows; rename it")
@@ -225,7 +225,7 @@ def _module(data: object, package: str, *names: str) -> bool:
 
 
 def is_frame(data: object) -> bool:
-    """Whether data are rows in memory; a lazy frame may read a file."""
+    """Whether data is rows in memory; a lazy frame may read a file."""
     return (
         _module(data, "pandas", "DataFrame")
         or _module(data, "polars", "DataFrame")
@@ -234,9 +234,9 @@ def is_frame(data: object) -> bool:
 
 
 def as_arrow(data: object) -> Any:
-    """Any kind of frame as an Arrow table."""
+    """Return any kind of frame as an Arrow table."""
     columns = _columns(data)
-    import pyarrow as pa  # on demand: it takes a while
+    import pyarrow as pa  # on demand: importing it takes a while
 
     return pa.table({name: column() for name, (_, column) in columns.items()})
 
@@ -245,7 +245,7 @@ _Columns = Mapping[str, tuple[int, Callable[[], Any]]]
 
 
 def _columns(data: object) -> _Columns:
-    """The columns of any kind of frame: about how many bytes each takes, and what makes it an Arrow array."""
+    """Return the columns of any kind of frame: about how many bytes each takes, and a function that makes it Arrow."""
     frames = _module(data, "pandas", "DataFrame"), _module(data, "polars", "DataFrame", "LazyFrame")
     ibis = _module(data, "ibis", "Table")
     batches = _module(data, "pyarrow", "Table", "RecordBatch")
@@ -278,8 +278,8 @@ def _from_polars(name: str, frame: Any) -> Any:
     import pyarrow as pa
 
     def convert() -> Any:
-        series = frame[name]  # another one every time: it would keep what is made of it
-        # piece by piece, and texts as they are, or all would be copied
+        series = frame[name]  # a new one every time, because it would keep what is made from it
+        # piece by piece, with texts as they are, or everything would be copied
         level = pl.CompatLevel.newest() if series.dtype == pl.String else None
         return pa.chunked_array([piece.to_arrow(compat_level=level) for piece in series.get_chunks() or [series]])
 
@@ -292,11 +292,11 @@ def _unique(names: Iterable[object]) -> list[str]:
     return listed
 
 
-# What libraries say about data they cannot convert quotes values, so the errors here carry nothing of it.
+# Libraries' messages about data they cannot convert quote values, so the errors here carry nothing of them.
 
 
 def _converted(name: str, convert: Callable[[], Any]) -> Any:
-    """One column; one of mixed objects has no type."""
+    """Convert one column; a column of mixed objects has no type."""
     with contextlib.suppress(Exception):
         return convert()
     raise DataError(
@@ -317,16 +317,16 @@ def _from_ibis(table: Any) -> Any:
     with contextlib.suppress(Exception):
         return table.to_pyarrow()
     backend = "its backend"
-    with contextlib.suppress(Exception):  # a table of no backend, or of several
+    with contextlib.suppress(Exception):  # a table with no backend, or with several
         backend = table.get_backend().name
     raise DataError(f"the rows of the Ibis table cannot be fetched from {backend}; call its to_pyarrow() to see why")
 
 
 def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> Source:
-    """A copy that DuckDB and Polars can both read: the columns of use, holding values of the language only.
+    """Make a copy that DuckDB and Polars can both read: the usable columns, holding only values of the language.
 
-    A few columns after the others, as each is in memory in several forms for a while: the largest first, beside
-    nothing, and many small ones together.
+    Columns are copied a few at a time, as each is in memory in several forms for a while: the largest first, one at a
+    time, and many small ones together.
     """
     import pyarrow as pa
 
@@ -349,7 +349,7 @@ def _load_columns(connection: duckdb.DuckDBPyConnection, incoming: _Columns) -> 
 
 
 def _together(incoming: _Columns) -> list[list[str]]:
-    """The columns, each by itself if it is large, and small ones in groups of a size that hardly matters."""
+    """Group the columns: each large one separately, and small ones in groups whose size hardly matters."""
     names = sorted(incoming, key=lambda name: -incoming[name][0])
     groups: list[list[str]] = []
     room = 0
@@ -366,9 +366,9 @@ def _together(incoming: _Columns) -> list[list[str]]:
 def _copied(
     connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]] | None:
-    """The DuckDB types of columns, and a copy of those that questions can use; None if one has no type.
+    """Return the DuckDB types of columns, and a copy of those that questions can use; None if one has no type.
 
-    Read in batches and put together a piece after the other, so that no whole column is there twice.
+    They are read in batches and assembled piece by piece, so no whole column is in memory twice.
     """
     import pyarrow as pa
 
@@ -390,7 +390,7 @@ def _copied(
 
 
 def _in_pieces(reader: Any, rows: int) -> Any:
-    """A table of what is read, in pieces of that many rows; of each its batches are there beside it."""
+    """Return what is read as a table, in pieces of this many rows; only one piece's batches are in memory beside it."""
     import pyarrow as pa
 
     pool = pa.system_memory_pool()  # the default one rounds sizes up
@@ -404,7 +404,7 @@ def _in_pieces(reader: Any, rows: int) -> Any:
 
 
 def _cannot_be_stored(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> DataError:
-    """The error that names the first column that fails by itself."""
+    """Return the error that names the first column that cannot be stored."""
     name = next((name for name in columns if _copied(connection, {name: columns[name]}) is None), next(iter(columns)))
     return DataError(
         f"the column {name!r} of Arrow type {columns[name].type} cannot be stored; cast numbers to float64 and "

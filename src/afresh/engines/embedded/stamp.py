@@ -1,4 +1,4 @@
-"""How to tell that a file is still the one that was read, in this process or a later one."""
+"""How to know that a file is still the one that was read, in this process or a later one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from afresh.errors import DataChanged
 
 DUCKDB = (".duckdb", ".db")
-# A file that was written to just before it is looked at can be written to again within one tick of its clock, and would
-# look the same. Ticks are milliseconds on these file systems, but two seconds on some old ones.
+# A file written to just before it is checked can be written to again within one tick of its clock and would look the
+# same. Ticks are milliseconds on these file systems, but two seconds on some old ones.
 _SETTLED = 2.0  # seconds
-# Those of Linux that keep the time of every change, by this machine's clock. A network file system has another clock,
-# and one in memory does not notice what is written through a mapping.
+# Linux file systems that keep the time of every change, by this machine's clock. A network file system has another
+# clock, and one in memory does not notice writes through a mapping.
 _LASTING = {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"}
 
 _Status = tuple[int, int, int, int, int]
@@ -25,28 +25,28 @@ _Status = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Shows whether a file was written to or replaced, even with the same size and time."""
+    """Shows whether a file was written to or replaced, even if its size and time are the same."""
 
     path: Path
     statuses: tuple[_Status | None, ...]
-    taken: float = field(compare=False)  # just before
+    taken: float = field(compare=False)  # when, just before the statuses were read
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now, with what DuckDB has written beside it and not yet into it."""
+        """Stamp a file as it is now, including what DuckDB has written beside it but not yet into it."""
         beside = (path.with_name(f"{path.name}.wal"),) if path.name.lower().endswith(DUCKDB) else ()
         taken = time.time()
         statuses = tuple(map(_status, (path, *beside)))
-        if statuses[0] is None:  # it must be there; the other need not
+        if statuses[0] is None:  # this one must exist; the other need not
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         return cls(path, statuses, taken)
 
     @classmethod
     def flushed(cls, path: Path) -> Stamp:
-        """The same, before anything is read of the file.
+        """Do the same before anything is read from the file.
 
-        Whoever writes to it through a mapping changes its times only when a page is written to that was clean. So what
-        is dirty goes to the disk first, or more could be written to it unnoticed.
+        A write through a mapping changes the file's times only if the page was clean. So dirty pages are flushed to
+        disk first, or more could be written to them unnoticed.
         """
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY)
@@ -68,9 +68,9 @@ class Stamp:
             )
 
     def lasting(self) -> list[object] | None:
-        """Shows a later process, until this machine restarts, that the file is unchanged; None if nothing can.
+        """Return what shows a later process, until this machine restarts, that the file is unchanged; or None.
 
-        The number of the machine's start binds it to the machine: inodes and times of others mean nothing here.
+        The boot id binds it to the machine: other machines' inodes and times mean nothing here.
         """
         times = [moment for status in self.statuses if status is not None for moment in status[3:]]
         if max(times) / 1e9 > self.taken - _SETTLED or not _keeps_times(self.path):
@@ -80,7 +80,7 @@ class Stamp:
 
 
 def _status(path: Path) -> _Status | None:
-    """A program that writes to a file can set its modification time, but not its change time."""
+    """Return a file's status. A program that writes to a file can set its modification time, not its change time."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def _status(path: Path) -> _Status | None:
 
 @functools.cache
 def _started() -> str | None:
-    """A number that Linux draws when it starts."""
+    """Return the boot id, a random number that Linux draws when it starts."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or None
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def _started() -> str | None:
 
 
 def _keeps_times(path: Path) -> bool:
-    """Whether the file is on a file system that keeps the time of every change; not known anywhere but on Linux."""
+    """Whether the file is on a file system that keeps the time of every change; known only on Linux."""
     try:
         real, mounts = os.path.realpath(path), Path("/proc/self/mountinfo").read_text()
     except (OSError, ValueError):
@@ -108,5 +108,5 @@ def _keeps_times(path: Path) -> bool:
         before, _, after = line.partition(" - ")
         point = before.split()[4].encode().decode("unicode_escape").encode("latin-1").decode(errors="surrogateescape")
         if len(point) >= len(longest) and (real == point or real.startswith(point.rstrip("/") + "/")):
-            longest, kind = point, after.split()[0]  # the later of two mounts hides the other
+            longest, kind = point, after.split()[0]  # the later of two mounts hides the earlier
     return kind in _LASTING

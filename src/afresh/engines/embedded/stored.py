@@ -1,8 +1,8 @@
-"""A column of a DuckDB file compared with a constant: counted as it is stored, less what is beyond the language.
+"""Counts a comparison of a DuckDB file's column with a constant as it is stored, less what is beyond the language.
 
-What is true of an infinity, of NaN or of a year beyond the language is counted apart and taken off. A file knows the
-ends of every column in each of its blocks, so that the second count reads none of most files, while a second comparison
-in the first takes a quarter of its time.
+Rows where it is true of an infinity, NaN or a year beyond the language are counted separately and subtracted. A file
+knows the least and largest value of every column in each block, so for most files the second count reads nothing,
+while a second comparison in the first count would take a quarter of its time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from afresh.engines.sql.rendering import end_of, write_constant
 from afresh.queries.query import Query
 from afresh.queries.tree import Call, Column, Literal, Op
 
-_AS_STORED = {"DOUBLE", "DATE", "TIMESTAMP"}  # others are cast before they are compared, and blocks do not know that
+_AS_STORED = {"DOUBLE", "DATE", "TIMESTAMP"}  # others are cast before they are compared, which blocks cannot use
 
 
 def count_stored(query: Query, relation: str, columns: Mapping[str, str]) -> str | None:
-    """SQL for the number of rows, and of those where such a comparison is true; None of other questions."""
+    """Return SQL for the number of rows, and of rows where such a comparison is true; None for other questions."""
     if query.group is not None or query.fill or query.complement or not isinstance(query.expression, Call):
         return None
     op, (left, right) = query.expression.op, (*query.expression.args, None, None)[:2]
@@ -37,6 +37,6 @@ def count_stored(query: Query, relation: str, columns: Mapping[str, str]) -> str
     compared = dialect.rules[op].write(texts)
     beyond = sides.format(name, end_of(dialect, named.type, 0 if named is left else 1))
     everything, apart = f"(SELECT count(*) FROM {relation})", f"(SELECT count(*) FROM {relation} AS d WHERE {beyond})"
-    if columns[named.name] == "DOUBLE":  # a filter of numbers is faster than a sum of truths, and slower of dates
+    if columns[named.name] == "DOUBLE":  # filtering is faster than summing for numbers, and slower for dates
         return f"SELECT {everything}, count(*) - {apart} FROM {relation} AS d WHERE {compared}"
     return f"SELECT count(*), count_if({compared}) - {apart} FROM {relation} AS d"

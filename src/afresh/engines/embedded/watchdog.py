@@ -1,4 +1,4 @@
-"""A time limit for statements, by one sleeping thread: to start one for each takes longer than a short statement."""
+"""A time limit for statements, kept by one sleeping thread: starting one each time takes longer than a short query."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from contextlib import contextmanager
 
 
 class Watchdog:
-    """Calls `interrupt` for whatever is still going on `seconds` after it began, and again every second.
+    """Calls `interrupt` for anything still running `seconds` after it began, and again every second.
 
-    Ctrl-C may come between any two steps of the main thread, also just after it took a lock that is written in Python
-    (a Condition, an Event, the one that a new `threading.Thread` waits for), which then is never given back. So what
-    the two threads share is changed by single steps of the interpreter.
+    Ctrl-C may come between any two steps of the main thread, even just after it took a lock that is written in Python
+    (a Condition, an Event, the one that a new `threading.Thread` waits for), which is then never released. So what
+    the two threads share changes only in single interpreter steps.
     """
 
     def __init__(self, seconds: float) -> None:
-        """The thread starts with the first use, and ends with `stop`."""
+        """Set the limit. The thread starts on first use, and ends with `stop`."""
         self._seconds = seconds
         self._running: dict[object, tuple[float, Callable[[], object]]] = {}
         self._starting, self._alive = threading.Lock(), threading.Lock()
         self._stop: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._process: int | None = None  # the one it watches: a fork has no threads
+        self._process: int | None = None  # the process it watches: a fork has no threads
         self._thread: int | None = None
 
     @contextmanager
     def limit(self, interrupt: Callable[[], object]) -> Iterator[None]:
-        """Run the body under the limit. An `interrupt` may still come just after it has ended."""
+        """Run the body under the limit. An `interrupt` may still come just after it ends."""
         this = object()
         try:
             self._running[this] = (time.monotonic() + self._seconds, interrupt)
-            # The thread never has to be woken: it wakes up when the oldest it knew is due, which is before this one.
+            # The thread need not be woken: it wakes when the oldest statement it knew is due, which is before this one.
             self._start()
             yield
         finally:
@@ -47,7 +47,7 @@ class Watchdog:
                 self._process = process
 
     def stop(self) -> None:
-        """End the thread. Idempotent. Must come before the interpreter ends, which at times aborts on such threads."""
+        """End the thread. Idempotent. Call it before the interpreter ends, which sometimes aborts on such threads."""
         self._stop.put(None)
         if self._process == os.getpid() and self._thread != threading.get_ident():
             with self._alive:
@@ -58,10 +58,10 @@ class Watchdog:
             self._thread = threading.get_ident()
             while not self._stopped_within(self._due(time.monotonic())):
                 pass
-            self._stop.put(None)  # for one more, if Ctrl-C came between the start of a thread and the note of it
+            self._stop.put(None)  # for one more, if Ctrl-C came between starting a thread and noting it
 
     def _due(self, now: float) -> float:
-        """Interrupt what is over time, and say when to look again."""
+        """Interrupt what is over time, and return when to check again."""
         running = list(self._running.values())
         for due, interrupt in running:
             if due <= now:

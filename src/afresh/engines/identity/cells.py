@@ -16,26 +16,26 @@ Words = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
 
 VERSION = "rows-3"
-# Fixed and public: nothing up the sleeve, the fractions of the square roots of 2, 3, 5, 7 and 17.
+# Fixed and public nothing-up-my-sleeve numbers: the fractions of the square roots of 2, 3, 5, 7 and 17.
 SEED = 0x6A09E667BB67AE85 >> 1
 THIRD, FOURTH = 0x3C6EF372 >> 1 | 1, 0xA54FF53A >> 1 | 1
 MISSING = 0x1F83D9ABFB41BD6B  # in the hash of a row
-SHIFTS = 24  # columns whose hashes are shifted by other numbers of bits, and joined first
+SHIFTS = 24  # columns whose hashes are shifted by different numbers of bits, and joined first
 LOW = 2**31 - 1
-HALF = 31  # where what they are joined to is cut in two
-SEEN = 20  # where the six bits begin that say which values were seen
-# Single precision holds these sizes without an overflow or a loss of digits, which some databases make an error.
+HALF = 31  # where the joined hashes are cut in two
+SEEN = 20  # where the six bits that record which values were seen begin
+# Single precision holds these sizes without overflow or loss of digits, which some databases treat as errors.
 SMALLEST, LARGEST = 1e-37, 1e38
 LONG = 252  # bytes of a text beyond which it is hashed by its MD5
 _PIECE = 12  # bytes that Jenkins's hash takes at a time
-SHORT = 7  # bytes of texts of which known ones are kept
-_KNOWN = 12  # binary digits of the number of places for them
+SHORT = 7  # bytes of texts whose hashes are remembered
+_KNOWN = 12  # log2 of the number of slots for them
 _NARROW = 4 * _PIECE  # bytes to which texts are padded even if most are much shorter
 _START = 0x9E3779B9 + 3923095
 
 
 def _mix(state: Halves | Sequence[Halves], spare: Halves) -> None:
-    """Jenkins's mix: every bit of three numbers comes to matter to all of them."""
+    """Apply Jenkins's mix, after which every bit of the three numbers affects all of them."""
     a, b, c = state
     for x, y, z, bits in ((a, c, b, 4), (b, a, c, 6), (c, b, a, 8), (a, c, b, 16), (b, a, c, 19), (c, b, a, 4)):
         x -= y
@@ -45,7 +45,7 @@ def _mix(state: Halves | Sequence[Halves], spare: Halves) -> None:
 
 
 def _finish(state: Halves | Sequence[Halves], spare: Halves) -> None:
-    """Jenkins's final mix, after the last piece."""
+    """Apply Jenkins's final mix, after the last piece."""
     a, b, c = state
     for x, y, bits in ((c, b, 14), (a, c, 11), (b, a, 25), (c, b, 16), (a, c, 4), (b, a, 14), (c, b, 24)):
         x ^= y
@@ -54,7 +54,7 @@ def _finish(state: Halves | Sequence[Halves], spare: Halves) -> None:
 
 
 def _starts() -> Halves:
-    """The three numbers that a hash begins with, by the length of what is hashed."""
+    """Return the three numbers that a hash begins with, by the length of what is hashed."""
     a, b, c, spare = (np.arange(LONG + 1, dtype=np.uint32) + np.uint32(_START % 2**32) for _ in range(4))
     a += np.uint32(SEED >> 32)
     b += np.uint32(SEED % 2**32)
@@ -66,14 +66,14 @@ _STARTS = _starts()
 
 
 def hash_doubles(values: NDArray[np.float64], out: Words, spare: Words) -> None:
-    """The hashes of finite doubles: of their eight bytes, but the seed for 0, which has a sign."""
+    """Write the hashes of finite doubles: those of their eight bytes, but the seed for 0, which may have a sign."""
     halves, count = values.view(np.uint32), len(values)
     (a, b), (c, rest) = (room.view(np.uint32).reshape(2, count) for room in (spare, out))
     np.add(halves[0::2], _STARTS[0, 8], out=a)
     np.add(halves[1::2], _STARTS[1, 8], out=b)
     c[:] = _STARTS[2, 8]
     _finish((a, b, c), rest)
-    a[:] = c  # out of the way of what is written next
+    a[:] = c  # moved out of the way of the next write
     _join(b, a, out)
     if (zero := values == 0).any():
         np.copyto(out, np.uint64(SEED), where=zero)
@@ -86,17 +86,17 @@ def _join(high: Halves, low: Halves, out: Words) -> None:
 
 
 class TextHasher:
-    """Hashes texts, up to so many at a time. What it computes in is used again, as fresh memory costs much."""
+    """Hashes texts, up to a fixed number at a time. Its buffers are reused, because fresh memory is expensive."""
 
     def __init__(self, most: int) -> None:
-        """For up to this many texts."""
+        """Make a hasher for up to this many texts."""
         self._lengths = np.empty(most, np.int64)
         self._half = np.empty((9, most), np.uint32)
 
     def hash(
         self, texts: Texts, missing: NDArray[np.bool_] | None, out: Words, known: KnownTexts | None = None
     ) -> None:
-        """Write the hashes of texts, or take those that are known; under a missing one there may be anything."""
+        """Write the hashes of texts, using known ones; the hash of a missing text may be anything."""
         lengths = self._lengths[: len(texts)]
         offsets = texts.offsets
         np.subtract(offsets[1:], offsets[:-1], out=lengths)
@@ -105,7 +105,7 @@ class TextHasher:
         if longest > most:
             self._split(texts, lengths.copy(), most, out)
             return
-        if missing is not None and not missing.all():  # all that count may have one length
+        if missing is not None and not missing.all():  # all others may have one length
             np.copyto(lengths, lengths[np.argmin(missing)], where=missing)
         if known is not None and known.useful and longest <= SHORT:
             self._recall(texts, lengths.view(np.uint64), known, out)
@@ -117,7 +117,7 @@ class TextHasher:
         _join(state[1], state[2], out)
 
     def _split(self, texts: Texts, lengths: NDArray[np.int64], most: int, out: Words) -> None:
-        """Hash those of more bytes apart, or all would be made as long as they are."""
+        """Hash texts of more bytes separately, or all would be padded to their length."""
         short, long = np.flatnonzero(lengths <= most), np.flatnonzero(lengths > most)
         if most == LONG:
             for place in long:
@@ -130,7 +130,7 @@ class TextHasher:
                 out[places] = found
 
     def _recall(self, texts: Texts, lengths: Words, known: KnownTexts, out: Words) -> None:
-        """Take the hashes of texts that are known, and learn the others."""
+        """Use the hashes of known texts, and learn the others."""
         lengths += np.uint64(1)
         lengths <<= np.uint64(56)
         lengths += texts.padded(SHORT + 1).view(np.uint64).reshape(-1)  # the eighth byte is free for the length
@@ -148,7 +148,7 @@ class TextHasher:
             start.take(lengths, out=one, mode="clip")
 
     def _absorb(self, padded: Halves, lengths: NDArray[np.int64], state: Halves) -> None:
-        """Bring the bytes of texts into their numbers, twelve at a time."""
+        """Add the bytes of texts to their states, twelve at a time."""
         shortest, longest = int(lengths.min(initial=LONG)), int(lengths.max(initial=0))
         spare, last, mask, *before = self._half[3:, : len(lengths)]
         for piece in range(padded.shape[1] // 3):
@@ -156,7 +156,7 @@ class TextHasher:
             for place in range(3):
                 if longest > piece * _PIECE + 4 * place:
                     number = padded[:, 3 * piece + place]
-                    # The lowest byte of the last is the length's, so where a piece is not whole it begins at the next.
+                    # The lowest byte of the last number is for the length, so an incomplete piece begins at the next.
                     if place == 2 and longest < whole:
                         number = np.left_shift(number, np.uint32(8), out=last)
                     elif place == 2 and shortest < whole:
@@ -168,7 +168,7 @@ class TextHasher:
             if shortest >= whole:
                 _mix(state, spare)
             elif longest >= whole:
-                mask -= np.uint32(1)  # all bits where the piece is whole: the others stay as they are
+                mask -= np.uint32(1)  # all bits where the piece is complete: the others stay as they are
                 for kept, one in zip(before, state, strict=True):
                     kept[:] = one
                 _mix(state, spare)
@@ -179,10 +179,10 @@ class TextHasher:
 
 
 class KnownTexts:
-    """The hashes of texts of up to seven bytes, with their lengths in an eighth, for columns that have few."""
+    """The hashes of texts of up to seven bytes, with the length in an eighth byte, for columns with few values."""
 
     def __init__(self) -> None:
-        """None as yet."""
+        """Start with no known texts."""
         self._words, self._hashes = np.zeros((2, 2**_KNOWN), np.uint64)
         self._tries = 4
 
@@ -192,13 +192,13 @@ class KnownTexts:
         return self._tries > 0
 
     def recall(self, words: Words, out: Words) -> NDArray[np.int64]:
-        """Write the hashes of those that are known; the places of the others."""
+        """Write the hashes of known texts, and return the places of the others."""
         places = _slots(words)
         self._hashes.take(places, out=out, mode="clip")
         return np.flatnonzero(self._words.take(places, mode="clip") != words)
 
     def learn(self, words: Words, hashes: Words, of: int) -> None:
-        """Keep hashes that were unknown among that many; of two in one place the last."""
+        """Keep hashes that were unknown among this many texts; if two share a slot, the last one stays."""
         self._tries -= len(words) > of // 8
         places = _slots(words)
         _, last = np.unique(places[::-1], return_index=True)
@@ -213,10 +213,10 @@ def _slots(words: Words) -> NDArray[np.int64]:
 
 
 class Texts:
-    """Texts of Arrow, whichever of them are missing."""
+    """Texts from Arrow, regardless of which are missing."""
 
     def __init__(self, array: Array) -> None:
-        """Of a `string` or `large_string` array."""
+        """Wrap a `string` or `large_string` array."""
         self._array = array
         dtype = np.dtype("i4" if str(array.type) == "string" else "i8")
         _, offsets, data = array.buffers()
@@ -224,35 +224,35 @@ class Texts:
         self._data = np.frombuffer(data if data is not None else b"", np.uint8)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._array)
 
     def part(self, start: int, stop: int) -> Texts:
-        """Some of them."""
+        """Return the texts between two places."""
         return Texts(self._array.slice(start, stop - start))
 
     def take(self, places: NDArray[np.int64]) -> Texts:
-        """Those at these places."""
+        """Return the texts at these places."""
         return Texts(self._array.take(places))
 
     def bytes(self, place: int) -> bytes:
-        """The bytes of one."""
+        """Return the bytes of one text."""
         return self._data[int(self.offsets[place]) : int(self.offsets[place + 1])].tobytes()
 
     def padded(self, width: int) -> Halves:
-        """The bytes of each, followed by zeros up to a width, in a row of numbers."""
+        """Return the bytes of each text, padded with zeros to a width, as a row of numbers."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         array = self._array
-        # without what tells which are missing, as those would stay as they are
+        # without the mask of missing texts, which would not be padded
         bare = pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
         made = pc.ascii_rpad(bare, width=width, padding="\0")
         return np.frombuffer(made.buffers()[2], np.uint32, len(array) * width // 4).reshape(len(array), width // 4)
 
 
 def hash_text(text: bytes) -> int:
-    """The hash of one text."""
+    """Return the hash of one text."""
     import pyarrow as pa
 
     found = np.empty(1, np.uint64)
@@ -261,7 +261,7 @@ def hash_text(text: bytes) -> int:
 
 
 def fold(words: Words, spare: Words) -> None:
-    """Multiply the halves of what hashes are joined to with each other, so that no sum of it is linear."""
+    """Multiply the two halves of the joined hashes, so no sum of them is linear."""
     np.right_shift(words.view(np.int64), HALF, out=spare.view(np.int64))  # keeps the sign, as databases do
     spare ^= np.uint64(FOURTH)
     words &= np.uint64(LOW)
@@ -270,7 +270,7 @@ def fold(words: Words, spare: Words) -> None:
 
 
 def round_single(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers rounded to single precision, where it holds numbers of their size."""
+    """Round numbers to single precision, if it holds numbers of their size."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         rounded = values.astype(np.float32).astype(np.float64)
         size = np.abs(values)
@@ -281,7 +281,7 @@ def round_single(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def place_keys(count: int) -> Words:
-    """An odd multiplier for every place: SplitMix64 of it."""
+    """Return an odd multiplier for every place, by SplitMix64."""
     keys = np.arange(1, count + 1, dtype=np.uint64)
     keys *= np.uint64(0x9E3779B97F4A7C15)
     keys ^= keys >> np.uint64(30)
@@ -291,5 +291,5 @@ def place_keys(count: int) -> Words:
 
 
 def total(words: Any) -> int:
-    """The sum modulo 2^64."""
+    """Return the sum modulo 2^64."""
     return int(words.sum(dtype=np.uint64))

@@ -1,4 +1,4 @@
-"""The sums of rows that come as Arrow batches, by NumPy. It needs nothing else: Spark's workers run it as well."""
+"""Sums rows that come as Arrow batches, with NumPy. It needs nothing else, so Spark's workers can run it too."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from afresh.engines.identity.records import ENOUGH_VALUES, MOST_CHANGES, STEPS, 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
-BLOCK = 2**15  # rows hashed at a time: few enough for a cache, and enough that calling NumPy hardly shows
-_DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others as NumPy calls them
-_SINGLE = 2**24  # whole numbers below it are the same in single precision
-_FEW = 2**12  # whole numbers or days from the first to the last, of which each is hashed once
-_SOME, _MANY = 64, 2**13  # numbers of a block that are looked at for one that is not whole, or there too often
+BLOCK = 2**15  # rows hashed at a time: few enough for a cache, enough that NumPy's call overhead hardly matters
+_DTYPES = {"double": "f8", "float": "f4", "date32[day]": "i4", "timestamp[us]": "i8"}  # others have NumPy's names
+_SINGLE = 2**24  # whole numbers below this are exact in single precision
+_FEW = 2**12  # if a range has fewer whole numbers or days, each is hashed once
+_SOME, _MANY = 64, 2**13  # numbers of a block checked for one that is not whole, or too frequent
 _DAY = 86400.0  # seconds
 # The first and the last day, and moment, of the years 1 to 9999, by the bytes of a number of days or microseconds.
 _ENDS = {4: (-719162, 2932896), 8: (-62135596800000000, 253402300799999999)}
@@ -43,12 +43,12 @@ _Changes = tuple[int, NDArray[np.int64], NDArray[np.float64], float, float]
 
 
 class Hasher:
-    """Sums the rows of batches. For one thread: what it computes in is used again, as fresh memory costs much."""
+    """Sums the rows of batches. For one thread: its buffers are reused, because fresh memory is expensive."""
 
     def __init__(self, kinds: Mapping[str, str], rows: int | None = None) -> None:
-        """The kinds are text, number, boolean or time, by the batches' columns, in order of names in lower case.
+        """Take the kinds (text, number, boolean or time) of the batches' columns, in order of names in lower case.
 
-        The rows are those of the whole table, if they were counted.
+        `rows` is the number of rows of the whole table, if they were counted.
         """
         self.sums = {name: ColumnSums("number" if kind == "boolean" else kind) for name, kind in kinds.items()}
         self.rows = self.total = 0
@@ -62,13 +62,13 @@ class Hasher:
         self._texts, self._numbers = TextHasher(BLOCK), NumberHasher(BLOCK)
 
     def add(self, batch: RecordBatch, start: int | None) -> None:
-        """Add the rows of a batch, the first of which is at this place of the table, if rows have places."""
+        """Add the rows of a batch; the first is at this place in the table, if rows have places."""
         for hashes in self._blocks(batch, start, sums=True):
             self.total += total(hashes)
         self.rows += batch.num_rows
 
     def row_hashes(self, batch: RecordBatch) -> Iterator[Words]:
-        """The hashes of the rows, some at a time, good until the next."""
+        """Give the hashes of the rows, some at a time; each piece is valid until the next."""
         return self._blocks(batch, None, sums=False)
 
     def _blocks(self, batch: RecordBatch, start: int | None, *, sums: bool) -> Iterator[Words]:
@@ -77,7 +77,7 @@ class Hasher:
         while first < batch.num_rows:
             stop = min(
                 first + BLOCK - ((start or 0) + first) % BLOCK, batch.num_rows
-            )  # places begin again with a block
+            )  # places start again with each block
             block = [cells.part(first, stop) for cells in columns]
             yield self._hash(block, stop - first, None if start is None else start + first, sums=sums)
             first = stop
@@ -104,7 +104,7 @@ class Hasher:
         return rows
 
     def _column(self, name: str, kind: str, cells: _Cells, out: Words) -> _Read:
-        """The hashes of a column; the exact ones are good until the next column."""
+        """Return the hashes of a column; the exact ones are valid until the next column."""
         if cells.texts is not None:
             self._texts.hash(cells.texts, cells.missing, out, self._known[name])
             return _Read(cells.missing, out, out, out)
@@ -131,7 +131,7 @@ class Hasher:
         return _Read(missing, numbers, out, exact, low, high)
 
     def _table(self, name: str, kind: str, values: NDArray[Any], low: int, high: int) -> tuple[int, int, Words] | None:
-        """The first and the last of few whole numbers or days, and the hashes of all between."""
+        """Return the first and last of a short range of whole numbers or days, and the hashes of the whole range."""
         if kind == "time" and values.itemsize == 8:
             return None
         if (known := self._tables.get(name)) is not None:
@@ -151,7 +151,7 @@ class Hasher:
         return self._tables[name]
 
     def _sum(self, name: str, kind: str, read: _Read, start: int | None) -> None:
-        """Add a column's hashes, of which a missing cell's is 0, and what else tells of the column."""
+        """Add a column's hashes, where a missing cell's is 0, and what else identifies the column."""
         missing, values, hashes = read.missing, read.values, read.hashes
         sums, spare = self.sums[name], self._room[1, : len(hashes)]
         sums.total += total(hashes)
@@ -177,9 +177,9 @@ class Hasher:
             self._change(name, values, unit, missing, start)
 
     def _uneven(self, name: str, values: NDArray[Any], width: float) -> bool:
-        """Whether some of a column's numbers show that they do not go from one to the next, each equally often.
+        """Whether some of a column's numbers show that they are not consecutive numbers, each equally often.
 
-        Few are looked at: to find nothing costs no more than time.
+        Only a few are checked: overlooking one costs nothing but time.
         """
         some = values[:_SOME]
         if some.dtype.kind == "f" and (np.rint(some) != some).any():
@@ -187,12 +187,12 @@ class Hasher:
         if self._all is None or name in self._sorted:
             return False
         self._sorted.add(name)
-        most = int(self._all // (width / max(STEPS[self.sums[name].kind]) + 1))  # how often each can be there
+        most = int(self._all // (width / max(STEPS[self.sums[name].kind]) + 1))  # how often each can occur
         some = np.sort(values[:_MANY])
         return bool((some[most:] == some[: max(0, len(some) - most)]).any())
 
     def _change(self, name: str, values: NDArray[Any], unit: float, missing: _Missing, start: int) -> None:
-        """Keep the first changes from one row to the next, in which row numbers have a constant jump."""
+        """Keep the first changes from one row to the next; row numbers show constant jumps there."""
         known = self.changes[name]
         if known and sum(len(one[1]) for one in known) > MOST_CHANGES:
             return
@@ -207,7 +207,7 @@ class Hasher:
 
 
 def joined(hashers: Sequence[Hasher], kinds: Mapping[str, str]) -> Sums:
-    """The sums of several hashers' rows."""
+    """Return the sums of several hashers' rows."""
     columns = {}
     for name in kinds:
         parts = [hasher.sums[name] for hasher in hashers]
@@ -226,7 +226,7 @@ def joined(hashers: Sequence[Hasher], kinds: Mapping[str, str]) -> Sums:
 
 
 def _join_changes(pieces: list[_Changes]) -> list[tuple[int, float]]:
-    """The first changes from one row to the next, over the borders of blocks."""
+    """Return the first changes from one row to the next, across the borders of blocks."""
     found: list[tuple[int, float]] = []
     before, last = 0, None
     for start, at, jumps, first, end in sorted(pieces, key=lambda piece: piece[0]):
@@ -242,9 +242,9 @@ def _join_changes(pieces: list[_Changes]) -> list[tuple[int, float]]:
 
 
 class _Read(NamedTuple):
-    """Which cells of a column are missing, its numbers, the hashes that its sum is of, those of rows, and its ends.
+    """Which cells of a column are missing, its numbers, the hashes for its sum, those for rows, and its ends.
 
-    Under a missing cell there may be anything.
+    The values of missing cells may be anything.
     """
 
     missing: _Missing
@@ -256,7 +256,7 @@ class _Read(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Numbers or texts; under a missing cell there may be anything."""
+    """Numbers or texts; the values of missing cells may be anything."""
 
     values: NDArray[Any]
     missing: _Missing
@@ -264,7 +264,7 @@ class _Cells(NamedTuple):
     time: bool = False
 
     def part(self, start: int, stop: int) -> _Cells:
-        """Some of them."""
+        """Return the cells between two places."""
         missing = None if self.missing is None else self.missing[start:stop]
         if self.texts is not None:
             return _Cells(self.values, missing, self.texts.part(start, stop))
@@ -287,10 +287,10 @@ def _read(array: Array) -> _Cells:
 
 
 def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any], Any, Any]:
-    """Which cells are missing, or such as no question sees; the numbers, with one of them under these; the ends."""
+    """Return which cells are missing or invisible to questions; the numbers, with one of them in these; the ends."""
     missing, values = cells.missing, cells.values
     low, high = values.min(), values.max()
-    if values.dtype.kind == "f" and not (math.isfinite(low) and math.isfinite(high)):  # NaN if any is
+    if values.dtype.kind == "f" and not (math.isfinite(low) and math.isfinite(high)):  # NaN if any value is
         finite = np.isfinite(values)
         missing = ~finite if missing is None else missing | ~finite
     elif cells.time:
@@ -308,7 +308,7 @@ def _present(cells: _Cells, room: Words) -> tuple[_Missing, NDArray[Any], Any, A
 
 
 def _join(joined: Words, words: Words, bits: int, *, first: bool) -> None:
-    """Shift signed words to the right, in their place, and join them to others, unless they are the first."""
+    """Shift signed words to the right, in place, and join them to others, unless they are the first."""
     if bits:
         signed = words.view(np.int64)
         signed >>= bits
@@ -319,7 +319,7 @@ def _join(joined: Words, words: Words, bits: int, *, first: bool) -> None:
 
 
 def _bits(data: Any, array: Array) -> NDArray[np.uint8]:
-    """A bit for every cell, as a byte."""
+    """Return a bit for every cell, as a byte."""
     start, skipped = divmod(array.offset, 8)
     packed = np.frombuffer(data, np.uint8, (skipped + len(array) + 7) // 8, start)
     return np.unpackbits(packed, bitorder="little")[skipped:][: len(array)]

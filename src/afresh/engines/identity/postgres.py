@@ -1,4 +1,4 @@
-"""The sums of a Postgres table's rows, by Postgres, whose own hashes they are made of."""
+"""Sums a Postgres table's rows in Postgres, from its own hashes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _TRUE, _FALSE = (int(one) for one in hash_numbers(np.array([1.0, 0.0]))[0])
 
 
 def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
-    """The sums of a table: one statement, after a glance at some rows; more for very many columns."""
+    """Return the sums of a table: one statement, after a glance at some rows; more for very many columns."""
     kept = counted(dialect, columns)
     hashed = kinds(dialect, kept, _matches, run)
     table = [_Column(place, name, kept[name], hashed[name], dialect) for place, name in enumerate(kept)]
@@ -74,9 +74,9 @@ def sum_table(dialect: Dialect, columns: Mapping[str, str], run: Run) -> Sums:
 
 
 class _Column:
-    """A column, and the letters of what is made of it: h its hash, w what exact ones are laid over with, x its number.
+    """A column, and the letters for what is made of it: h its hash, w what makes the hash exact, x its number.
 
-    Before, y is a number times the factor of its range, made whole; none if it is beyond all.
+    Before these, y is a number times the factor of its range, rounded to a whole; NULL if it is beyond all ranges.
     """
 
     def __init__(self, place: int, name: str, physical: str, kind: str, dialect: Dialect) -> None:
@@ -85,14 +85,14 @@ class _Column:
         self.wild = dialect.wild(physical)
         self.whole = physical in _WHOLE
         self.few_digits = physical == "smallint"
-        # what is as cheap to compute again as to pass on
+        # values as cheap to compute again as to pass on
         self.plain = self.whole or self.wild or kind == "boolean" or (kind == "text" and physical in _TEXTS)
         self.number = kind == "number"
         self.ends = kind in ("number", "time")
         self.sums = ColumnSums("number" if kind == "boolean" else kind)
         self.value = _read(leaf, kind) if spelt else leaf
         if self.whole:
-            self.value = self.value.removesuffix("::float8")  # it would be computed again wherever it is named
+            self.value = self.value.removesuffix("::float8")  # the cast would be computed again wherever it is named
         elif kind == "time" and physical == "date":
             self.value = f"(({self.value}) - date '1970-01-01') * 86400::float8"
         elif kind == "time":
@@ -102,12 +102,12 @@ class _Column:
 
     @property
     def few(self) -> bool:
-        """Whether it is still to be seen if the column has many values; a boolean one never has."""
+        """Whether it is still unknown if the column has many values; a boolean column never does."""
         return self.kind != "boolean" and self.sums.seen.bit_count() < ENOUGH_VALUES
 
     @property
     def leaf(self) -> str:
-        """The value; a name that tells what is worth computing once."""
+        """The value under its name, which shows whether it should be computed only once."""
         return f"{self.value} AS {self.named}"
 
     @property
@@ -121,7 +121,7 @@ class _Column:
 
     @property
     def scaled(self) -> list[str]:
-        """The number and y; of a time its seconds, and of other kinds the hash."""
+        """The number and y; for a time its seconds, and for other kinds the hash."""
         this, single, y = self.named, self.single, f"y{self.place}"
         below, usual, above = map(_double, FACTORS)
         if not self.number:
@@ -133,7 +133,7 @@ class _Column:
             scaled = f"CASE WHEN {_within(this, LARGE)} THEN {this} * {USUAL} {large} END"
         else:
             small, usual = (f"THEN ({single} * {factor})::bigint" for factor in (below, usual))
-            # most columns are of one sign, so that is looked at first
+            # most columns have one sign, so that is checked first
             scaled = (
                 f"CASE WHEN {this} < {_double(TO_LARGE)} AND {this} >= {_double(TO_SMALL)} {usual} "
                 f"WHEN {this} = 0 THEN 0 WHEN abs({this}) < {_double(TINY)} THEN NULL "
@@ -144,7 +144,7 @@ class _Column:
 
     @property
     def hashes(self) -> list[str]:
-        """The hash as h, w, and the number as x if it is to be looked at."""
+        """The hash as h, w, and the number as x if its ends are wanted."""
         if self.kind == "time":
             seconds = f"h{self.place}"
             return [f"{_hash(seconds)} AS h{self.place}", *([f"{seconds} AS x{self.place}"] if self.ends else [])]
@@ -190,17 +190,17 @@ class _Column:
 
     @property
     def seen(self) -> str:
-        """The bits of six bits of each hash."""
+        """The aggregate that sets a bit for six bits of each hash."""
         return f"bit_or(1::bigint << (({self.hash} >> {SEEN}) & 63)::int)"
 
     @property
     def outputs(self) -> list[str]:
-        """The aggregates that `take` takes."""
+        """The aggregates that `take` reads."""
         ends = [f"min(x{self.place})", f"max(x{self.place})"] if self.ends else []
         return [f"sum({self.hash})", *([self.seen] if self.few else []), *ends]
 
     def take(self, found: list[Any]) -> None:
-        """Take what was found of the column from what is left."""
+        """Remove what was found about the column from the remaining results, and keep it."""
         self.sums.total = int(found.pop(0) or 0) % 2**64
         if self.few:
             self.sums.seen = int(found.pop(0) or 0) % 2**64
@@ -214,13 +214,13 @@ class _Column:
 
 
 def _layers(columns: Sequence[_Column]) -> list[list[str]]:
-    """The values of columns, and their hashes."""
+    """Return the layers that compute the values of columns, and their hashes."""
     scaled = [one for column in columns for one in column.scaled]
     return [[column.leaf for column in columns], scaled, [one for column in columns for one in column.hashes]]
 
 
 def _row_layers(columns: Sequence[_Column], *, sums: bool = True) -> list[list[str]]:
-    """The same, and what the hashes of a row are joined to, as r."""
+    """Return the same, and the joined hashes of a row, as r."""
     kept = [name for column in columns for name in column.summed] if sums else []
     layers, groups = _layers(columns), []
     for start in range(0, len(columns), SHIFTS):
@@ -238,9 +238,9 @@ def _fold(joined: str) -> str:
 
 
 def _glance(columns: Sequence[_Column], run: Run) -> None:
-    """Look at some rows for columns of many values, and of numbers that are not whole.
+    """Look at some rows for columns with many values, and with numbers that are not whole.
 
-    A bit for every value costs more than a column's sum, and only whole numbers can be those of rows.
+    A bit for every value costs more than a column's sum, and only whole numbers can be row numbers.
     """
     for start in range(0, len(columns), AT_ONCE):
         part = columns[start : start + AT_ONCE]
@@ -254,7 +254,7 @@ def _glance(columns: Sequence[_Column], run: Run) -> None:
 
 
 def _check_hash(run: Run) -> None:
-    """Refuse a server that hashes otherwise: one of a processor that puts the high bytes of numbers first."""
+    """Refuse a server that hashes differently: one on a big-endian processor."""
     number, known = _TEST
     if run([["1 AS one"], [f"max({_hash(f'{number!r}::float8')})"]], 1)[0] != known:
         raise DataError(
@@ -284,7 +284,7 @@ def _matches(value: str, pattern: str) -> str:
 
 
 def _read(value: str, kind: str) -> str:
-    """What a text spells; a number by way of NUMERIC: the grammar has no exponent that it or a double cannot hold."""
+    """Return SQL for what a text spells; numbers go through NUMERIC, which holds every exponent the grammar allows."""
     return f"({value})::{_TYPES[kind]}"
 
 

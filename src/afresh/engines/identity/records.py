@@ -1,4 +1,4 @@
-"""What identifies rows, and which columns tell that two tables hold the same ones."""
+"""What identifies rows, and which columns show that two tables hold the same rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# A column's digests tell tables apart only if other rows would hardly give the same by chance. The bits set in a map of
-# 64 bits, one for every hash, are a lower limit of the number of different values. Two independent samples agree in the
-# count of a value that both have with a chance below 0.19 (Poisson, at the worst rate), in 32 below 1e-22.
+# A column's digests distinguish tables only if other rows would hardly give the same digests by chance. The number of
+# bits set in a 64-bit map, one bit per hash, is a lower bound on the number of distinct values. Two independent samples
+# agree on the count of a value that both have with probability below 0.19 (Poisson, at the worst rate), and on 32
+# counts with probability below 1e-22.
 ENOUGH_VALUES = 32
-# In row order a label needs no more than two values, but enough changes from one row to the next: 32 changes put at
-# least 16 rows of 1000 in their places, which is one way of C(1000, 16) > 1e34.
+# In row order a label needs only two values, but enough changes from one row to the next: 32 changes fix the places of
+# at least 16 rows of 1000, which is one of C(1000, 16) > 1e34 ways.
 ENOUGH_CHANGES = 32
-MOST_CHANGES = 4096  # of those that are looked at for a pattern
+MOST_CHANGES = 4096  # that are searched for a pattern
 
-_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # what pandas writes of an index in Parquet, and finds in CSV
+_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # how pandas names an index in Parquet, and in CSV
 STEPS = {"number": (1,), "time": (86_400, 3_600, 60, 1)}
 
 
@@ -28,7 +29,7 @@ def counts(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ColumnDigest:
-    """What tells a column again: the digest of its values in any order, or if that is not telling in row order."""
+    """What identifies a column: the digest of its values in any order or, if that is not telling, in row order."""
 
     name: str
     unordered: str | None
@@ -37,7 +38,7 @@ class ColumnDigest:
 
 @dataclass(frozen=True)
 class Identity:
-    """What names rows by their content. Not for publication: a ledger keys all digests with a secret."""
+    """The name of rows by their content. Not for publication: a ledger keys all digests with a secret."""
 
     rows: int
     fingerprint: str
@@ -46,26 +47,26 @@ class Identity:
 
 @dataclass
 class ColumnSums:
-    """What a scan finds of a column; `low` and `high` are the ends of its numbers, or of its times in seconds."""
+    """What a scan finds about a column; `low` and `high` are the ends of its numbers, or of its times in seconds."""
 
     kind: str  # number, time or text
     total: int = 0
     seen: int = 0  # a bit for every hash, by six of its bits
     low: float | None = None
     high: float | None = None
-    uneven: bool = False  # whether it was seen that the numbers do not count rows
+    uneven: bool = False  # whether the numbers were seen not to count rows
     ordered: int | None = None
     changes: list[tuple[int, float]] = field(default_factory=list)  # the first in row order: distance to the last, jump
 
     @property
     def telling(self) -> bool:
-        """Whether enough was seen for values in any order to tell the column again: nothing else need be known."""
+        """Whether the values in any order are enough to identify the column: nothing else need be known."""
         return self.seen.bit_count() >= ENOUGH_VALUES and (self.kind == "text" or self.uneven)
 
 
 @dataclass
 class Sums:
-    """What a scan finds of a table: the columns by name, the number of rows and the sum of their hashes."""
+    """What a scan finds about a table: the columns by name, the number of rows and the sum of their hashes."""
 
     columns: Mapping[str, ColumnSums]
     rows: int = 0
@@ -73,7 +74,7 @@ class Sums:
 
 
 def identify(sums: Sums, version: str) -> Identity:
-    """The identity of the rows that were summed."""
+    """Return the identity of the rows that were summed."""
     named = sorted((name.lower(), column.total) for name, column in sums.columns.items())
     sealed = [version, sums.rows, sums.total, [[name, total] for name, total in named]]
     columns = tuple(
@@ -141,9 +142,9 @@ def _sum_of_steps(low: int, step: int, many: int, kind: str) -> int:
 
 
 def _repeats(changes: list[tuple[int, float]]) -> bool:
-    """Whether the changes of a column repeat themselves, as those of `i`, `i % 3` and `i // 100` do."""
-    events = changes[1:]  # the first change comes after where the rows begin
-    # How much of the beginning ends at each place (Knuth, Morris, Pratt); what this leaves is the shortest period.
+    """Whether the changes of a column repeat themselves, like those of `i`, `i % 3` and `i // 100`."""
+    events = changes[1:]  # the first change depends on where the rows begin
+    # Knuth, Morris, Pratt: how long a prefix ends at each place; what is not matched at the end is the shortest period.
     ends, matched = [0] * len(events), 0
     for place in range(1, len(events)):
         while matched and events[place] != events[matched]:

@@ -1,4 +1,4 @@
-"""The sums of an embedded engine's rows: DuckDB reads them, NumPy does the arithmetic, batch by batch."""
+"""Sums an embedded engine's rows: DuckDB reads them and NumPy does the arithmetic, batch by batch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from afresh.queries.tree import Type
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-# Rows at a time, multiples of DuckDB's vectors: of a file few, because they are in memory only while they are hashed.
+# Rows at a time, multiples of DuckDB's vectors: few for a file, whose rows are in memory only while they are hashed.
 _BATCH_OF_FILE, _BATCH_OF_FRAME = 2**14, 2**16
-_AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # what no question sees of them is missing to the hasher as well
-_CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # of what texts spell
+_AS_STORED = ("FLOAT", "DATE", "TIMESTAMP")  # values that no question sees are missing to the hasher too
+_CASTS = {"time": "TIMESTAMP", "number": "DOUBLE", "boolean": "BOOLEAN"}  # for what texts spell
 
 
 def kinds(columns: Mapping[str, str], ask: Callable[[str], tuple[Any, ...]], source: str) -> dict[str, str]:
-    """How each column that counts is hashed: its type, or what all its texts spell. In order of names."""
+    """Return how each column that counts is hashed: its type, or what all its texts spell. In order of names."""
     found = {}
     for name in sorted(columns, key=str.lower):
         if (kind := type_of(columns[name])) is not None and counts(name):
@@ -50,7 +50,7 @@ def _spells(value: str, spelt: str) -> str:
 
 
 def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, str]) -> str:
-    """SQL of what `Hasher` takes: the cells of every row in order of their names."""
+    """Return SQL for what `Hasher` takes: the cells of every row, in order of their names."""
     cells = []
     for place, (name, kind) in enumerate(kinds.items()):
         value = column(name) if columns[name] in _AS_STORED else exact(name, columns[name])
@@ -63,14 +63,14 @@ def select_cells(source: str, columns: Mapping[str, str], kinds: Mapping[str, st
 
 
 def batch_rows(*, in_memory: bool) -> int:
-    """How many rows to take at a time."""
+    """Return how many rows to take at a time."""
     return _BATCH_OF_FRAME if in_memory else _BATCH_OF_FILE
 
 
 def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int | None = None) -> Sums:
-    """The sums of the rows that `select_cells` gives, in row order; of that many, if they were counted.
+    """Return the sums of the rows that `select_cells` gives, in row order; `rows` is their number, if counted.
 
-    By one thread: calls of NumPy on a block are so short that a second one would mostly wait for Python's lock.
+    One thread does it: NumPy calls on a block are so short that a second thread would mostly wait for Python's lock.
     """
     hasher = Hasher(kinds, rows)
     for batch in batches:
@@ -79,7 +79,7 @@ def sum_rows(batches: Iterable[RecordBatch], kinds: Mapping[str, str], rows: int
 
 
 def digest_order(batches: Iterable[RecordBatch], kinds: Mapping[str, str]) -> str:
-    """The digest of the rows that `select_cells` gives, in their order."""
+    """Return the digest of the rows that `select_cells` gives, in their order."""
     digest = hashlib.sha256()
     hasher = Hasher(kinds)
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The sums of a Spark DataFrame's rows, by NumPy in Spark's workers: the rows stay where they are.
+"""Sums a Spark DataFrame's rows with NumPy in Spark's workers: the rows stay where they are.
 
 The workers need NumPy and PyArrow, as for any function on Arrow batches, but not this package: its code is sent along.
 """
@@ -22,17 +22,17 @@ from afresh.queries.tree import Type
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_lock = threading.Lock()  # what is pickled whole is so for the whole process
+_lock = threading.Lock()  # pickling by value is set for the whole process
 
 
 def matches(value: str, pattern: str) -> str:
-    """Whether all of a text satisfies a grammar."""
-    whole = r"\A(" + pattern + r")\z"  # patterns are of Java: $ would stand before a newline at the end too
+    """Return SQL for whether a whole text satisfies a grammar."""
+    whole = r"\A(" + pattern + r")\z"  # Java's patterns: $ would also match before a newline at the end
     return f"({value} RLIKE {quote_text(whole)})"
 
 
 def select_cells(dialect: Dialect, columns: Mapping[str, str], kinds: Mapping[str, str]) -> list[str]:
-    """A projection to what `Hasher` takes: the cells in order of their names."""
+    """Return a projection to what `Hasher` takes: the cells in order of their names."""
     cells = []
     for place, (name, physical) in enumerate(columns.items()):
         value = dialect.leaf(name, physical)
@@ -43,7 +43,7 @@ def select_cells(dialect: Dialect, columns: Mapping[str, str], kinds: Mapping[st
 
 
 def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
-    """The sums of a DataFrame that has these cells."""
+    """Return the sums of a DataFrame with these cells."""
     with _sent_along():
         made = frame.mapInArrow(_worker(dict(kinds)), "sums string")
     found = made.collect()
@@ -51,7 +51,7 @@ def sum_frame(frame: Any, kinds: Mapping[str, str]) -> Sums:
 
 
 def try_workers(session: Any) -> None:
-    """Fail if workers cannot do what hashing takes, whatever the rows are."""
+    """Fail if workers cannot do what hashing needs, whatever the rows are."""
     with _sent_along():
         made = (
             session.range(1).selectExpr("CAST(id AS DOUBLE) AS c0").mapInArrow(_worker({"c0": "number"}), "sums string")
@@ -73,7 +73,7 @@ def _worker(kinds: Mapping[str, str]) -> Callable[[Iterator[RecordBatch]], Itera
 
 
 def _received(kinds: Mapping[str, str], sums: str) -> Hasher:
-    """A hasher of what a worker found."""
+    """Return a hasher with what a worker found."""
     hasher = Hasher(kinds)
     hasher.rows, hasher.total, columns = json.loads(sums)
     for one, found in zip(hasher.sums.values(), columns, strict=True):
@@ -82,7 +82,7 @@ def _received(kinds: Mapping[str, str], sums: str) -> Hasher:
 
 
 def _read(value: str, kind: str) -> str:
-    """What a text spells; times without the mark of UTC."""
+    """Return SQL for what a text spells; times without the UTC mark."""
     if kind == "time":
         mark = quote_text(r"(Z|\+00(:?00)?)\z")
         return f"try_cast(regexp_replace({value}, {mark}, '') AS TIMESTAMP_NTZ)"
@@ -93,7 +93,7 @@ def _read(value: str, kind: str) -> str:
 
 @contextmanager
 def _sent_along() -> Iterator[None]:
-    """Have functions of these modules pickled whole, instead of by names that workers do not know."""
+    """Have functions of these modules pickled by value, instead of by names that workers do not know."""
     from pyspark import cloudpickle as pickling
 
     cloudpickle: Any = pickling  # it has no types

@@ -10,19 +10,19 @@ from afresh.engines.identity.texts import GRAMMARS, LONGEST, SAMPLE
 from afresh.engines.sql.rendering import Dialect
 from afresh.queries.tree import Type
 
-AT_ONCE = 100  # columns of a statement: each takes several places of its projections
+AT_ONCE = 100  # columns in a statement: each takes several places in its projections
 
 Run = Callable[..., tuple[Any, ...]]
 
 
 def counted(dialect: Dialect, columns: Mapping[str, str]) -> dict[str, str]:
-    """The columns that count, with their types, in order of names."""
+    """Return the columns that count, with their types, in order of names."""
     names = sorted(columns, key=str.lower)
     return {name: columns[name] for name in names if counts(name) and dialect.kind(columns[name]) is not None}
 
 
 def kinds(dialect: Dialect, columns: Mapping[str, str], matches: Callable[[str, str], str], run: Run) -> dict[str, str]:
-    """How each column is hashed: text, number, boolean or time, by its type or by what all its texts spell."""
+    """Return how each column is hashed: text, number, boolean or time, by its type or by what all its texts spell."""
     found = {}
     for name, physical in columns.items():
         kind = dialect.kind(physical)

@@ -1,10 +1,10 @@
 """What the engines over other databases have in common.
 
-A remote table can change at any time. Its number of rows and its schema are read when it is opened and looked at
+A remote table can change at any time. Its number of rows and its schema are read when it is opened and checked
 again before every question, before anything is charged; and the statement that answers a question counts the rows
-itself, so that a change in between is noticed too. Values that change while their number stays the same are not:
-who opens a table promises that it stays as it is. Opened again, a table with another content has another
-fingerprint, hence another budget.
+itself, so a change in between is noticed too. Values that change while the number of rows stays the same are not
+noticed: the person who opens a table promises that it stays as it is. When it is opened again, a table whose content
+has changed has a different fingerprint, hence a different budget.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from afresh.queries.tree import Type
 
 
 class RemoteDialect(Dialect, Protocol):
-    """What distinguishing rows needs, besides questions."""
+    """A dialect that can also tell rows apart."""
 
     def opaque(self, name: str, physical: str) -> str:
-        """The text of a column no question can use."""
+        """Return SQL for the text of a column no question can use."""
         ...
 
     def text(self, value: str, kind: Type | None) -> str:
-        """The text of a leaf's value, the same in every session and version; NULL for NULL."""
+        """Return SQL for the text of a leaf's value, the same in every session and version; NULL for NULL."""
         ...
 
     def digest(self, text: str) -> str:
-        """A text's SHA-256 in hexadecimal."""
+        """Return SQL for a text's SHA-256 in hexadecimal."""
         ...
 
 
@@ -45,14 +45,14 @@ class RemoteEngine(SqlEngine):
 
     @abstractmethod
     def _run(self, steps: Sequence[Sequence[str]], limit: int | None = None) -> tuple[Any, ...]:
-        """The one row that a stack of projections over the table, or some rows of it, gives.
+        """Return the one row that a stack of projections gives over the table, or over some of its rows.
 
-        Raises `EngineError` and `DataChanged` only.
+        Raises only `EngineError` and `DataChanged`.
         """
 
     @abstractmethod
     def _sum_rows(self) -> Sums:
-        """What identity needs of the rows, computed where they are."""
+        """Compute what identity needs to know about the rows, where they are."""
 
     def _identify(self) -> Identity:
         sums = self._sum_rows()
@@ -66,10 +66,10 @@ class RemoteEngine(SqlEngine):
         return values
 
     def check_hands_out(self) -> None:
-        """Rows of a table can be handed out, in the order of the shuffle: a table has none of its own."""
+        """Accept: rows of a table can be handed out in the order of the shuffle, as a table has no order of its own."""
 
     def hand_out(self, span: Span) -> Any:
-        """Some of the shuffled rows as an Arrow table, in the order of the shuffle."""
+        """Return some of the shuffled rows as an Arrow table, in the order of the shuffle."""
         names = [f"r{place}" for place in range(len(self._columns))]
         scan = [f"{self._raw(name)} AS {alias}" for name, alias in zip(self._columns, names, strict=True)]
         rows = self._fetch([*self._placed(scan, names)], span)
@@ -79,20 +79,20 @@ class RemoteEngine(SqlEngine):
 
     @abstractmethod
     def _raw(self, name: str) -> str:
-        """A column of the table as it is."""
+        """Return SQL for a column of the table as it is."""
 
     @abstractmethod
     def _fetch(self, steps: Sequence[Sequence[str]], span: Span) -> list[tuple[Any, ...]]:
-        """The rows of a stack of projections whose last column, the place, is in a span; without it, in its order."""
+        """Return the rows whose last column, the place, is in a span; without that column, in its order."""
 
     def _shuffled(self, statement: Statement) -> list[list[str]]:
-        """The statement's scan with a place for every row."""
+        """Return the statement's scan with a place for every row."""
         return self._placed(statement.scan(), statement.names)
 
     def _placed(self, scan: Sequence[str], names: Sequence[str]) -> list[list[str]]:
-        """A scan that has these names, with a place for every row.
+        """Return a scan with these names, with a place for every row.
 
-        Nothing can be stored beside the table, so every question shuffles anew. Rows are ranked by content (equal rows
+        Nothing can be stored beside the table, so every question shuffles again. Rows are ranked by content (equal rows
         are interchangeable), and the ranks are shuffled by the seed alone.
         """
         text = f"concat({self.dialect.quote_text(f'{self._seed}:')}, k)"
@@ -104,13 +104,13 @@ class RemoteEngine(SqlEngine):
         ]
 
     def _hashed(self, scan: Sequence[str] = (), names: Sequence[str] = ()) -> list[list[str]]:
-        """Projections that add the hash of every row, called h, to those of a scan that has these names."""
+        """Return projections that add the hash of every row, called h, to a scan with these names."""
         dialect, values, texts = self.dialect, [], []
         for place, (name, physical) in enumerate(sorted(self._columns.items())):
             kind = dialect.kind(physical)
             values.append(f"{(dialect.leaf if kind else dialect.opaque)(name, physical)} AS v{place}")
             texts.append(f"{dialect.text(f'v{place}', kind)} AS v{place}")
-        # every text with its length before it, so that no two rows run together to one
+        # every text is preceded by its length, so no two different rows give the same text
         pieces = [f"coalesce(concat(octet_length(v{i}), ':', v{i}), 'N')" for i in range(len(texts))]
         groups = [f"concat({', '.join(pieces[i : i + 50])})" for i in range(0, len(pieces), 50)]  # few take over 100
         row = dialect.digest(f"concat({', '.join(groups)})")
@@ -125,7 +125,7 @@ class RemoteEngine(SqlEngine):
 
 
 def as_table(columns: Mapping[str, list[Any]]) -> Any:
-    """Columns of Python values as an Arrow table; values without an Arrow type become text."""
+    """Return columns of Python values as an Arrow table; values without an Arrow type become text."""
     import pyarrow as pa
 
     def array(values: list[Any]) -> Any:

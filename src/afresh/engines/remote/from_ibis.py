@@ -1,7 +1,7 @@
-"""Ibis tables of a backend that has an engine of its own: read where they are, not copied.
+"""Ibis tables of a backend that has its own engine: read where they are, not copied.
 
-Ibis says what the table is: a name, or an expression, which becomes a subquery. The questions' SQL is ours. Ibis's
-rendering of them would raise on rows that overflow, and takes milliseconds a question.
+Ibis says what the table is: a name, or an expression, which becomes a subquery. The questions' SQL is ours: Ibis's
+rendering would raise errors on rows that overflow, and takes milliseconds per question.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_postgres(table: Any) -> PostgresEngine:
-    """An engine over an Ibis table of Postgres, by a connection of its own to the same database as the same user."""
+    """Open an engine over an Ibis table in Postgres, by its own connection to the same database as the same user."""
     from psycopg.conninfo import make_conninfo
 
     from afresh.engines.remote.postgres import PostgresEngine
@@ -31,7 +31,7 @@ def open_postgres(table: Any) -> PostgresEngine:
 
 
 def open_spark(table: Any) -> SparkEngine:
-    """An engine over an Ibis table of Spark."""
+    """Open an engine over an Ibis table in Spark."""
     from afresh.engines.remote.spark import SparkEngine
     from afresh.engines.sql.spark import quote_name
 
@@ -42,7 +42,7 @@ def open_spark(table: Any) -> SparkEngine:
 
 
 def _plain_name(table: Any) -> list[str]:
-    """Catalog, database and name, as far as known, of a table as it is; nothing for an expression."""
+    """Return catalog, database and name, as far as known, of a plain table; empty for an expression."""
     import ibis.expr.operations as ops
 
     op = table.op()
@@ -52,7 +52,7 @@ def _plain_name(table: Any) -> list[str]:
 
 
 def _compiled(table: Any) -> str:
-    """The SQL of an expression; one that needs rows from elsewhere cannot be read in place."""
+    """Return the SQL of an expression; one that needs rows from elsewhere cannot be read in place."""
     import ibis.expr.operations as ops
 
     if table.op().find(ops.InMemoryTable):

@@ -1,7 +1,7 @@
 """Rows in a Postgres table or view, read in place.
 
-Every call is one transaction, REPEATABLE READ and READ ONLY, with a time limit: all it sees is one state of the table,
-and it cannot write. Nothing Postgres says after the table was opened is passed on.
+Every call is one transaction, REPEATABLE READ and READ ONLY, with a time limit: it sees a single state of the table,
+and cannot write. Once the table is open, no message from Postgres is passed on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 OLDEST = 130000  # pg_current_snapshot() came with version 13
 _NO_RIGHT = "42501"  # insufficient_privilege
-# what a text form, a constant or a time depends on is fixed, whatever the server's and the role's defaults are
+# settings that affect texts, constants and times are fixed, whatever the server's and the role's defaults
 _SETTINGS = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
@@ -45,10 +45,10 @@ _SETTINGS = {
     "jit": "off",  # compiling a hundred guarded expressions takes longer than it saves
 }
 _KINDS = "'r', 'p', 'v', 'm', 'f'"  # tables, partitioned tables, views, materialized views, foreign tables
-# A table's heirs may be foreign, and which rows a policy shows may depend on anything: such a table is like a view.
+# Inheriting tables may be foreign, and which rows a policy shows may depend on anything: treat such tables as views.
 _KIND = "CASE WHEN c.relhassubclass OR c.relrowsecurity THEN 'v' ELSE c.relkind::text END"
-# The same snapshot means that no transaction of the server got a number in between, so none has written. A crash can
-# take back transactions, and their numbers, but writes to the log and starts the server again.
+# The same snapshot means that no transaction on the server got a number in between, so none has written. A crash can
+# undo transactions and their numbers, but it writes to the log and restarts the server.
 _STATE = """
     SELECT current_user, current_database(), pg_postmaster_start_time()::text, c.oid::text,
         pg_relation_filenode(c.oid)::text, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text
@@ -82,7 +82,7 @@ class PostgresEngine(RemoteEngine):
         self._quiet: str | None = None  # the snapshot in which the table was last seen unchanged
         try:
             self._relation, kind = (relation, "query") if relation else self._find(table)
-            # A table of this very database changes by transactions only; a view may read anything.
+            # A table in this very database changes only by transactions; a view may read anything.
             self._plain = self.filters = kind in ("r", "m")
             self._opened(*self._transact(self._look))
         except BaseException as error:
@@ -97,13 +97,13 @@ class PostgresEngine(RemoteEngine):
     def check_unchanged(self) -> None:
         """Raise `DataChanged` if the number of rows or the schema is not the one found at opening.
 
-        While no transaction of the whole server has written anything, which one look at the snapshot tells, a table
-        is the same and its rows are not counted again. That depends on what was written, never on values.
+        As long as no transaction on the whole server has written anything, which one look at the snapshot shows, the
+        table is the same and its rows are not counted again. That depends on what was written, never on values.
         """
         self._transact(self._check)
 
     def state(self) -> str | None:
-        """The state of the server, if the table is a plain one: any write on the server changes it."""
+        """The state of the server, if the table is a plain one; any write on the server changes it."""
         if not self._plain:
             return None
         return self._transact(self._standing)
@@ -126,7 +126,7 @@ class PostgresEngine(RemoteEngine):
         return self._transact(work)
 
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
-        """As for any table; of a group, other rows are left out, and only counted if anything was written meanwhile."""
+        """Evaluate as for any table. A group leaves out other rows; all are counted only if anything was written."""
         if statement.test is None:
             return super()._evaluate(statement, spans)
         *steps, (_, *outputs, test) = statement.steps()
@@ -170,7 +170,7 @@ class PostgresEngine(RemoteEngine):
         try:
             connection = psycopg.connect(self._url, client_encoding="UTF8", fallback_application_name="afresh")
         except psycopg.Error as error:
-            said = str(error).strip()  # what failed is the connection: this quotes no row
+            said = str(error).strip()  # the connection failed, so this quotes no row
         else:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
@@ -186,7 +186,7 @@ class PostgresEngine(RemoteEngine):
         raise DataError(f"cannot use the Postgres database at {self._place}: {self._redacted(said)}")
 
     def _transact(self, work: Callable[[psycopg.Cursor[Any]], T]) -> T:
-        """What `work` gives in one transaction; whatever goes wrong in Postgres is the same error."""
+        """Return what `work` gives in one transaction; anything that goes wrong in Postgres is the same error."""
         problem: AfreshError
         with self._lock:
             try:
@@ -200,7 +200,7 @@ class PostgresEngine(RemoteEngine):
                 problem = error
             except self._errors:
                 problem = failed()
-        raise problem  # out here, so that it carries nothing of what Postgres said
+        raise problem  # out here, so it carries nothing of Postgres's message
 
     def _redacted(self, said: str) -> str:
         for secret in self._secrets:
@@ -208,7 +208,7 @@ class PostgresEngine(RemoteEngine):
         return said
 
     def _look(self, cursor: psycopg.Cursor[Any]) -> tuple[dict[str, str], int]:
-        """Columns and number of rows, as they are now."""
+        """Return the columns and number of rows, as they are now."""
         snapshot, columns = self._snapshot(cursor), self._described(cursor)
         count = _one(cursor, f"SELECT count(*) FROM {self._relation} AS d")[0]
         self._quiet = snapshot
@@ -223,7 +223,7 @@ class PostgresEngine(RemoteEngine):
         self._quiet = self._snapshot(cursor)
 
     def _standing(self, cursor: psycopg.Cursor[Any]) -> str | None:
-        if _one(cursor, "SELECT pg_is_in_recovery()")[0]:  # a standby has no log of its own to look at
+        if _one(cursor, "SELECT pg_is_in_recovery()")[0]:  # a standby has no log of its own
             return None
         found = cursor.execute(_STATE.format(relation=quoted(self._relation))).fetchone()
         return None if found is None else json.dumps([__version__, ALGORITHM, self._place, self._columns, *found])
@@ -232,7 +232,7 @@ class PostgresEngine(RemoteEngine):
         return str(_one(cursor, "SELECT pg_current_snapshot()::text")[0])
 
     def _described(self, cursor: psycopg.Cursor[Any]) -> dict[str, str]:
-        """Names and types of the columns, of whatever kind the relation is."""
+        """Return the names and types of the columns, whatever kind of relation it is."""
         state = None
         try:
             with cursor.connection.transaction():
@@ -268,7 +268,7 @@ class PostgresEngine(RemoteEngine):
         return columns
 
     def _find(self, table: str | None) -> tuple[str, str]:
-        """The relation of that name, quoted, and its kind."""
+        """Return the relation with this name, quoted, and its kind."""
         found = self._transact(
             lambda cursor: cursor.execute(
                 f"SELECT n.nspname, c.relname, {_KIND}, pg_table_is_visible(c.oid) FROM pg_class AS c "
@@ -282,7 +282,7 @@ class PostgresEngine(RemoteEngine):
         if table is None and len(relations) == 1:
             table = next(iter(relations))
         wanted = "" if table is None else table
-        # as it is written, then as Postgres would read it without quotes
+        # as written, then as Postgres would read it without quotes
         chosen = next(
             (names.get(one, one) for one in (wanted, wanted.lower()) if names.get(one, one) in relations), None
         )
@@ -298,14 +298,14 @@ class PostgresEngine(RemoteEngine):
 
 
 def _read_address(url: str) -> tuple[str, list[str]]:
-    """Where a connection leads, in words, and what of its address must not be said."""
+    """Return where a connection leads, in words, and which parts of its address must not appear in messages."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
     parts: dict[str, Any] | None = None
     with contextlib.suppress(ProgrammingError):  # its message may quote a piece of a password
         parts = conninfo_to_dict(url)
-    # A character of a password that is not encoded makes a piece of it look like a host or a port.
+    # If a password contains an unencoded character, part of it can look like a host or a port.
     hosts, ports = (str((parts or {}).get(key) or "") for key in ("host", "port"))
     if parts is None or "@" in hosts or not re.fullmatch(r"[0-9,]*", ports):
         raise DataError(
@@ -317,11 +317,11 @@ def _read_address(url: str) -> tuple[str, list[str]]:
 
 
 def _stacked(steps: Sequence[Sequence[str]], source: str, *, named: bool = False) -> str:
-    """Projections over a table, one over the other; the table may have its name and a condition already."""
+    """Stack projections over a table; the table may already have its name and a condition."""
     sql = f"SELECT {', '.join(steps[0])} FROM {source}{'' if named else ' AS d'}"
     for depth, step in enumerate(steps[1:]):
-        # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not
-        # keep workers from running in parallel. The scan is better merged if it is named once or twice.
+        # OFFSET 0 keeps a layer from being merged into the next, which would repeat its texts; it does not keep workers
+        # from running in parallel. The scan is better merged if it is named only once or twice.
         fence = " OFFSET 0" if depth or _repeated(step) else ""
         sql = f"SELECT {', '.join(step)} FROM ({sql}{fence}) AS s"
     return sql

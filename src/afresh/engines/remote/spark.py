@@ -1,8 +1,8 @@
 """Rows in a Spark table or DataFrame, read in place by the session they belong to.
 
-Questions become projections of the DataFrame: no view is made and no setting changed. Nothing Spark says after the
-table was opened is passed on. Spark's own logs may quote values of rows: they belong to whoever runs Spark, not
-before the eyes of an analyst.
+Questions become projections of the DataFrame: no view is made and no setting changed. Once the table is open, no
+message from Spark is passed on. Spark's own logs may quote values of rows: they are for the operators of Spark, not
+for analysts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OLDEST = 4
 
 
 class _Silence(logging.Filter):
-    """Drops what pyspark logs, with values of rows in it, about an error in a thread that answers a question."""
+    """Drops pyspark's log messages, which quote rows, about an error in a thread that answers a question."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ _silence = _Silence()
 
 
 def is_spark(data: object) -> bool:
-    """Whether data is a DataFrame or a session of Spark; false if pyspark was not imported, as then nothing is."""
+    """Whether data is a Spark DataFrame or session; false if pyspark was not imported, as then nothing can be."""
     module: Any = sys.modules.get("pyspark.sql")
     return module is not None and isinstance(data, (module.DataFrame, module.SparkSession))
 
@@ -57,11 +57,11 @@ class SparkEngine(RemoteEngine):
     """A DataFrame, or a table of a session. A DataFrame must give the same rows whenever it is evaluated."""
 
     dialect = SparkDialect()
-    at_once = 20  # Spark takes longer and longer to plan more, and does not finish planning a hundred
+    at_once = 20  # Spark takes longer and longer to plan more, and never finishes planning a hundred
     widest = 200
 
     def __init__(self, data: Any, table: str | None = None, *, timeout: float = 3600.0) -> None:
-        """Open a DataFrame, or `table` of a session. What runs longer than `timeout` seconds fails."""
+        """Open a DataFrame, or `table` of a session. Anything that runs longer than `timeout` seconds fails."""
         session = hasattr(data, "range")  # a DataFrame has none
         if session and table is None:
             raise InvalidArgument("a Spark session needs table=, the name of the table to open")
@@ -107,24 +107,24 @@ class SparkEngine(RemoteEngine):
             )
 
     def close(self) -> None:
-        """Nothing is held: the session is the user's."""
+        """Do nothing: the session is the user's."""
 
     def _look(self) -> tuple[dict[str, str], int, tuple[frozenset[str], str | None]] | None:
-        """Columns, number of rows and where they are stored, as it is now; None if they cannot be read."""
+        """Return columns, number of rows and where they are stored, as of now; None if they cannot be read."""
         with contextlib.suppress(EngineError):
             return self._guarded(lambda: (self._described(), int(self._source().count()), self._storage()))
         return None
 
     def _storage(self) -> tuple[frozenset[str], str | None]:
-        """The files the rows are in, which Spark never writes again, and their version; none if they have none."""
+        """Return the files the rows are in, which Spark never rewrites, and their version; None if they have none."""
         source = self._source()
         return frozenset(source.inputFiles()), version(source)
 
     def _source(self) -> Any:
-        """The DataFrame; that of a table is looked up anew, as a table can be replaced."""
+        """Return the DataFrame; for a table it is looked up again, as a table can be replaced."""
         if self._frame is not None:
             return self._frame
-        with contextlib.suppress(Exception):  # stale listings of files would hide a change, and fail on removed ones
+        with contextlib.suppress(Exception):  # stale file listings would hide a change, and fail on removed files
             self._session.catalog.refreshTable(self._table)
         return self._session.table(self._table)
 
@@ -146,7 +146,7 @@ class SparkEngine(RemoteEngine):
         raise problem
 
     def _workers_problem(self) -> AfreshError:
-        """Why hashing failed: because of the workers, which one row that is not of the data tells, or of the data."""
+        """Return why hashing failed: a test row that is not from the data shows whether the workers are to blame."""
         try:
             self._guarded(lambda: try_workers(self._session))
         except EngineError:
@@ -183,20 +183,20 @@ class SparkEngine(RemoteEngine):
         return self._guarded(work)
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """What `work` gives; whatever goes wrong in Spark is the same error."""
+        """Return what `work` gives; anything that goes wrong in Spark is the same error."""
         problem: AfreshError
         try:
             with self._limited():
                 return work()
         except AfreshError as error:
             problem = error
-        except Exception:  # py4j's, pyspark's and grpc's errors have no base in common
+        except Exception:  # py4j's, pyspark's and grpc's errors have no common base
             problem = failed()
-        raise problem  # out here, so that it carries nothing of what Spark said
+        raise problem  # out here, so it carries nothing of Spark's message
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
-        """Interrupt this thread's work in Spark when its time is over, and keep its errors out of Python's log."""
+        """Interrupt this thread's work in Spark when its time is up, and keep its errors out of Python's log."""
         logging.getLogger("SQLQueryContextLogger").addFilter(_silence)  # adding it again does nothing
         tag, over = f"afresh-{uuid.uuid4().hex}", threading.Event()
         add, remove, cancel = self._tags()
@@ -219,7 +219,7 @@ class SparkEngine(RemoteEngine):
             remove(tag)
 
     def _tags(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
-        """Mark this thread's jobs, unmark them, cancel those with a mark. Spark Connect has no context to ask."""
+        """Return how to mark this thread's jobs, unmark them and cancel marked ones. Spark Connect has no context."""
         try:
             context = self._session.sparkContext
         except Exception:

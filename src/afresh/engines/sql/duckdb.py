@@ -1,4 +1,4 @@
-"""What questions mean, in DuckDB's SQL, so that no row can make it fail.
+"""What questions mean in DuckDB's SQL, written so no row can make it fail.
 
 DuckDB's doubles follow IEEE 754: overflow, x / 0, ln(-1) give an infinity or NaN, never an error. A tree's
 numbers are finite or NULL, so those values must become NULL before anything can see them. Operations that keep a
@@ -59,24 +59,24 @@ def bare(name: str, physical: str) -> str:
 
 
 def exact(name: str, physical: str) -> str:
-    """A column as questions see it, but integers of their own type; other numbers may still be non-finite."""
+    """A column as questions see it, except that integers keep their type; other numbers may still be non-finite."""
     return column(name) if _is_small(physical) else leaf(name, physical)
 
 
 def clean(name: str, physical: str) -> str:
-    """A column as questions see it, but integers of their own type; other numbers are finite or NULL."""
+    """A column as questions see it, except that integers keep their type; other numbers are finite or NULL."""
     this = exact(name, physical)
     wild = type_of(physical) is Type.NUMBER and not _is_small(physical)
     return f"CASE WHEN isfinite({this}) THEN {this} END" if wild else this
 
 
 def _is_small(physical: str) -> bool:
-    """Whether it is a type of integers of at most 64 bits, so that any double they become is finite."""
+    """Whether it is an integer type of at most 64 bits, whose values are always finite as doubles."""
     return physical in _INTEGERS and not physical.endswith("HUGEINT")
 
 
 def column(name: str) -> str:
-    """A column of the scanned relation, which is always called d: names of ours cannot be mistaken for it."""
+    """A column of the scanned relation, which is always called d: our own names cannot be mistaken for it."""
     return "d." + quote_name(name)
 
 
@@ -93,15 +93,15 @@ def quote_text(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """A finite double, exactly; the exponent keeps DuckDB from reading a DECIMAL."""
+    """A finite double, exactly; the exponent keeps DuckDB from reading it as a DECIMAL."""
     text = repr(value)
     text = text if "e" in text else text + "e0"
     return f"({text})" if value < 0 else text
 
 
 def _mapped(function: str, old: str, new: str) -> Write:
-    """Letters of ASCII only. DuckDB's own functions know more, but not in a text of as many bytes as code points;
-    for such they are used, because translate measures forty times as slow.
+    """Map ASCII letters only. DuckDB's own functions map more, but not in a text with as many bytes as code points;
+    they are used for such texts, because translate is forty times as slow.
     """
     return form(
         f"CASE WHEN strlen({{0}}) = length({{0}}) THEN {function}({{0}}) ELSE translate({{0}}, '{old}', '{new}') END"
@@ -114,9 +114,9 @@ def _to_number(args: Sequence[str]) -> str:
 
 
 def _like(args: Sequence[str]) -> str:
-    """LIKE without backtracking, whatever the version of DuckDB: 2.0 has none, but that is not documented.
+    """LIKE without backtracking in any version of DuckDB: 2.0 has none, but that is not documented.
 
-    Of several % beside a _, its regular expressions are sure: RE2 goes once over the text.
+    For several % together with a _, its regular expressions are safe: RE2 passes over the text once.
     """
     text, like = args
     if "_" not in like or len(re.findall("%+", like)) < 2:
@@ -173,7 +173,7 @@ class DuckDBDialect:
 
     def count_if(self, condition: str, *, several: bool) -> str:
         """The aggregate that counts the rows where a condition, perhaps one of several parts, is true."""
-        # Each form measures up to three times as fast as the other in its case.
-        if several:  # CASE tests the second part only where the first holds
+        # Each form is up to three times as fast as the other in its case.
+        if several:  # CASE tests the second part only if the first holds
             return f"sum(CASE WHEN {condition} THEN 1 ELSE 0 END)"
         return f"count_if({condition})"

@@ -1,4 +1,4 @@
-"""What all engines that speak SQL have in common: the public facts of a table, and questions by the batch."""
+"""What all engines that speak SQL have in common: the public facts about a table, and questions in batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.moments import Moments, Span
 from afresh.queries.query import Query
 from afresh.queries.tree import Type
 
-FEW = 100_000  # rows below which a shorter statement counts for more than a faster one
+FEW = 100_000  # rows below which a shorter statement matters more than a faster one
 
 
 class SqlEngine(ABC):
@@ -24,7 +24,7 @@ class SqlEngine(ABC):
     dialect: Dialect
     at_once: int  # queries in one statement; more make planning slow, not the scan
     widest = 1500  # columns a projection of several queries may have; Postgres stops at 1664
-    filters = False  # whether rows beyond the group of all questions are left out, and all rows counted all the same
+    filters = False  # whether rows outside the common group are left out, while all rows are still counted
 
     def _opened(self, columns: Mapping[str, str], rows: int) -> None:
         """Keep what was found when the table was opened, or refuse it."""
@@ -41,7 +41,7 @@ class SqlEngine(ABC):
 
     @property
     def rows(self) -> int:
-        """The number of rows, fixed when the data were opened."""
+        """The number of rows, fixed when the data was opened."""
         return self._rows
 
     @property
@@ -51,30 +51,30 @@ class SqlEngine(ABC):
 
     @property
     def _many(self) -> bool:
-        """Whether there are so many rows that a faster statement counts for more than a shorter one."""
+        """Whether there are so many rows that a faster statement matters more than a shorter one."""
         return self._rows >= FEW
 
     def identity(self) -> Identity:
-        """What names the rows by their content, wherever and however they are stored."""
+        """The identity of the rows by their content, wherever and however they are stored."""
         if self._identity is None:
             self._identity = self._identify()
         return self._identity
 
     def shuffle(self, seed: str) -> None:
-        """Give every row a place, by a shuffle that depends on the seed and the content only."""
+        """Give every row a place, by a shuffle that depends only on the seed and the content."""
         self._seed = seed
 
     def state(self) -> str | None:
-        """What will be the same only as long as the rows are: nothing, unless a subclass knows something."""
+        """A value that stays the same only as long as the rows do: None, unless a subclass has one."""
         return None
 
     @property
     def learnt(self) -> tuple[str, Any] | None:
-        """What is to be remembered beside the identity: nothing, unless a subclass knows something."""
+        """What to remember besides the identity: None, unless a subclass has something."""
         return None
 
     def moments(self, queries: Sequence[Query], spans: Sequence[Span] | None = None) -> list[Moments]:
-        """The moments of every query in one scan; over its own span of the shuffled rows if `spans` says so.
+        """Return the moments of every query in one scan, over its own span of the shuffled rows if `spans` is given.
 
         Very many queries take one scan for every `at_once` of them.
         """
@@ -95,11 +95,11 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def hand_out(self, span: Span) -> Any:
-        """Some of the shuffled rows as an Arrow table."""
+        """Return some of the shuffled rows as an Arrow table."""
 
     @abstractmethod
     def check_unchanged(self) -> None:
-        """Raise `DataChanged` if the data are visibly not those that were opened."""
+        """Raise `DataChanged` if the data is visibly not what was opened."""
 
     @abstractmethod
     def close(self) -> None:
@@ -111,7 +111,7 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def _evaluate(self, statement: Statement, spans: Sequence[Span] | None) -> tuple[Any, ...]:
-        """The statement's outputs; raises `EngineError` and `DataChanged` only, which quote nothing."""
+        """Return the statement's outputs; raises only `EngineError` and `DataChanged`, which quote nothing."""
 
     def _scan(self, queries: Sequence[Query], spans: Sequence[Span] | None) -> list[Moments]:
         group = common_group(queries) if self.filters and spans is None else None
@@ -150,7 +150,7 @@ class SqlEngine(ABC):
 
 
 def check_names(names: Iterable[str], what: object) -> None:
-    """Refuse columns that a question could not tell apart."""
+    """Refuse columns that a question could not distinguish."""
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
@@ -161,5 +161,5 @@ def check_names(names: Iterable[str], what: object) -> None:
 
 
 def failed() -> EngineError:
-    """The one error of a statement that failed, whatever the reason: what an engine says may quote rows."""
+    """Return the one error for a statement that failed, whatever the reason: an engine's message may quote rows."""
     return EngineError("the engine failed to read the data; the question was not answered")

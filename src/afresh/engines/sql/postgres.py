@@ -1,4 +1,4 @@
-"""What questions mean, in Postgres's SQL."""
+"""What questions mean in Postgres's SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from afresh.errors import QueryError
 from afresh.queries.tree import Op, Type
 from afresh.queries.values import LARGEST_WHOLE, NUMBER_TEXT
 
-TEXTUAL = "text of "  # stands before the name of an enum or another type of text, which by itself does not tell
+TEXTUAL = "text of "  # precedes the name of an enum or another text type, which alone does not show it
 _INTEGERS = ("smallint", "integer", "bigint")
 _FLOATS = ("real", "double precision")
 _TEXTS = ("text", "character varying", "character", "uuid")
@@ -42,7 +42,7 @@ def quote_text(value: str) -> str:
 
 def _part(args: Sequence[str]) -> str:
     unit, when = args
-    # whole seconds first: before version 14 parts are doubles, which microseconds do not fit
+    # whole seconds first: before version 14 parts are doubles, too narrow for microseconds
     return f"extract({unit} FROM date_trunc('second', {when}::timestamp))::float8"
 
 
@@ -50,8 +50,8 @@ _NUMBER = quoted(f"^({NUMBER_TEXT})$")
 _WHOLE = f"abs({{0}}) <= {double(LARGEST_WHOLE)} AND floor({{0}}) = {{0}}"
 
 RULES: dict[Op, Rule] = {
-    **{op: Rule(rule.write) for op, rule in COMMON.items()},  # lower and upper know ASCII only, in the collation "C"
-    # without backtracking: where the rest of a pattern runs out of text, Postgres gives up at every % before it
+    **{op: Rule(rule.write) for op, rule in COMMON.items()},  # lower and upper know only ASCII, in the collation "C"
+    # without backtracking: if the rest of a pattern runs out of text, Postgres gives up at every % before it
     Op.LIKE: Rule(lambda args: f"({args[0]} LIKE {quote_text(args[1])} ESCAPE '')"),
     Op.ENDS_WITH: Rule(form("(right({0}, char_length({1})) = {1})"), repeats=True),
     Op.CONTAINS: Rule(form("(strpos({0}, {1}) > 0)")),
@@ -76,7 +76,7 @@ RULES: dict[Op, Rule] = {
 
 
 class PostgresDialect:
-    """Every operation on finite numbers is written so that its result is finite or NULL; see `postgres_math`."""
+    """Postgres's SQL: every operation on finite numbers gives a finite number or NULL; see `postgres_math`."""
 
     rules: Mapping[Op, Rule] = RULES
     types: Mapping[Type, str] = {
@@ -90,7 +90,7 @@ class PostgresDialect:
     quote_text = staticmethod(quote_text)
 
     def kind(self, physical: str) -> Type | None:
-        """The type questions see for a type as `format_type` writes it."""
+        """Return the type questions see for a type as `format_type` writes it."""
         plain = physical.partition("(")[0]
         if plain in (*_INTEGERS, *_FLOATS, "numeric"):
             return Type.NUMBER
@@ -141,7 +141,7 @@ class PostgresDialect:
         return f"{_column(name)}::text"
 
     def text(self, value: str, kind: Type | None) -> str:
-        """The text of a leaf's value, which the settings of the engine's sessions fix; zero has no sign."""
+        """The text of a leaf's value, fixed by the settings of the engine's sessions; zero has no sign."""
         if kind is not Type.NUMBER:
             return f"{value}::text"
         return f"CASE WHEN {self.is_finite(value)} THEN ({value} + {double(0.0)})::text END"
@@ -163,7 +163,7 @@ def _limits() -> tuple[str, str]:
 
 
 def _numeric(this: str, physical: str) -> str:
-    """A decimal as a double. One declared numeric(p, s) fits; another may be too large or too small to convert."""
+    """A decimal as a double. One declared numeric(p, s) fits; others may be too large or too small to convert."""
     if "(" in physical:
         precision, scale = (int(part) for part in physical.partition("(")[2].rstrip(")").split(","))
         if precision - scale <= 308 and scale <= 307:

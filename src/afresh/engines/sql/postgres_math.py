@@ -1,12 +1,12 @@
-"""Arithmetic that Postgres cannot refuse.
+"""Arithmetic on which Postgres cannot fail.
 
-Postgres raises where IEEE 754 gives an infinity, NaN, or a zero that stands for something smaller than the smallest
-double. So every operation looks at its operands first, and decides exactly what the hardware would have given:
+Postgres raises an error where IEEE 754 gives an infinity, NaN, or a zero that stands for something smaller than the
+smallest double. So every operation checks its operands first, and decides exactly what the hardware would have given:
 NULL in place of an infinity or NaN, zero in place of an underflow. The operands are finite doubles or NULL.
 
-Two rules keep Postgres from raising all the same. The planner computes constants beforehand, even in a branch never
-taken, unless the condition of that branch is constant too; so every step that could raise is guarded by a
-condition on its own operands. And only CASE fixes an order of evaluation, AND does not.
+Even so, two rules are needed to keep Postgres from raising. The planner computes constants in advance, even in a
+branch never taken, unless the condition of that branch is constant too; so every step that could raise is guarded by
+a condition on its own operands. And only CASE fixes an order of evaluation; AND does not.
 
 The common case comes first and costs a few comparisons. Operands near the ends of the range are handled in a
 subquery (`OFFSET 0` keeps the planner from dissolving it), which runs only for the rows that need it.
@@ -30,7 +30,7 @@ _DOWN, _UP = double(2.0**-600), double(2.0**600)
 
 
 def _calm(x: str) -> str:
-    """Far enough from the ends of the range for any product or quotient of two such numbers."""
+    """The condition that x is far enough from the ends of the range for any product or quotient of two such numbers."""
     return f"abs({x}) BETWEEN {_SMALL} AND {_BIG}"
 
 
@@ -41,7 +41,7 @@ def _either_null(a: str, b: str) -> str:
 def _sum(a: str, b: str, sign: str) -> str:
     """a + b or a - b. Only the sum of two magnitudes can overflow, and only if one is 2^1023 or more.
 
-    It does if it reaches the middle between the largest double and 2^1024, that is if
+    It overflows if it reaches the midpoint between the largest double and 2^1024, that is, if
     small >= (max - big) + 2^970, where both steps are exact.
     """
     result, big, small = f"{a} {sign} {b}", f"greatest(abs({a}), abs({b}))", f"least(abs({a}), abs({b}))"
@@ -78,8 +78,8 @@ def _extreme(a: str, b: str, sign: str) -> str:
     """a * b or a / b of non-zero operands anywhere in the range.
 
     Their scaled result z is rounded as the real one would be if exponents had no limit. So the real one overflows
-    exactly if z reaches 2^1024, and vanishes exactly if it is at most 2^-1075, half the smallest double. A product may
-    have been rounded to that very number; then its rounding error decides (Dekker's exact product). A quotient of
+    exactly if z reaches 2^1024, and vanishes exactly if z is at most 2^-1075, half the smallest double. A product may
+    have been rounded to exactly that number; then its rounding error decides (Dekker's exact product). A quotient of
     doubles is never rounded to a power of two unless it is one.
     """
     result, shifts = f"{a} {sign} {b}", "+" if sign == "*" else "-"
@@ -123,7 +123,7 @@ def divide(args: Sequence[str]) -> str:
 
 
 def modulo(args: Sequence[str]) -> str:
-    """C's fmod, which Postgres does not have. Whole numbers have %; others are divided as integers m * 2^e."""
+    """C's fmod, which Postgres lacks. Whole numbers use %; others are divided as integers m * 2^e."""
     a, b = args
     whole = " AND ".join(f"{x} = floor({x}) AND abs({x}) < {double(2.0**53)}" for x in (a, b))
 
@@ -136,7 +136,7 @@ def modulo(args: Sequence[str]) -> str:
         mantissa = f"CASE WHEN {x} < {implied} THEN {x} ELSE ({x} & {fraction}) | {implied} END"
         return f"({mantissa})::numeric AS m{x}, greatest({x} >> 52, 1)::integer - 1075 AS e{x}"
 
-    # here |a| >= |b|, so that a's exponent is not the smaller one; the remainder is below b's 53 bits: exact
+    # here |a| >= |b|, so a's exponent is not the smaller one; the remainder is below b's 53 bits: exact
     remainder = "mod(mi * power(2::numeric, ei - ej), mj)::float8"
     exact = (
         f"(SELECT sign({a}) * ({remainder} * power({_TWO}, ej)) FROM (SELECT {parts('i')}, {parts('j')} "
@@ -151,8 +151,8 @@ def modulo(args: Sequence[str]) -> str:
 def power(args: Sequence[str]) -> str:
     """a to the b, NULL if it overflows or is not real.
 
-    |b ln a| tells when `power` is safe. Near the ends of the range the square root h of the result, which is safe,
-    decides: an infinity is h >= 2^512, a zero is h <= 2^-537.5. Within 2^-40 of these `power` is not called.
+    |b ln a| shows when `power` is safe. Near the ends of the range the square root h of the result, which is safe,
+    decides: h >= 2^512 means an infinity, h <= 2^-537.5 a zero. Within 2^-40 of these, `power` is not called.
     """
     a, b = args
     top, bottom = 2.0**512, 2.0**-537.5
@@ -188,7 +188,7 @@ def exp(args: Sequence[str]) -> str:
 
 
 def round_half_away(args: Sequence[str]) -> str:
-    """To a whole number, halves away from zero; Postgres's own goes to the even one."""
+    """Round to a whole number, halves away from zero; Postgres's own function rounds halves to even."""
     x = args[0]
     step = f"CASE WHEN abs({x} - trunc({x})) >= {_HALF} THEN sign({x}) ELSE {_ZERO} END"
     return f"(CASE WHEN abs({x}) < {double(2.0**52)} THEN trunc({x}) + {step} ELSE {x} END)"

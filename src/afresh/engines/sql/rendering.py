@@ -1,10 +1,10 @@
-"""Expression trees to SQL, for any dialect: a stack of projections over one scan.
+"""Turns expression trees into SQL for any dialect: a stack of projections over one scan.
 
-A dialect writes every operation so that no row can make it fail. Such a text often names an operand more than once
-(`CASE WHEN isfinite(x) THEN x END`), which nested would double the text at every level; so operands are first given
-a name in a projection of their own, and a statement is a stack of such layers.
+A dialect writes every operation so no row can make it fail. Such a text often names an operand more than once
+(`CASE WHEN isfinite(x) THEN x END`), which would double the text at every level of nesting; so operands are first
+given a name in their own projection, and a statement is a stack of such layers.
 
-A dialect has a `Rule` only for an operation that it does not write as most do: `a + b`, `abs(a)`.
+A dialect has a `Rule` only for an operation that it does not write as most dialects do: `a + b`, `abs(a)`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from afresh.queries.tree import Call, Column, Literal, Node, Op, Type
 from afresh.queries.values import LARGEST_WHOLE
 
 Write = Callable[[Sequence[str]], str]
-# The lowest 1e-150 of a question's width count as zero: neither the quotient nor its square can then underflow,
-# which some engines refuse, and nobody sees it beside 1e-12.
+# The lowest 1e-150 of a question's width counts as zero: then neither the quotient nor its square can underflow, which
+# some engines refuse. The difference is invisible beside 1e-12.
 _FLUSHED = 1e-150
 _TIMES = {Type.DATE: (date.min, date.max), Type.TIMESTAMP: (datetime.min, datetime.max)}
 _COMPARE = (Op.EQUAL, Op.LESS, Op.LESS_EQUAL)
@@ -37,9 +37,9 @@ _LARGEST = 1.7976931348623157e308
 class Rule:
     """How a dialect writes one operation.
 
-    `repeats`: the text names an operand more than once. `wild`: NaN or an infinity can come out although every
-    operand is finite. `passes`: how many leading operands may be NaN or infinite themselves, because the result then
-    is not finite either (inf / 2 = inf, but 2 / inf = 0).
+    `repeats`: the text names an operand more than once. `wild`: the result can be NaN or infinite although every
+    operand is finite. `passes`: how many leading operands may be NaN or infinite themselves, because the result is then
+    not finite either (inf / 2 = inf, but 2 / inf = 0).
     """
 
     write: Write
@@ -49,17 +49,17 @@ class Rule:
 
 
 def infix(sign: str) -> Write:
-    """`(a sign b)`."""
+    """Write `(a sign b)`."""
     return lambda args: f"({f' {sign} '.join(args)})"
 
 
 def form(template: str) -> Write:
-    """A text with `{0}`, `{1}`, ... for the operands."""
+    """Write a text with `{0}`, `{1}`, ... for the operands."""
     return lambda args: template.format(*args)
 
 
 def listed(name: str) -> Write:
-    """`name(a, b, ...)`."""
+    """Write `name(a, b, ...)`."""
     return lambda args: f"{name}({', '.join(args)})"
 
 
@@ -76,7 +76,7 @@ _FORMS: dict[Op, Write] = {
     Op.CASE: _case,
     Op.NEGATE: form("(-({0}))"),
 }
-# how most dialects write an operation, and what comes out where doubles follow IEEE 754 as its row says
+# how most dialects write an operation; what comes out if doubles follow IEEE 754 is as its row says
 COMMON: dict[Op, Rule] = {
     op: Rule(
         _FORMS.get(op) or (infix(op.row.sign) if op.row.binds else listed(op.value)),
@@ -88,12 +88,12 @@ COMMON: dict[Op, Rule] = {
 
 
 def quoted(text: str) -> str:
-    """A text between single quotes, those within doubled."""
+    """A text in single quotes, with quotes inside doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def pattern(like: str, any_text: str, escape: Callable[[str], str]) -> str:
-    """A LIKE pattern as a regular expression in which `any_text` stands for %; what is between is of a fixed length."""
+    """A LIKE pattern as a regular expression in which `any_text` stands for %; the parts between have fixed lengths."""
     pieces = []
     for piece in re.findall("%+|_+|[^%_]+", like):
         sign = piece[0]
@@ -106,14 +106,14 @@ class Dialect(Protocol):
 
     rules: Mapping[Op, Rule]
     types: Mapping[Type, str]
-    """What the types of constants are called."""
+    """The names of the types of constants."""
 
     def kind(self, physical: str) -> Type | None:
         """The type questions see for a physical type; None if they cannot use it."""
         ...
 
     def leaf(self, name: str, physical: str) -> str:
-        """A column of the scanned relation, which is always called d, as questions see it."""
+        """A column as questions see it, from the scanned relation, which is always called d."""
         ...
 
     def wild(self, physical: str) -> bool:
@@ -158,14 +158,14 @@ def write_constant(dialect: Dialect, node: Literal) -> str:
 
 
 def end_of(dialect: Dialect, kind: Type, which: int) -> str:
-    """The least (0) or the largest (1) value of the language, of a type that has more in engines."""
+    """The least (0) or largest (1) value in the language, for a type that has more values in engines."""
     ends = _TIMES.get(kind, (-_LARGEST, _LARGEST))
     return write_constant(dialect, Literal(ends[which], kind))
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """SQL of a subexpression: the layer its names exist in, the names, whether it is surely finite, if it is a name."""
+    """SQL of a subexpression, with the layer of its names, the names, and whether it is surely finite and a name."""
 
     sql: str
     layer: int = 0
@@ -180,13 +180,13 @@ class Statement:
 
     dialect: Dialect
     columns: Mapping[str, str]  # names and physical types
-    group: Node | None = None  # of which all queries are, if the engine leaves out the other rows by `test`
+    group: Node | None = None  # the common group of all queries, if the engine leaves out other rows by `test`
     leaves: dict[str, str] = field(default_factory=dict)  # expression -> name, between NULs, which no SQL contains
     layers: list[dict[str, tuple[str, _Piece]]] = field(default_factory=list)
     outputs: list[_Piece] = field(default_factory=lambda: [_Piece("count(*)")])
 
     def add(self, query: Query, span: Span | None = None) -> slice:
-        """Add a query (over one span of rows); says which outputs hold its total (and sum of squares)."""
+        """Add a query (over one span of rows); return which outputs hold its total (and sum of squares)."""
         inside = []
         if span is not None:
             inside.append(_Piece(f"place >= {span.start:d} AND place < {span.stop:d}", 0, frozenset(["place"])))
@@ -227,7 +227,7 @@ class Statement:
 
     @property
     def over_table(self) -> str | None:
-        """The test right over the table, where it needs no names."""
+        """The test directly over the table, if it needs no names."""
         if self.test is None or self.test.layer:
             return None
         text = self.test.sql
@@ -236,16 +236,16 @@ class Statement:
         return text
 
     def scan(self) -> list[str]:
-        """The projection at the bottom; places of rows, where there are any, are the engine's to add."""
+        """The projection at the bottom; the engine adds places of rows if there are any."""
         return [f"{sql} AS {_bare(name)}" for sql, name in self.leaves.items()] or ["0 AS nothing"]  # none may be read
 
     @property
     def names(self) -> list[str]:
-        """The names that the scan gives to the columns."""
+        """The names that the scan gives the columns."""
         return [_bare(name) for name in self.leaves.values()]
 
     def short(self) -> list[str] | None:
-        """The aggregates right over the table, where they need no names; of a small table, reading SQL takes long."""
+        """The aggregates directly over the table, if they need no names; for a small table, parsing SQL takes long."""
         test = self.test
         if self.layers:
             return None
@@ -255,7 +255,7 @@ class Statement:
         return texts
 
     def steps(self) -> list[list[str]]:
-        """The projections above the scan, upwards; the last one holds the aggregates, and the `test` if there is one.
+        """The projections above the scan, bottom up; the last one holds the aggregates, and the `test` if there is one.
 
         A projection carries only what a later one names: engines limit the columns of a relation.
         """
@@ -275,7 +275,7 @@ class Statement:
         return max(map(len, [self.leaves, *self.steps()]))
 
     def _named(self, piece: _Piece) -> _Piece:
-        """The piece by a name, in a layer above everything it mentions."""
+        """Give the piece a name, in a layer above everything it mentions."""
         if piece.name:
             return piece
         while len(self.layers) <= piece.layer:
@@ -285,7 +285,7 @@ class Statement:
         return _Piece(name, piece.layer + 1, frozenset([name]), piece.finite, name=True)
 
     def _leaf(self, sql: str, *, finite: bool = True) -> _Piece:
-        """A column, by a name."""
+        """Give a column a name."""
         name = self.leaves.setdefault(sql, f"\0c{len(self.leaves)}\0")
         return _Piece(name, 0, frozenset([name]), finite, name=True)
 
@@ -317,14 +317,14 @@ class Statement:
         if rule.repeats:
             args = [self._named(arg) for arg in args]
             if not any(arg.mentions for arg in args):
-                # constants only: a planner would compute what a guard forbids, unless one hides behind a name
+                # only constants: unless one hides behind a name, a planner would compute what a guard forbids
                 args[-1] = self._named(_Piece(args[-1].sql))
         piece = _join(rule.write([arg.sql for arg in args]), *args)
         finite = not rule.wild and all(arg.finite for arg in args)
         return _Piece(piece.sql, piece.layer, piece.mentions, finite)
 
     def _truth(self, node: Node, *, filters: bool = False) -> _Piece:
-        """Where a condition is true; elsewhere it may be false or NULL, so that it needs no CASE."""
+        """Where a condition is true; elsewhere it may be false or NULL, so it needs no CASE."""
         if not isinstance(node, Call):
             return self._piece(node)
         if node.op in (Op.AND, Op.OR):
@@ -337,7 +337,7 @@ class Statement:
         return self._compared(node) if node.op in _COMPARE else self._piece(node)
 
     def _ranged(self, node: Call) -> _Piece | None:
-        """A number compared with a constant, as a range of finite ones: where rows are left out, it is faster."""
+        """A number compared with a constant, as a range of finite numbers, which is faster as a filter."""
         if node.op not in (Op.LESS, Op.LESS_EQUAL) or node.args[0].type is not Type.NUMBER:
             return None
         for place, side in ((0, -math.inf), (1, math.inf)):
@@ -352,9 +352,9 @@ class Statement:
         return None
 
     def _compared(self, node: Call) -> _Piece:
-        """A comparison of what may be beyond the language: above all numbers NaN, below them minus infinity.
+        """A comparison of values that may be beyond the language: NaN above all numbers, minus infinity below them.
 
-        If it holds, the left side is not above the right one, so that one end is to be looked at on each.
+        If it holds, the left side is not above the right one, so only one end needs checking on each.
         """
         left, right = (self._bare(arg) for arg in node.args)
         limits = []
@@ -368,7 +368,7 @@ class Statement:
         return _join(f"({' AND '.join([compared, *limits])})" if limits else compared, left, right)
 
     def _bare(self, node: Node) -> _Piece:
-        """A side of a comparison, which may be beyond the language; so may be dates as they are stored."""
+        """A side of a comparison, which may be beyond the language, as stored dates may be."""
         if isinstance(node, Column) and node.type in _TIMES:
             return self._leaf(self.dialect.bare(node.name, self.columns[node.name]), finite=False)
         return self._piece(node)
@@ -386,7 +386,7 @@ class Statement:
         return _join(self.dialect.rules[node.op].write([arg.sql for arg in args]), *args)
 
     def _unit(self, node: Node, query: Query) -> _Piece:
-        """The value of a number in [0, 1], before `complement`. Of a CASE, constants are not clipped."""
+        """The value of a number in [0, 1], before `complement`. In a CASE, constants are not clipped."""
         if isinstance(node, Literal):
             value = unit_of(query, node.value)  # type: ignore[arg-type]  # a number or NULL
             return _Piece(self.dialect.double(value if value > _FLUSHED else 0.0))
@@ -397,7 +397,7 @@ class Statement:
         return self._clipped(self._named(self._piece(node)), query)
 
     def _clipped(self, piece: _Piece, query: Query) -> _Piece:
-        """The value of a named number in [0, 1]. CASE measures four times as fast as least(greatest(...))."""
+        """The value of a named number in [0, 1]. CASE is four times as fast as least(greatest(...))."""
         name, double, (low, high) = piece.sql, self.dialect.double, query.bounds
         zero, one, lowest = double(0.0), double(1.0), double(low + (high - low) * _FLUSHED)
         scaled = f"({name} - {double(low)}) / {double(high - low)}"
@@ -408,19 +408,19 @@ class Statement:
 
 
 def passes(op: Op, leading: int, place: int, count: int) -> bool:
-    """Whether the operand at this place may be non-finite, if so many leading ones may."""
+    """Whether the operand at this place may be non-finite, if this many leading ones may."""
     if op is Op.CASE:  # results pass, conditions are booleans and clean anyway
         return place % 2 == 1 or place == count - 1
     return leading == ALL or place < leading
 
 
 def _exact(value: float) -> bool:
-    """Whether a number is whole, and no other whole number becomes it as a double."""
+    """Whether a number is whole, and no other whole number becomes the same double."""
     return value.is_integer() and abs(value) < LARGEST_WHOLE
 
 
 def _is_plain(op: Op, place: int) -> bool:
-    """Whether dialects get an operand, which is always a constant, as it is instead of as SQL."""
+    """Whether dialects get an operand, which is always a constant, as plain text instead of as SQL."""
     return op.row.takes[min(place, len(op.row.takes) - 1)] in (Sort.WORD, Sort.WHOLE)
 
 
@@ -434,6 +434,6 @@ def _bare(text: str) -> str:
 
 
 def _join(sql: str, *parts: _Piece) -> _Piece:
-    """A text of several pieces."""
+    """Combine several pieces into one text."""
     layer = max((part.layer for part in parts), default=0)
     return _Piece(sql, layer, frozenset[str]().union(*(part.mentions for part in parts)))

@@ -1,11 +1,11 @@
-"""What questions mean, in Spark's SQL, whatever the session's settings.
+"""What questions mean in Spark's SQL, whatever the session's settings.
 
-The data belong to a session of the user's, which is not ours to change. So nothing here depends on ANSI mode, the
+The data belongs to the user's session, which is not ours to change. So nothing here depends on ANSI mode, the
 session's time zone or how it reads string constants: divisions are `try_`, timestamps are read as UTC without a zone,
 constants carry their type, and text that needs quoting is written in bytes.
 
-Spark's doubles follow IEEE 754 as DuckDB's do, except that a zero divisor and logarithms of what has none give NULL
-at once. NaN equals itself and is above everything; it never gets that far, as numbers are finite or NULL.
+Spark's doubles follow IEEE 754 as DuckDB's do, except that a zero divisor and the logarithm of a number that has none
+give NULL at once. NaN equals itself and is above everything; it never gets that far, as numbers are finite or NULL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def quote_name(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A string constant that means itself; its bytes, where quotes or backslashes could be read in several ways."""
+    """A string constant that means itself, as bytes if quotes or backslashes could be read in several ways."""
     if re.fullmatch(r"[A-Za-z0-9 _.,:%-]*", text):
         return f"'{text}'"
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
@@ -47,10 +47,10 @@ def double(value: float) -> str:
 
 
 def _like(args: Sequence[str]) -> str:
-    """LIKE without backtracking; of Spark's own, Java would try all places of every %.
+    """LIKE without backtracking; for Spark's own LIKE, Java would try all places for every %.
 
-    The first place where a piece is found is as good as any later one, so each is looked for once, in an atomic
-    group, from where the one before ended; the last must stand at the end.
+    The first place where a piece is found is as good as any later one, so each is searched for once, in an atomic
+    group, from where the previous one ended; the last must be at the end.
     """
     text, like = args
     first, *others = (pattern(piece, "", re.escape) for piece in re.split("%+", like))
@@ -61,15 +61,15 @@ def _like(args: Sequence[str]) -> str:
 
 
 def _part(args: Sequence[str]) -> str:
-    """Of a timestamp without a zone, whatever it was: the hours of a date would be read in the session's."""
+    """A part of a value cast to a timestamp without a zone: a date's hours would be read in the session's zone."""
     unit, when = args[0], f"CAST({args[1]} AS TIMESTAMP_NTZ)"
     return f"CAST({_PARTS.get(unit, f'{unit}({{0}})').format(when)} AS DOUBLE)"
 
 
-# Spark's own of these give a BIGINT, which a double may not fit; from 2^52 on a double is whole
+# Spark's own functions give a BIGINT, which a double may not fit; from 2^52 on a double is whole
 _WHOLE = f"(CASE WHEN abs({{0}}) < {double(2.0**52)} THEN CAST(%s({{0}}) AS DOUBLE) ELSE {{0}} END)"
 
-# patterns are of Java: $ would stand before a newline at the end too
+# Java's patterns: $ would also match before a newline at the end
 _NUMBER = quote_text(rf"\A({NUMBER_TEXT})\z")
 _SECONDS = "hour({0}) * 3600 + minute({0}) * 60 + second({0})"
 _PARTS = {
@@ -125,7 +125,7 @@ class SparkDialect:
     quote_text = staticmethod(quote_text)
 
     def kind(self, physical: str) -> Type | None:
-        """The type questions see for a type as Spark's `simpleString` writes it."""
+        """Return the type questions see for a type as Spark's `simpleString` writes it."""
         plain = re.split(r"[( ]", physical)[0]
         if plain in _NUMBERS or plain == "decimal":
             return Type.NUMBER

@@ -1,4 +1,4 @@
-"""What every ledger must do, whatever its chains are stored in: the tests a new backend has to pass.
+"""What every ledger must do, wherever its chains are stored: the tests a new backend has to pass.
 
 A backend is a `Journal` (see `afresh.ledger.journal`). Its tests derive a class from `DurableConformance`, or from
 `Conformance` if nothing but this process can reach what it stores, and say with a fixture how to connect:
@@ -8,8 +8,8 @@ A backend is a `Journal` (see `afresh.ledger.journal`). Its tests derive a class
         def storage(self, tmp_path):
             return MyStorage(tmp_path)  # a new, empty `Storage`
 
-pytest then collects every test from here. They need pytest and hypothesis, which afresh itself does not, so nothing
-else imports this package.
+pytest then collects every test from here. The tests need pytest and hypothesis, which afresh itself does not, so
+nothing else imports this package.
 """
 
 from afresh.ledger.conformance.chains import ChainTests, TamperTests
@@ -29,8 +29,8 @@ __all__ = ["Conformance", "Connect", "DurableConformance", "Storage"]
 class Conformance(
     TermsTests, PayingTests, GroupTests, RecordingTests, DividingTests, RoundTests, ExamTests, ChainTests, ModelTests
 ):
-    """For any backend."""
+    """The tests for any backend."""
 
 
 class DurableConformance(Conformance, TamperTests):
-    """For a backend whose records outlive the process, where other tools can reach them."""
+    """The tests for a backend whose records outlive the process, where other tools can reach them."""

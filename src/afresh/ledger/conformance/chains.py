@@ -1,4 +1,4 @@
-"""The chain: it verifies after everything, and whatever is changed behind its back is found."""
+"""The chain verifies after everything, and any change made behind its back is found."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def _edited(place: int, **changes: Any) -> Callable[[list[Sealed]], list[str]]:
 
 
 def _naive(place: int, **changes: Any) -> Change:
-    """The text alone is edited."""
+    """Edit the text alone."""
     edit = _edited(place, **changes)
     return lambda chain: [Sealed(text, old.hash) for text, old in zip(edit(chain), chain, strict=True)]
 
 
 def _half(place: int, **changes: Any) -> Change:
-    """The edited record gets a right hash, but what follows it does not."""
+    """Edit a record and correct its hash, but not those that follow."""
     edit = _edited(place, **changes)
     return lambda chain: [*resealed(edit(chain))[:place], *chain[place:]]
 
@@ -158,7 +158,7 @@ IN_PLACE: dict[str, Change] = {
     "one added": lambda chain: [*chain, Sealed(chain[4].text, seal(chain[-1].hash, chain[4].text))],
     "garbage": lambda chain: [*chain[:4], Sealed("}", chain[4].hash), *chain[5:]],
 }
-# Every hash is right, down to the head: what is wrong is what the chain says.
+# Every hash is right, down to the head: only the chain's contents are wrong.
 AGAINST_THE_RULES: dict[str, Callable[[list[Sealed]], list[str]]] = {
     "more than the budget": _edited(3, charge=9.5),
     "more than a share": _edited(7, shares={"ada": 1}),
@@ -209,7 +209,7 @@ class TamperTests(StorageTests):
         for use in (lambda: known(ledger), lambda: ledger.chain(terms), lambda: opened(ledger)):
             with pytest.raises(BrokenChain, match="restore the ledger from a copy"):
                 use()
-        # A process that had read the chain before continues with what was written, or refuses.
+        # A process that had already read the chain continues with what was written, or refuses.
         with suppress(BrokenChain):
             assert ledger.entries(terms) == entries
         storage.tamper(chain, len(chain), chain[-1].hash)  # restored from a copy

@@ -81,7 +81,7 @@ class DividingTests(StorageTests):
         with pytest.raises(InvalidArgument, match="those without a share would have 0"):
             ledger.divide(terms, {"ada": 2, "bob": 3})
         with pytest.raises(InvalidArgument, match="those without a share would have 2"):
-            ledger.divide(terms, {"bob": 3})  # what ada spent would count as the others'
+            ledger.divide(terms, {"bob": 3})  # what ada spent would count against the others
         ledger.divide(terms, {"ada": 2, "bob": 2})
         ledger.divide(terms, {"ada": 2, "bob": 2})  # again: nothing new
         ledger.divide(terms, {})

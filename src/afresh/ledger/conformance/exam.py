@@ -1,4 +1,4 @@
-"""Rows that are kept for an exam: taken once, by nobody who has a share, and at no cost."""
+"""Rows kept for an exam: it is taken once, never by an analyst with a share, and at no cost."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KEPT = (80, 100)
 
 
 def with_exam(ledger: Ledger) -> Terms:
-    """A hundred rows; the last twenty are kept."""
+    """Open a hundred rows, the last twenty of them kept for an exam."""
     limits = Limits({"method": "a plan", "exam": 20}, 3, 3, 10.0, None, None, ENDS)
     return ledger.open(plain("data", 100), limits)
 
 
 def final(*wanted: str) -> list[Question]:
-    """Questions as an exam asks them, which costs nothing."""
+    """Make questions as an exam asks them, at no cost."""
     return [replace(question(name), charge=0.0, row_charge=0.0) for name in wanted]
 
 
@@ -92,7 +92,7 @@ class ExamTests(StorageTests):
         [{"charge": 0.5}, {"span": [79, 100]}, {"span": [0, 20]}, {"analyst": "ada"}, {"row_charge": 0.1}],
     )
     def test_a_forged_exam_is_not_read(self, connect: Connect, lie: dict[str, Any]) -> None:
-        """By anyone who holds the records: a second one, one that was charged, or one on other rows."""
+        """Forgeries by someone who holds the records: a second exam, one that was charged, or one on other rows."""
         ledger = connect()
         terms = with_exam(ledger)
         ledger.divide(terms, {"ada": 2})

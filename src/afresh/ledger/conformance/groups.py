@@ -1,4 +1,4 @@
-"""Several callers in one transaction: each has what it would have alone, one after the other."""
+"""Several callers in one transaction: each gets what it would get alone, one after the other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made_of(wishes: Sequence[tuple[Sequence[tuple[str, float]], str, int]]) -> l
 
 
 def told(wish: Wish) -> object:
-    """What a caller sees of it."""
+    """Return what a caller sees of a wish."""
     if isinstance(wish.found, BudgetExhausted):
         return str(wish.found), wish.found.asked, wish.found.spent, wish.found.questions
     assert wish.found is not None
@@ -62,7 +62,7 @@ class GroupTests(StorageTests):
         ledger.close()
 
     def test_a_draft_that_was_durable_is_the_one_who_paid_s(self, connect: Connect) -> None:
-        """A caller interrupted while a transaction ends cannot know whether it did: serving again finds out."""
+        """A caller interrupted while a transaction ends cannot know whether it was durable: serving again finds out."""
         ledger, other = connect(), connect()
         terms = opened(ledger)
         mine, theirs = Wish([question("a")], "ada"), Wish([question("b")], "ada")
@@ -93,7 +93,7 @@ class GroupTests(StorageTests):
         assert all(list(one) == ledger.entries(terms) for one in found)
 
     def test_a_record_is_verified_once_by_everybody(self, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What others wrote is read once, and never again, however often the ledger is used."""
+        """What others wrote is read once and never again, however often the ledger is used."""
         seen: list[str] = []
 
         def watching(text: str) -> object:

@@ -64,7 +64,7 @@ class Model:
         return len(own), sum((Fraction(paid.charge) for paid in own), Fraction(0))
 
     def rest(self, shares: dict[str, int]) -> tuple[tuple[int, Fraction], tuple[int, Fraction]]:
-        """What was spent of what no share takes, and how much that is."""
+        """Return what was spent of the part that no share takes, and the size of that part."""
         count, nats = self.used(*({paid.analyst for paid in self.paid} - shares.keys()))
         used = (
             count + sum(each.answers for each in self.outside),
@@ -219,7 +219,7 @@ class LedgerMachine(RuleBasedStateMachine):
 class ModelTests(StorageTests):
     @pytest.fixture
     def histories(self) -> int:
-        """How many random histories to try; a backend may want others."""
+        """How many random histories to try; a backend may override this."""
         return max(1, settings().max_examples // 5)
 
     def test_random_histories_agree_with_plain_lists(self, storage: Storage, histories: int) -> None:

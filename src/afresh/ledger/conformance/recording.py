@@ -1,4 +1,4 @@
-"""What is released: recorded once, kept bit by bit."""
+"""What is released is recorded once and kept bit for bit."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class RecordingTests(StorageTests):
         ledger.record_many(terms, [(a, result(0.5)), (b, result(0.5))])
         assert ledger.state(terms, [first], "ada") == [first]
         assert ledger.state(terms, []) == []
-        assert ledger.state(terms, [replace(first, value=0.3)], "eve") == [first]  # what was told stays
+        assert ledger.state(terms, [replace(first, value=0.3)], "eve") == [first]  # what was reported stays
         other = replace(first, text="b over a", parts=(2, 1))
         assert connect().state(terms, [other, first]) == [other, first]
         assert [(each.text, each.analyst) for each in ledger.stated(terms)] == [("a over b", "ada"), ("b over a", "")]

@@ -17,12 +17,12 @@ ROWS = 100
 
 
 def digests(*names: str) -> set[str]:
-    """Those of questions."""
+    """Return the digests of the questions with these names."""
     return {question(name).digest for name in names}
 
 
 def rounds(ledger: Ledger) -> Terms:
-    """Two rounds: questions 1 and 2 of the first 40 rows, 3 of the next 30; the first two are answered.
+    """Make two rounds: questions 1 and 2 about the first 40 rows, 3 about the next 30; the first two are answered.
 
     Records: 1 opened, 2 planned, 3 and 4 reserved, 5 and 6 answered, 7 reserved.
     """
@@ -52,7 +52,7 @@ class RoundTests(StorageTests):
         before = ledger.chain(terms)
         with pytest.raises(BudgetExhausted, match=r"takes 31 fresh rows, but 30 are left"):
             ledger.reserve(terms, [question("d")], batch=31)
-        with pytest.raises(BudgetExhausted, match=r"takes 32 fresh rows"):  # of which the later ones need half
+        with pytest.raises(BudgetExhausted, match=r"takes 32 fresh rows"):  # the later ones need half of them
             ledger.reserve(terms, [question("d")], batch=16, later=1)
         assert ledger.chain(terms) == before
 
@@ -130,7 +130,7 @@ def _without(place: int) -> Callable[[list[str]], list[str]]:
 
 _FORGERIES: list[Callable[[list[str]], list[str]]] = [
     _with(4, span=[40, 80]),  # the second question of a batch gets other rows
-    _with(7, span=[0, 40]),  # asked after an answer, of the rows that it is about
+    _with(7, span=[0, 40]),  # asked after an answer, about the same rows
     _with(7, span=[39, 70]),
     _with(7, span=[41, 70]),
     _with(7, span=[40, ROWS + 1]),

@@ -1,4 +1,4 @@
-"""What the tests need of a backend, and the words they share."""
+"""What the tests need from a backend, and the helpers they share."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Storage(Protocol):
     """One place where chains are stored; empty at first."""
 
     def connect(self) -> Journal:
-        """A journal on this place. Each call must find what the others wrote."""
+        """Return a journal on this place. Each call must find what the others wrote."""
         ...
 
     def tamper(self, records: Sequence[Sealed], length: int, head: str) -> None:
         """Overwrite the only chain, as someone with other tools would.
 
-        `records` get the places 1, 2, ..., `length` and `head` are what is kept beside them. Only `DurableConformance`
-        needs this.
+        `records` get the places 1, 2, ...; `length` and `head` are what is stored beside them. Only
+        `DurableConformance` needs this.
         """
         ...
 
 
 class Connect(Protocol):
-    """A new ledger on the storage; whatever was connected is closed after the test."""
+    """Makes a new ledger on the storage; every one made is closed after the test."""
 
     def __call__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Ledger:
-        """`clock` tells the time of records."""
+        """Connect; `clock` gives the times of records."""
         ...
 
 
@@ -60,7 +60,7 @@ class StorageTests:
         return connect()
 
 
-# Each example opens data of its own, so one storage can serve them all, and the suite all backends.
+# Each example opens its own data, so one storage can serve them all, and the suite can serve all backends.
 on_one_storage = settings(
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
@@ -100,7 +100,7 @@ def question(name: str, charge: float = 1.0, coarseness: float = 1.0, row_charge
 
 
 def result(released: Released) -> Outcome:
-    """An outcome with this released number, whatever it is."""
+    """Return an outcome with this released number, whatever it is."""
     return outcome(released, 0.5, 0.25, 0.75, ends=ENDS)
 
 

@@ -1,4 +1,4 @@
-"""What is fixed when data are opened."""
+"""What is fixed when data is opened."""
 
 from __future__ import annotations
 
