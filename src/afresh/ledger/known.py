@@ -51,7 +51,7 @@ def keyed(seed: str, identity: Identity) -> KeyedIdentity:
 
 
 def match(known: KeyedIdentity, seed: str, identity: Identity) -> Match | None:
-    """How data meet known ones, keyed with the seed; None if they have nothing telling in common."""
+    """How a dataset matches a known one, keyed with the seed; None if they have nothing distinctive in common."""
     here = keyed(seed, identity)
     if hmac.compare_digest(here.fingerprint, known.fingerprint):
         return Match(same=True)

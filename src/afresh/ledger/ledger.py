@@ -86,8 +86,8 @@ class Ledger:
     ) -> Terms:
         """The guard of these rows, made if there is none; `limits` become its plan unless one is fixed.
 
-        Compare the plans: a plan that is fixed stands, whatever is passed. Rows that share a telling column with those
-        of another guard are refused with `SameRows`, unless `new_rows` says in words why they are not the same.
+        Compare the plans: a plan that is fixed stands, whatever is passed. Rows that share a distinctive column with
+        those of another guard are refused with `SameRows`, unless `new_rows` says in words why they are not the same.
         """
         check_text("analyst", analyst)
         check_text("fingerprint", identity.fingerprint)

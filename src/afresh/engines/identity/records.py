@@ -28,7 +28,7 @@ def counts(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ColumnDigest:
-    """What tells a column again: the digest of its values in any order, or if that is not telling in row order."""
+    """What identifies a column: the digest of its values in any order or, if that is not distinctive, in row order."""
 
     name: str
     unordered: str | None
@@ -59,7 +59,7 @@ class ColumnSums:
 
     @property
     def telling(self) -> bool:
-        """Whether enough was seen for values in any order to tell the column again: nothing else need be known."""
+        """Whether enough was seen for values in any order to identify the column: nothing else is needed."""
         return self.seen.bit_count() >= ENOUGH_VALUES and (self.kind == "text" or self.uneven)
 
 
