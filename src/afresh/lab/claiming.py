@@ -85,7 +85,7 @@ def _near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 
 def _tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
-    """Hold contests of ten candidates that are all exactly as good as the incumbent, with the winner's value in forty bins."""
+    """Hold contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
     talk, n = Talk(mechanism), mechanism.guarded
     wrong, many = False, 10
     while len(talk.records) < mechanism.questions:

@@ -289,7 +289,7 @@ def entered(of: World, rng: np.random.Generator, *, climbs: bool) -> Bits:
 
 
 def _share(rng: np.random.Generator) -> float:
-    """The share of rows that an honest model gets wrong: half of the models are close to the best, the others far behind."""
+    """The share of rows that an honest model gets wrong: half of the models are close to the best, half far behind."""
     return float(rng.uniform(0, 0.03) if rng.random() < 0.5 else rng.uniform(0.03, 0.45))
 
 

@@ -12,8 +12,7 @@ _WORST = "gambling"  # of the lab's analysts, at (10^4, 1000): docs/lab-coverage
 
 
 def goals(repeats: int = 0, progress: Callable[[int], None] | None = None) -> list[Figure]:
-    """Compute all figures that follow from plans and, if conversations are to be run, the figure of the lab's worst
-    analyst.
+    """Compute all figures that follow from plans and, if conversations are to be run, that of the lab's worst analyst.
 
     Args:
         repeats: How many conversations with it; 0 measures nothing.

@@ -19,7 +19,7 @@ WIDE = 3  # bits per histogram, so it has eight bins
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Do three neighbouring bits have this pattern? As bits of one group and one number it is a group's mean, times its size."""
+    """Are three neighbouring bits these? As bits of one group and one number, it is a group's mean, times its size."""
 
     start: int
     reads: int

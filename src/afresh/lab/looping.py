@@ -76,9 +76,7 @@ class World:
         for part, table in enumerate(self.tables):
             failing, passing = table[:, :, 0], table[:, :, 1]
             mend, harm = gain / np.maximum(1 - self.truth, 1e-12), loss / np.maximum(self.truth, 1e-12)
-            if (
-                part == 0 and self.sizes[0] and learnt is not None
-            ):  # by heart: only what it sees gets better
+            if part == 0 and self.sizes[0] and learnt is not None:  # by heart: only what it sees gets better
                 mend, harm = learnt / np.maximum(1 - self.right(0) / self.sizes[0], learnt), np.zeros(self.runs)
             mended.append(self.rng.binomial(failing, np.minimum(mend, 1.0)[:, None]))
             broken.append(self.rng.binomial(passing, np.minimum(harm, 1.0)[:, None]))
@@ -161,7 +159,7 @@ class Ended:
     wrong: Counts
     """How often that was no improvement."""
     path: list[tuple[int, float, float]] = field(default_factory=list)
-    """For the first run, after each step: the step's number, the true accuracy, and the accuracy the loop believes in."""
+    """For the first run, after each step: its number, the true accuracy, and the accuracy the loop believes in."""
 
 
 def _naive(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:

@@ -17,7 +17,7 @@ from afresh.lab.pictures import save, subplots
 ITEMS = (500, 1000, 5000, 20_000)
 STEPS = (100, 300, 1000)
 MAIN = (5000, 300)
-_SLOW = "compare, default guard"  # it asks the real mechanism step by step, so it gets an eighth of the runs, 20 at most
+_SLOW = "compare, default guard"  # it asks the real mechanism step by step: an eighth of the runs, 20 at most
 _MARKS = "<!-- afresh lab loops: begin -->", "<!-- afresh lab loops: end -->"
 
 

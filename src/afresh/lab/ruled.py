@@ -122,7 +122,7 @@ def _week(m: Rounds, of: World, own: slice, models: Sequence[Bits], new: int) ->
 
 
 def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tuple[float, ...]:
-    """Show only whether an entry certainly beats the leader; a third of all entries climb, and the last is their vote."""
+    """Show only whether an entry certainly beats the leader; a third of all entries climb, and their vote is last."""
     rows = len(of.labels)
     m = plan_open_rows(rows, entries, FAILURE, share=0.5)
     assert m is not None

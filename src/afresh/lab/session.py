@@ -116,7 +116,7 @@ class Uncertified:
 def chernoff(values: Floats, bound: float) -> Answers:
     """Values, cut to [0, 1], with all P for which kl(value || P) <= bound."""
     value = np.clip(values, 0.0, 1.0)
-    if value.size < 64:  # small arrays are slow
+    if value.size < 64:  # numpy is slow on small arrays
         ends = [(kl_lower(v, bound), kl_upper(v, bound)) for v in value.tolist()]
         return Answers(value, *np.array(ends).T)
     return Answers(value, kl_lower_each(value, bound), kl_upper_each(value, bound))

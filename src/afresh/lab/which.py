@@ -47,8 +47,7 @@ def measured(mean: float, repeats: int, seed: int) -> list[float]:
 
 
 def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
-    """Draw half-widths at n = 10,000 against k, for an even share and a rare event, and which guarantee is narrowest
-    where.
+    """Draw half-widths at n = 10,000 against k, for an even share and a rare event, and the narrowest guarantees.
 
     Args:
         folder: Where the picture goes.

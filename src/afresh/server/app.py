@@ -137,7 +137,7 @@ class Gated(FastAPI):
     """The doors behind the gate. Only the CORS middleware comes before the gate."""
 
     def __init__(self, config: Config, **options: Any) -> None:
-        """Of a configuration."""
+        """Make the application for a configuration."""
         super().__init__(**options)
         self._config = config
 

@@ -47,7 +47,7 @@ class Question(Body):
 
 
 class Questions(Body):
-    """Those of `Guard.ask_many`: all are charged, or none."""
+    """The arguments of `Guard.ask_many`: all are charged, or none."""
 
     questions: list[Question | _Expression] = Field(
         examples=[["churned", {"expression": "amount", "bounds": [0, 500]}]]
@@ -90,7 +90,7 @@ class Claim(Body):
 
 
 class Detected(Claim):
-    """Those of `Guard.detects`."""
+    """The arguments of `Guard.detects`."""
 
     deviation: _Number | None = None
 

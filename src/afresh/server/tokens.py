@@ -52,7 +52,7 @@ class Tokens:
     """The tokens of a service."""
 
     def __init__(self, store: Store) -> None:
-        """In a store that all workers share."""
+        """Keep tokens in a store that all workers share."""
         self._store = store
 
     def new(
@@ -154,7 +154,7 @@ class Freezer:
     """Which datasets the steward has frozen."""
 
     def __init__(self, store: Store) -> None:
-        """In a store that all workers share."""
+        """Keep what is frozen in a store that all workers share."""
         self._store = store
 
     def freeze(self, dataset: str, why: str) -> None:
