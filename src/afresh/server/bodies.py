@@ -137,7 +137,7 @@ class Freeze(Body):
 
 
 class NewToken(Body):
-    """Whom a token is for."""
+    """The owner, role and limits of a new token."""
 
     name: str = Field(max_length=200, examples=["ann"])
     role: str = Field("analyst", examples=["analyst"])
