@@ -1,10 +1,10 @@
-"""Measure speed as ratios, side by side, against the limits that are set.
+"""Measure speed as ratios, side by side, and compare them with their limits.
 
-python -m benchmarks                  all of it, as tables in Markdown; progress goes to stderr
-python -m benchmarks small many       some of it
+python -m benchmarks                  everything, as Markdown tables; progress goes to stderr
+python -m benchmarks small many       only these
 python -m benchmarks --check          what falls short, and exit code 1 if anything does
 python -m benchmarks --keep           put each table into docs/benchmarks.md as soon as it is measured
-python -m benchmarks --keep --missing those that are not there yet, to go on after an interruption
+python -m benchmarks --keep --missing only those that are not there yet, to continue after an interruption
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAILED = "failed"
 
 
 def run(name: str, rows: int | None = None) -> list[Measured]:
-    """Every line of a benchmark, of so many rows if its table is a large one. What fails is a line that tells why."""
+    """Every line of a benchmark, with so many rows if its table is a large one. A failure is a line that says why."""
     module = importlib.import_module(f"benchmarks.{name}")
     about, load = (module.__doc__ or "").splitlines()[0], os.getloadavg()[0]
     place = f"{ALL.index(name) + 1} of {len(ALL)}"

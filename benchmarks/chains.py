@@ -1,4 +1,4 @@
-"""Long chains: opening, a receipt and verifying to merely hashing the records, a late ask to an early one; CPU."""
+"""Long chains: opening, a receipt and verifying compared with hashing the records, late asks with early ones; CPU."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Opening a frame in memory: the peak beyond what the process had, to the frame's own size.
+"""Opening a frame in memory: the additional peak memory, compared with the size of the frame.
 
-The size is that of the frame as its library holds it. In memory rows are copied, because somebody else could still
-write to them: so a copy of its size, and what an engine on one row takes, are the least there can be. What DuckDB's
-library takes when it is first used counts as the process's own, and is told beside it.
+The size is that of the frame as its library holds it. Rows in memory are copied, because somebody else could still
+write to them: so a copy of that size, plus what an engine on one row takes, is the minimum. The memory that DuckDB's
+library takes when first used counts as the process's own, and is reported beside it.
 """
 
 from __future__ import annotations

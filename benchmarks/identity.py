@@ -1,4 +1,4 @@
-"""The identity of a table to one full scan, a DuckDB query that aggregates each column; processor time."""
+"""The identity of a table, compared with one full scan, a DuckDB query that aggregates each column; CPU time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hundred questions on Parquet in one `ask_many`, to a hundred asks."""
+"""A hundred questions on Parquet in one `ask_many`, compared with a hundred asks."""
 
 from __future__ import annotations
 

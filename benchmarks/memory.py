@@ -1,4 +1,4 @@
-"""Memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint."""
+"""The memory of a process that opens a file larger than the engine's limit, asks and takes its fingerprint."""
 
 from __future__ import annotations
 

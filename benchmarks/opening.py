@@ -1,7 +1,7 @@
-"""Opening a Parquet file of many rows, for the first and the second time, to one of 10,000; a CSV file, again.
+"""Opening a large Parquet file, the first and the second time, compared with one of 10,000 rows; reopening a CSV file.
 
-A CSV file is copied, so that its second opening reads all of it too, but only once and by one parser. What DuckDB takes
-to do that, when somebody tells it the types of the columns, is measured beside it.
+A CSV file is copied, so its second opening reads all of it too, but only once and with one parser. The time DuckDB
+takes to do that, given the types of the columns, is measured beside it.
 """
 
 from __future__ import annotations

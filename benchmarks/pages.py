@@ -1,4 +1,4 @@
-"""The first page of a long history, and of a long board, to that of a short one; CPU of the server."""
+"""The first page of a long history, and of a long board, compared with that of a short one; the server's CPU time."""
 
 from __future__ import annotations
 

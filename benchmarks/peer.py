@@ -1,4 +1,4 @@
-"""One peer, in an environment of its own, which has numpy but not afresh: `python -m benchmarks.peer NAME`."""
+"""One peer, in its own environment, which has numpy but not afresh: `python -m benchmarks.peer NAME`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Peers, in environments of their own: a mean of a million numbers by each, and a whole ask here, to numpy's.
+"""Peers in their own environments: each one's mean of a million numbers, and a whole ask here, compared with numpy's.
 
-Each peer is installed by name into an environment below `.venv-peers`, once, since what one needs another may not
-bear. What cannot be installed is said, and left out. They promise other things (privacy, a fixed experiment), so this
-is what they cost, not what they are worth.
+Each peer is installed by name, once, into an environment below `.venv-peers`, since their requirements may conflict. A
+peer that cannot be installed is reported and left out. They guarantee other things (privacy, a fixed experiment), so
+this compares what they cost, not how good they are.
 """
 
 from __future__ import annotations

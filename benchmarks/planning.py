@@ -1,4 +1,4 @@
-"""A plan, to half a second, and an interval once planned, to a millisecond, by method and size; CPU, medians."""
+"""A plan, compared with half a second, and an interval once planned, with a millisecond; median CPU time."""
 
 from __future__ import annotations
 

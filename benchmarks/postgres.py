@@ -1,6 +1,6 @@
-"""Postgres: a question to the best query written by hand, and the identity of a table to one full scan of it.
+"""Postgres: a question compared with the best hand-written query, and a table's identity with one full scan of it.
 
-By the processor time of the server's processes, so that other work on the machine hardly matters.
+Measured by the CPU time of the server's processes, so other work on the machine hardly matters.
 """
 
 from __future__ import annotations

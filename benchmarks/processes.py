@@ -1,4 +1,4 @@
-"""A question's two durable steps by 1 to 8 processes on one ledger: the slowest hundredth to that of one."""
+"""A question's two durable steps by 1 to 8 processes on one ledger: the slowest hundredth compared with one process."""
 
 from __future__ import annotations
 

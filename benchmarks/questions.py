@@ -1,9 +1,8 @@
-"""One question, a mean within a group and a CASE, against the best query written by hand for the same sums.
+"""One question, a mean within a group and a CASE, compared with the best hand-written query for the same sums.
 
-On Parquet and in memory, where the best query is that of the engine that answers, and the engine itself is held
-against the faster of DuckDB and Polars; and on a DuckDB file. What is compared is the engine's work, `moments`; `ask`
-is everything: reading the question, two durable commits of the ledger, noise and the interval. Processor time of all
-threads.
+On Parquet and in memory, where the best query is that of the engine that answers, and the engine itself is compared
+with the faster of DuckDB and Polars; and on a DuckDB file. The comparison is of the engine's work, `moments`; `ask` is
+everything: reading the question, two durable commits of the ledger, noise and the interval. CPU time of all threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Scoring a prediction vector of a million rows, to numpy's mean and variance of the loss vector.
+"""Scoring a prediction vector of a million rows, compared with numpy's mean and variance of the loss vector.
 
-Scoring is to check the predictions, to hash them for the question's name, to compute their losses and to add these up;
-without the two durable writes of the ledger. Numpy's mean and variance are of a loss vector that is there already
-(first ratio), or that numpy computes as well (second). Last, whole scores with the ledger in a file, by several threads
-to one: what the pool of threads is worth.
+Scoring means checking the predictions, hashing them for the question's name, computing their losses and adding these
+up, without the two durable writes of the ledger. Numpy's mean and variance are of a loss vector that exists already
+(first ratio), or that numpy computes as well (second). Last come whole scores with the ledger in a file, by several
+threads compared with one: what the pool of threads gains.
 """
 
 from __future__ import annotations

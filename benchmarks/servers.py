@@ -1,4 +1,4 @@
-"""A Postgres and a Spark of our own, as tests have them."""
+"""Our own Postgres and Spark, as in the tests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Many clients of one service to one at a time, to threads without HTTP, to the disk, and repeats to new questions.
+"""Many clients of a service compared with one, with threads without HTTP and with the disk; repeats with new asks.
 
-Five rounds, each of all of them one after the other; a ratio is the median of the rounds'.
+There are five rounds, each running all of them one after the other; a ratio is the median over the rounds.
 
-`AFRESH_SERVER=granian` serves the same application by granian, which has to be installed, to compare the two.
+`AFRESH_SERVER=granian` serves the same application with granian, which has to be installed, to compare the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ask on 10,000 rows, its durable commits included, to a raw DuckDB query and a raw SQLite commit."""
+"""An ask on 10,000 rows, including its durable commits, compared with a raw DuckDB query and a raw SQLite commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark: the jobs of a question, a question to the best query written by hand, and the identity to one full scan."""
+"""Spark: a question's jobs, a question compared with the best hand-written query, and the identity with one scan."""
 
 from __future__ import annotations
 

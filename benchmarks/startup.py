@@ -1,6 +1,6 @@
-"""Starting: `import afresh` to numpy and duckdb, `afresh --help` and `afresh plan` to typer with what it draws help by.
+"""Starting: `import afresh` compared with numpy and duckdb; `afresh --help` and `afresh plan` with typer and its help.
 
-Fresh processes, taken in turns, by the processor time of each. All have their bytecode, as installed packages do.
+Fresh processes, taken in turns, by the CPU time of each. All have their bytecode, as installed packages do.
 """
 
 from __future__ import annotations

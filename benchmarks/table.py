@@ -1,4 +1,4 @@
-"""The tables that benchmarks ask about, as files: most 10 columns of mixed types with NULLs."""
+"""The tables that benchmarks ask about, as files: most have 10 columns of mixed types with NULLs."""
 
 import contextlib
 import tempfile

@@ -1,6 +1,6 @@
-"""Questions of 1 to 64 threads on one desk at 10,000 rows, served together and one at a time, on both ledgers.
+"""Questions from 1 to 64 threads on one desk with 10,000 rows, served together and one at a time, on both ledgers.
 
-Limits: 64 threads have at least 3 times the rate of one at a time, and their slowest hundredth takes a quarter at most.
+Limits: 64 threads have at least 3 times the rate of one at a time, and their slowest hundredth takes at most a quarter.
 """
 
 from __future__ import annotations

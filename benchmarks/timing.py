@@ -1,4 +1,4 @@
-"""Seconds of several ways to do one thing, taken in turns so that other work on the machine meets all alike."""
+"""The seconds that several ways to do one thing take, in turns, so that other work on the machine affects all alike."""
 
 import time
 from collections.abc import Callable, Mapping

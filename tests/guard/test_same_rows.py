@@ -113,7 +113,7 @@ def test_new_rows_are_taken_at_their_word_and_the_word_is_kept(frame: pd.DataFra
 
 
 def test_other_samples_of_one_population_are_welcome(frame: pd.DataFrame) -> None:
-    """Row numbers in common are no sign. By chance two samples agree in a telling column with probability < 1e-20."""
+    """Shared row numbers are no sign. By chance two samples agree in a distinctive column with probability < 1e-20."""
     rng = np.random.default_rng(5)
     for _ in range(5):
         other = pd.DataFrame(

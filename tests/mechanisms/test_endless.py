@@ -1,4 +1,4 @@
-"""A budget that never ends (17.8): shares, widths against the oracle, and guards opened with questions=None."""
+"""A budget that never runs out (17.8): shares, widths against the oracle, and guards opened with questions=None."""
 
 from __future__ import annotations
 

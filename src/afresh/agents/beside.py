@@ -18,7 +18,7 @@ _SECONDS = 600.0
 
 
 async def serve_address(url: str, cap: int | None) -> None:
-    """Tools for a service, with the token that is found here."""
+    """Run tools for a service, with the token found on this machine."""
     headers, base = {"Authorization": f"Bearer {find_token()}"}, check_url(url)
 
     def client(_: Any) -> httpx.AsyncClient:
@@ -28,14 +28,14 @@ async def serve_address(url: str, cap: int | None) -> None:
 
 
 async def serve_config(config: Config, analyst: str, cap: int | None) -> None:
-    """Tools for what a configuration describes, opened in this process."""
+    """Run tools for what a configuration describes, opened in this process."""
     async with _inside(config, analyst) as client:
         await make_server(Tools(client, cap, local=True)).run_stdio_async()
 
 
 @asynccontextmanager
 async def _inside(config: Config, analyst: str) -> AsyncIterator[Any]:
-    """A service without a network, and a token for it that ends with it."""
+    """A service without a network, and a token that ends with it."""
     from afresh.server.app import make_app
     from afresh.server.store import store_of
     from afresh.server.tokens import Tokens

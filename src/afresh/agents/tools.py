@@ -72,14 +72,14 @@ class Said(BaseModel):
 Returned = Annotated[CallToolResult, Said]
 Ctx = Context[Any, Any]
 Client = Callable[[Ctx], httpx.AsyncClient]
-"""The way to the service for one call."""
+"""Gives the connection to the service for one call."""
 
 
 class Cap:
-    """The most answers a session may spend; None for no cap of its own."""
+    """The most answers a session may spend; None if it has no cap of its own."""
 
     def __init__(self, most: int | None) -> None:
-        """`most` answers."""
+        """Allow `most` answers."""
         self.most, self.spent = most, 0
 
     def take(self, answers: int) -> None:
@@ -100,7 +100,7 @@ class Tools:
     """The tools of one server."""
 
     def __init__(self, client: Client, cap: int | None = None, *, local: bool = False) -> None:
-        """`local` tools run beside the agent, and may read the files that it names."""
+        """`local` tools run on the agent's machine, and may read the files it names."""
         self._client, self._cap, self._local = client, Cap(cap), local
 
     async def list_all(self, ctx: Ctx) -> Returned:
@@ -232,7 +232,7 @@ class Tools:
         return await self._of_either(ctx, name, "")
 
     async def _of_either(self, ctx: Ctx, name: str, what: str) -> Any:
-        """What is at a door that datasets and evaluations have."""
+        """Get the document at a door that both datasets and evaluations have."""
         kind = await self._kind(ctx, name)
         return await self._got(ctx, f"/v1/{kind}/{_part(name)}/{what}".rstrip("/"))
 
@@ -304,7 +304,7 @@ class Tools:
             raise InvalidArgument(f"{place} cannot be read: {error.strerror}.") from None
 
     def _allowed(self, path: str | None) -> str:
-        """A path on the agent's own machine: a service reads no files for clients."""
+        """Check a path on the agent's own machine: a service reads no files for clients."""
         if path is None:
             raise InvalidArgument("give predictions by model name, or a path if the tools run on your machine.")
         if not self._local:
@@ -312,7 +312,7 @@ class Tools:
         return path
 
     async def _paid(self, most: int, work: Callable[[], Any]) -> Any:
-        """A call that may cost so many answers of the session's."""
+        """Make a call that may cost so many of the session's answers."""
         self._cap.take(most)
         spent = 0
         try:
@@ -323,7 +323,7 @@ class Tools:
             self._cap.spent -= most - min(spent, most)
 
     async def _free(self, work: Callable[[], Any]) -> CallToolResult:
-        """What a call says; a refusal too is a result."""
+        """Make a call; a refusal is a result too."""
         try:
             found = await work()
         except _Refused as refused:
@@ -357,7 +357,7 @@ class Tools:
 
 
 class _Refused(Exception):
-    """A problem document."""
+    """A refusal, with its problem document."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
         self.problem = problem
@@ -385,7 +385,7 @@ def _encoded(files: Files) -> dict[str, Any]:
 
 
 def _part(name: str) -> str:
-    """A name as one part of an address."""
+    """A name, escaped to be one part of an address."""
     from urllib.parse import quote
 
     return quote(name, safe="")

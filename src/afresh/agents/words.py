@@ -14,7 +14,7 @@ _DO_NOT = "do not report this as an improvement"
 
 
 def conclude(document: Any) -> str:
-    """The sentence for a document of the service; empty where it describes and concludes nothing."""
+    """The sentence for a document of the service; empty if the document only describes something."""
     if not isinstance(document, dict):
         return ""
     if isinstance(document.get("answers"), list):
@@ -23,7 +23,7 @@ def conclude(document: Any) -> str:
         return ""
     try:
         found = from_json(document)
-    except ServiceError:  # of a newer service
+    except ServiceError:  # from a newer service
         return ""
     return _of(found)
 

@@ -20,7 +20,7 @@ from afresh.wire.results import from_json
 if TYPE_CHECKING:
     from afresh.client.holdout import RemoteHoldout
 
-_MOST = 100_000  # entries of one response
+_MOST = 100_000  # entries in one response
 
 
 class RemoteBoard(Board):
@@ -68,7 +68,7 @@ class RemoteBoard(Board):
 
 
 def open_board(holdout: RemoteHoldout, name: str) -> RemoteBoard:
-    """A board of this holdout."""
+    """Open a board of this holdout."""
     told = holdout.desk.connection.get(f"/v1/boards/{quote(name, safe='')}")
     if told["holdout"] != holdout.desk.name:
         raise InvalidArgument(f"the board {name!r} is on the holdout {told['holdout']}.")

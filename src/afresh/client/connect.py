@@ -1,4 +1,4 @@
-"""`afresh.connect`: what a service offers a token."""
+"""`afresh.connect`: what a service offers to the holder of a token."""
 
 from __future__ import annotations
 
@@ -153,18 +153,18 @@ def connect(url: str, token: str | None = None) -> Service:
 
 
 def judge_address(address: str) -> RemoteJudge:
-    """The evaluation at an address such as https://host/qa."""
+    """Open the evaluation at an address such as https://host/qa."""
     url, name = split_address(address)
     return connect(url).evaluation(name)
 
 
 def open_address(address: str) -> Guard:
-    """The guard at an address such as https://host/customers."""
+    """Open the guard at an address such as https://host/customers."""
     url, name = split_address(address)
     return connect(url).open(name)
 
 
 def hold_address(address: str) -> Holdout:
-    """The holdout at an address such as https://host/churn."""
+    """Open the holdout at an address such as https://host/churn."""
     url, name = split_address(address)
     return connect(url).holdout(name)

@@ -21,14 +21,14 @@ except ImportError:
 
 _TRIES = 5
 _PAUSE = 0.2  # seconds before the second try, doubled before each further one
-_LATER = (429, 502, 503, 504)  # statuses worth another try
+_LATER = (429, 502, 503, 504)  # statuses after which a request is tried again
 
 
 class Connection:
     """One service, and the token that identifies the analyst. Safe to use from several threads."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 120.0) -> None:
-        """Connects when the first request is made."""
+        """Connect when the first request is made."""
         self.url = check_url(url)
         self._given = token
         self._client = httpx.Client(
@@ -39,15 +39,15 @@ class Connection:
 
     @property
     def own_token(self) -> bool:
-        """Whether another process finds the same token by itself."""
+        """Whether another process would find the same token on its own."""
         return self._given is None
 
     def get(self, path: str, **query: Any) -> Any:
-        """What is at a path."""
+        """Get the document at a path."""
         return _document(self._sent("GET", path, params=query))
 
     def post(self, path: str, body: Any) -> Any:
-        """What a door answers to a JSON document."""
+        """Send a JSON document to a door, and return its response."""
         try:
             content = json.dumps(body)
         except (TypeError, ValueError):
@@ -57,16 +57,16 @@ class Connection:
         return self.send(path, content.encode(errors="surrogatepass"), "application/json")
 
     def send(self, path: str, content: bytes, media: str, **query: Any) -> Any:
-        """What a door answers to a document of any kind."""
+        """Send a document of any kind to a door, and return its response."""
         told = {name: json.dumps(value) for name, value in query.items() if value is not None}
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=told))
 
     def upload(self, path: str, content: bytes, media: str, named: dict[str, str]) -> Any:
-        """What a door answers to a file, whose names are in the address."""
+        """Send a file to a door, with its names in the address, and return the response."""
         return _document(self._sent("POST", path, content=content, headers={"Content-Type": media}, params=named))
 
     def download(self, path: str) -> bytes:
-        """A file."""
+        """Get a file."""
         return bytes(self._sent("GET", path).content)
 
     def _sent(self, method: str, path: str, **more: Any) -> httpx.Response:
@@ -92,7 +92,7 @@ class Connection:
         self._client.close()
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """The address, without the token."""
         return f"Connection({self.url!r})"
 
 
@@ -127,7 +127,7 @@ def check_url(url: str) -> str:
 
 
 def _check_token(token: str) -> str:
-    """A token that a header can carry."""
+    """Check that a header can carry the token."""
     found = token.strip() if isinstance(token, str) else ""
     if not found or not found.isascii() or not found.isprintable() or " " in found:
         raise InvalidArgument(
@@ -137,7 +137,7 @@ def _check_token(token: str) -> str:
 
 
 def find_token() -> str:
-    """The token in $AFRESH_TOKEN, or in the file $AFRESH_TOKEN_FILE that nobody else may read."""
+    """Find the token in $AFRESH_TOKEN, or in the file $AFRESH_TOKEN_FILE, which nobody else may be able to read."""
     if found := os.environ.get("AFRESH_TOKEN", "").strip():
         return found
     import platformdirs

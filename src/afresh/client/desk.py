@@ -1,4 +1,4 @@
-"""A desk that lives elsewhere: its public side, and the connection to it."""
+"""A desk at a service: its public side, and the connection to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RemoteDesk:
     """One dataset of a service."""
 
     def __init__(self, connection: Connection, name: str) -> None:
-        """Ask the service what it is."""
+        """Ask the service for its description."""
         self.connection, self.name, self.closed = connection, name, False
         self.told: dict[str, Any] = connection.get(f"/v1/datasets/{name}")
         self.plan = plan_from_json(self.told["plan"])
@@ -42,29 +42,29 @@ class RemoteDesk:
             raise GuardClosed("this guard is closed; open the data again (nothing is lost).")
 
     def coarseness(self, precision: float | None) -> float:
-        """How many times the plan's noise is still enough for a half-width on [0, 1]."""
+        """The largest multiple of the plan's noise that still gives a half-width on [0, 1]."""
         return 1.0 if precision is None else coarseness_for(self.plan.mechanism, precision)
 
     def post(self, what: str, body: Any, kind: str = "datasets") -> Any:
-        """What a door of this dataset answers, as a document."""
+        """Send to a door of this dataset, and return the response as a document."""
         self.check_open()
         return self.connection.post(f"/v1/{kind}/{self.name}/{what}", body)
 
     def ask(self, what: str, body: Any) -> Any:
-        """The same as a result."""
+        """Do the same, and return a result."""
         return from_json(self.post(what, body))
 
     def get(self, what: str, **query: Any) -> Any:
-        """What is at a door of this dataset, as a document."""
+        """Get the document at a door of this dataset."""
         self.check_open()
         return self.connection.get(f"/v1/datasets/{self.name}/{what}", **query)
 
     def frame(self, what: str, of: str = "datasets", kind: str = "pandas") -> Any:
-        """A table that is handed out, as a frame of a kind."""
+        """Get a table that the service hands out, as a frame of the given kind."""
         self.check_open()
         table, places = from_file(self.connection.download(f"/v1/{of}/{self.name}/{what}?format=arrow"))
         return as_kind(kind, table, lambda: places)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Stop using it."""
         self.closed = True

@@ -1,4 +1,4 @@
-"""The doors of a service, for a guard here: questions go out as JSON; results and errors come back unchanged."""
+"""The doors of a service, for a local guard: questions go out as JSON; results and errors come back unchanged."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def guard_at(desk: RemoteDesk, analyst: str) -> Guard:
-    """The guard of a dataset of a service."""
-    return Guard(cast("Desk", desk), analyst, RemoteDoors(desk, analyst))  # it has what a face looks at
+    """Make the guard of a service's dataset."""
+    return Guard(cast("Desk", desk), analyst, RemoteDoors(desk, analyst))  # it has every attribute that a guard uses
 
 
 def all_pages(get: Callable[..., Any]) -> Transcript:
-    """A transcript, from a door that shows a page of it."""
+    """Read a whole transcript from a door that shows one page at a time."""
     document = get()
     records = document["records"]
     while document["next"] is not None:
@@ -43,10 +43,10 @@ def all_pages(get: Callable[..., Any]) -> Transcript:
 
 
 class RemoteDoors:
-    """The doors of one dataset of a service. Mistakes that the columns reveal are already errors here."""
+    """The doors of one dataset of a service. Mistakes that the columns reveal are raised before anything is sent."""
 
     def __init__(self, desk: RemoteDesk, analyst: str) -> None:
-        """In whose name, which the token says."""
+        """Ask in the name of the token's owner."""
         self._desk, self._analyst = desk, analyst
 
     def named(self, analyst: str) -> Self:
@@ -58,11 +58,11 @@ class RemoteDoors:
         return self
 
     def checked(self, questions: Iterable[Any]) -> list[Any]:
-        """Questions as they are sent."""
+        """Check questions, and return them as they are sent."""
         return [self._sent(each) for each in questions]
 
     def answers(self, asked: Sequence[Any], rows: int | None) -> list[Answer]:
-        """Answer."""
+        """Have questions answered."""
         return self._listed("ask_many", {"questions": list(asked), "rows": rows}) if asked else []
 
     def exam(self, asked: Sequence[Any]) -> list[Answer]:
@@ -70,18 +70,18 @@ class RemoteDoors:
         return self._listed("exam", {"questions": list(asked)})
 
     def price(self, question: Question, expected: Mapping[str, Any]) -> Price:
-        """Of a question."""
+        """The price of a question."""
         body = {"question": self._sent(question), **{name: _plain(value) for name, value in expected.items()}}
         found: Price = self._desk.ask("price", body)
         return found
 
     def price_of(self, statistic: Statistic) -> Price:
-        """Of a statistic."""
+        """The price of a statistic."""
         found: Price = self._desk.ask("price", {"statistic": to_argument(statistic)})
         return found
 
     def measure(self, statistic: Statistic) -> Answer | Measures:
-        """A statistic."""
+        """Measure a statistic."""
         document = to_argument(statistic)
         if document["kind"] not in OF_ROWS:
             raise checks.wrong("statistic", statistic, "a statistic from afresh.statistics that needs no model")
@@ -99,12 +99,12 @@ class RemoteDoors:
         return float(self._desk.post("detects", body)["detects"])
 
     def fit(self, task: Task) -> Fitted:
-        """Have it fitted where the rows are."""
+        """Have a model fitted where the rows are."""
         found: Fitted = self._desk.ask("fit", {name: _plain(value) for name, value in asdict(task).items()})
         return found
 
     def open_rows(self, kind: str | None) -> Any:
-        """As a pandas frame unless another kind is given."""
+        """The open rows, as a pandas frame unless another kind is given."""
         return self._desk.frame("open_rows", kind="pandas" if kind is None else kind)
 
     def close_rounds(self) -> list[Answer]:
@@ -127,16 +127,16 @@ class RemoteDoors:
         return found
 
     def budget(self) -> Budget:
-        """As of now."""
+        """The budget as of now."""
         found: Budget = from_json(self._desk.get("budget"))
         return found
 
     def transcript(self) -> Transcript:
-        """All pages of it."""
+        """All pages of the transcript."""
         return all_pages(lambda **part: self._desk.get("transcript", **part))
 
     def receipt(self) -> dict[str, Any]:
-        """For `afresh verify`."""
+        """The receipt, for `afresh verify`."""
         found: dict[str, Any] = self._desk.get("receipt")
         return found
 
@@ -144,14 +144,14 @@ class RemoteDoors:
         return [from_json(each) for each in self._desk.post(what, body)["answers"]]
 
     def _sent(self, question: Any) -> dict[str, Any]:
-        """A question as JSON; an expression of Ibis as the SQL that means the same."""
+        """A question as JSON; an Ibis expression is sent as equivalent SQL."""
         given = dict(question) if isinstance(question, Mapping) else {"expression": question}
         if not isinstance(question, Mapping) or "expression" in given:
             for name in ("expression", "where"):
                 if given.get(name) is not None and not isinstance(given[name], str):
                     given[name] = self._in_sql(given[name])
         if unknown := given.keys() - {"expression", "bounds", "where", "missing", "precision", "guess", "about"}:
-            make_asked(dict.fromkeys((*given, *unknown)), self._desk.schema)  # which says what is wrong
+            make_asked(dict.fromkeys((*given, *unknown)), self._desk.schema)  # its error says what is wrong
         return {name: _plain(value) for name, value in given.items() if value is not None}
 
     def _in_sql(self, expression: Any) -> str:
@@ -166,7 +166,7 @@ class RemoteDoors:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has words for: tuples are lists, and numbers of numpy are Python's."""
+    """A value that JSON can express: tuples become lists, and numpy numbers become Python's."""
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value.item() if hasattr(value, "item") and not isinstance(value, str) else value

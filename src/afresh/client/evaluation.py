@@ -19,14 +19,14 @@ from afresh.results.closing import Closing
 from afresh.results.transcript import Transcript
 from afresh.wire.results import from_json
 
-_RUNS = 6  # so many runs of the evaluator may have to end before an answer comes
+_RUNS = 6  # this many runs of the evaluator may have to end before an answer comes
 
 
 class RemoteJudge(show.Shown, Closing):
     """Sends candidates to a service, which runs them. Make one with `afresh.connect(url).evaluation(name)`."""
 
     def __init__(self, connection: Connection, name: str) -> None:
-        """Ask the service what it is."""
+        """Ask the service for its description."""
         self.connection, self.name = connection, name
         self.told: dict[str, Any] = connection.get(f"/v1/evaluations/{name}")
 
@@ -36,7 +36,7 @@ class RemoteJudge(show.Shown, Closing):
         return int(self.told["candidate"])
 
     def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
-        """A candidate from a file, a folder or an archive."""
+        """Read a candidate from a file, a folder or an archive."""
         return read_candidate(candidate, self.most, name)
 
     def open_items(self) -> list[dict[str, Any]]:

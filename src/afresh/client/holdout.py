@@ -37,25 +37,25 @@ class RemoteRows:
     """The public side of labelled rows elsewhere; `features` are fetched when a model first needs them."""
 
     def __init__(self, desk: RemoteDesk) -> None:
-        """Of a holdout that a service has described."""
+        """Describe the rows of a holdout from what its service says."""
         told = desk.told
         self.desk, self.label, self.visibility = desk, str(told["label"]), told["features"]
         declared = None if told["classes"] is None else tuple(told["classes"])
         self.labels = Labels(np.empty(0, dtype=told["label_type"]), declared)
 
     def settle(self, loss: Loss) -> Loss:
-        """The loss as it is, if it suits the labels and can be sent."""
+        """Return the loss unchanged if it suits the labels and can be sent."""
         if isinstance(loss, Custom):
             raise InvalidArgument(f"the loss {loss.name!r} is a function, and a service does not run your code.")
         return settle(loss, self.labels)
 
     def classes(self, loss: Loss) -> tuple[Any, ...]:
-        """Those that a loss of classes or probabilities is about."""
+        """The classes that a loss of classes or probabilities refers to."""
         return () if loss.kind == "numbers" else self.labels.classes
 
     @cached_property
     def features(self) -> Any:
-        """What models predict from."""
+        """The features that models predict from."""
         if not self.desk.told["download"]:
             raise Forbidden(f"the service does not hand out the features of {self.desk.name}; pass predictions.")
         return self.desk.frame("features", "holdouts")
@@ -72,14 +72,14 @@ class RemoteRows:
         return frame.drop(columns=[self.label]), labels
 
     def open_loss(self, model: Any, loss: Loss) -> float:
-        """The mean loss of a model on the open rows: nothing is asked for it."""
+        """The mean loss of a model on the open rows; asks nothing of the service."""
         features, labels = self._opened
         return loss_on(model, loss, self.classes(loss), features, labels, lambda: features.index.to_numpy())
 
     def predict(
         self, models: Sequence[Any] | Mapping[str, Any], names: Sequence[str] | None, loss: Loss, features: Any = None
     ) -> list[Sent]:
-        """What models say, made here; the service checks it."""
+        """The models' predictions, made here; the service checks them."""
         self.desk.check_open()
         models, names = listed(models, names)
         given = [None] * len(models) if names is None else names
@@ -96,11 +96,11 @@ class RemoteJudge:
     """Sends predictions to a service, which has the labels."""
 
     def __init__(self, rows: RemoteRows) -> None:
-        """In the name that the token says."""
+        """Ask in the name of the token's owner."""
         self._rows, self._desk = rows, rows.desk
 
     def score(self, predicted: Sequence[Predicted], loss: Loss, precision: float | None) -> list[Answer]:
-        """Their mean losses."""
+        """The models' mean losses."""
         found = self._sent("score", predicted, loss, precision=precision)
         return [from_json(each) for each in found["answers"]]
 
@@ -114,12 +114,12 @@ class RemoteJudge:
         return found
 
     def best_of(self, predicted: Sequence[Predicted], loss: Loss) -> Ranking:
-        """Many in order."""
+        """Many models in order."""
         found: Ranking = from_json(self._sent("best_of", predicted, loss))
         return found
 
     def exam(self, predicted: Sequence[Predicted], loss: Loss) -> Ranking:
-        """The same on the rows that are kept for the exam."""
+        """Score the final models on the rows that are kept for the exam."""
         found: Ranking = from_json(self._sent("exam", predicted, loss))
         return found
 
@@ -130,14 +130,14 @@ class RemoteJudge:
         return found
 
     def claim_better(self, b: Predicted, a: Predicted, by: float, loss: Loss, *, challenge: bool) -> Claimed:
-        """Whether B's is smaller than A's by more than this."""
+        """Whether B's mean loss is smaller than A's by more than this."""
         found: Claimed = from_json(self._sent("claim", [b, a], loss, by=by, challenge=challenge or None))
         return found
 
     def contest(
         self, models: Sequence[Predicted], incumbent: Predicted | None, bins: int | None, loss: Loss
     ) -> Contested:
-        """Which has the smallest mean loss, if it certainly beats the incumbent."""
+        """The model with the smallest mean loss, if it certainly beats the incumbent."""
         last = [] if incumbent is None else [incumbent]
         sent = self._sent("contest", [*models, *last], loss, bins=bins, incumbent=bool(last) or None)
         found: Contested = from_json(sent)
@@ -162,7 +162,7 @@ class RemoteJudge:
         return self._rows.opened()
 
     def _sent(self, what: str, predicted: Sequence[Any], loss: Loss | None, **options: Any) -> Any:
-        """What a door of this holdout answers to predictions."""
+        """Send predictions to a door of this holdout, and return the response."""
         options["loss"] = None if loss is None else to_argument(loss)
         return send(self._desk, f"/v1/holdouts/{self._desk.name}/{what}", predicted, **options)
 

@@ -25,7 +25,7 @@ class Sent(Predicted):
 
 
 def send(desk: RemoteDesk, path: str, predicted: Sequence[Any], **options: Any) -> Any:
-    """Send predictions to a door, as one array or as JSON, and return its answer. None is left out."""
+    """Send predictions to a door, as one array or as JSON, and return its answer. None arguments are left out."""
     desk.check_open()
     names = [each.given for each in predicted]
     if any(name is None for name in names) and not all(name is None for name in names):

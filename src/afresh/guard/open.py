@@ -98,8 +98,8 @@ def open(  # the name a newcomer expects: afresh.open
             user name).
         must_exist: Refuse a dataset that was never opened before, instead of making a plan for it.
         allow_wide: Accept a plan whose intervals would be wider than ±0.25.
-        new_rows: Why rows that share a telling column with a dataset in this ledger are different rows. Without this
-            text they are refused, because they look like an edited copy of the same rows: a column renamed, added,
+        new_rows: Why rows that share a distinctive column with a dataset in this ledger are different rows. Without
+            this text they are refused, because they look like an edited copy of the same rows: a column renamed, added,
             dropped or cast, or a few cells changed. The text is recorded and shown in receipts.
         simulation_seed: Make the noise predictable. Answers then guarantee nothing and say so, and no ledger is kept.
         made_up: Confirm that these rows, in memory, were made up for a simulation.

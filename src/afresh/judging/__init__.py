@@ -1,1 +1,1 @@
-"""Candidates run by the steward's evaluator, out of sight of their authors: an agent sees only verdicts."""
+"""Run candidates with the steward's evaluator, out of sight of their authors: an agent sees only verdicts."""

@@ -1,10 +1,10 @@
-"""Runs one command confined: a program of its own that needs nothing but Python, started by `running`.
+"""Run one command in confinement: a separate program that needs only Python, started by `running`.
 
-It reads what to do as JSON from stdin, and writes how it ended as JSON to the descriptor that its argument names. As
-root on Linux the command runs as another user, in namespaces of its own: it sees no other process, no network unless it
-is allowed, a file system that is read-only but for its folder, and temporary folders that vanish with it. Elsewhere it
-has the limits, the scrubbed environment and the end that all have: when the command ends, or its time or memory does,
-all that it started is killed, also what went into a session of its own.
+It reads its instructions as JSON from stdin, and writes how the command ended as JSON to the descriptor that its
+argument names. If started by root on Linux, the command runs as another user, in its own namespaces: it sees no other
+process, no network unless that is allowed, a file system that is read-only except for its folder, and temporary folders
+that vanish with it. Everywhere, it has limits and a scrubbed environment, and when it ends, or runs out of time or
+memory, everything it started is killed, even processes that moved to a session of their own.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _NEWNS, _NEWIPC, _NEWPID, _NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x400000
 _BIND, _REC, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
 _MOUNT_SETATTR, _HERE, _RECURSIVE = 442, -100, 0x8000  # the same number on all architectures
-_STEP = 0.02  # seconds between two looks
-_LOOK = 5  # steps between two sums of memory
+_STEP = 0.02  # seconds between two checks
+_LOOK = 5  # checks between two sums of memory
 INSIDE = "/tmp/run"
-"""Where the folder is for a command that has a file system of its own."""
+"""The path of the folder for a command that has its own file system."""
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def main() -> None:
-    """Do what stdin says."""
+    """Follow the instructions on stdin."""
     spec = json.load(sys.stdin)
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _watch(first: int, spec: Mapping[str, Any], began: float) -> str | None:
-    """Wait for the first process; "time" or "memory" if it had to be killed for it."""
+    """Wait for the first process; returns "time" or "memory" if it was killed for exceeding that limit."""
     step = 0
     while True:
         done, _ = os.waitpid(first, os.WNOHANG)
@@ -82,7 +82,7 @@ def _watch(first: int, spec: Mapping[str, Any], began: float) -> str | None:
 
 
 def _first(spec: Mapping[str, Any], alone: bool, told: int) -> NoReturn:
-    """Make the command's surroundings, run it, and say how it ended; with namespaces, this is their process 1."""
+    """Prepare the command's surroundings, run it, and report how it ended; with namespaces, this is their process 1."""
     try:
         if _LINUX:
             _call("prctl", _DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -105,11 +105,11 @@ def _first(spec: Mapping[str, Any], alone: bool, told: int) -> NoReturn:
         os._exit(0)
 
 
-_SAID = 124  # the child has told itself what is wrong
+_SAID = 124  # the child itself has reported what is wrong
 
 
 def _become(spec: Mapping[str, Any], folder: str, alone: bool, told: int) -> NoReturn:
-    """Become the command: another user, limits, no descriptors but three."""
+    """Become the command: as another user, with limits, and with only three descriptors."""
     try:
         os.chdir(folder)
         limits = {"CORE": 0, "FSIZE": spec["file_size"], "CPU": int(spec["seconds"]) + 1, "NOFILE": 1024}
@@ -143,7 +143,7 @@ def _become(spec: Mapping[str, Any], folder: str, alone: bool, told: int) -> NoR
 
 
 def _own_files(spec: Mapping[str, Any]) -> str:
-    """A file system of its own: read-only, with the folder and temporary places that are its own."""
+    """Make the command's own file system: read-only, with its own folder and temporary places."""
     if not _unshared(_NEWNS | _NEWIPC | (0 if spec["network"] else _NEWNET)):
         raise OSError(1, "no namespaces", "unshare")
     _mount(None, "/", None, _REC | _PRIVATE)
@@ -156,7 +156,7 @@ def _own_files(spec: Mapping[str, Any]) -> str:
     _mount(f"/proc/self/fd/{here}", INSIDE, None, _BIND)
     os.close(here)
     _read_only(INSIDE, False)
-    with contextlib.suppress(OSError):  # a container may not allow it; other users' processes then show by name
+    with contextlib.suppress(OSError):  # a container may not allow it; then other users' processes are visible by name
         _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     if not spec["network"]:
         _loopback()
@@ -164,7 +164,7 @@ def _own_files(spec: Mapping[str, Any]) -> str:
 
 
 def _loopback() -> None:
-    """Bring up the loopback interface of an empty network, for evaluators that talk to themselves."""
+    """Bring up the loopback interface of an empty network, for evaluators that connect to themselves."""
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
@@ -172,7 +172,7 @@ def _loopback() -> None:
 
 
 def _read_only(path: str, wanted: bool) -> None:
-    """Make a mount, and all below it, read-only, or one mount writable again."""
+    """Make a mount and everything below it read-only, or make one mount writable again."""
     change = struct.pack("QQQQ", 1 if wanted else 0, 0 if wanted else 1, 0, 0)
     flags = _RECURSIVE if wanted else 0
     _call("syscall", _MOUNT_SETATTR, _HERE, path.encode(), flags, change, len(change))
@@ -202,7 +202,7 @@ def _call(name: str, *arguments: Any) -> int:
 
 
 def _end_all(first: int) -> None:
-    """Kill all that descends from this process: orphans come to it, wherever they went; elsewhere, the group."""
+    """Kill all descendants of this process, which adopts orphans wherever they went; elsewhere, kill the group."""
     if not _LINUX:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(first, signal.SIGKILL)
@@ -217,7 +217,7 @@ def _end_all(first: int) -> None:
 
 
 def _below(top: int) -> list[int]:
-    """The processes that descend from one."""
+    """The descendants of a process."""
     if not _LINUX:
         return []
     parents: dict[int, list[int]] = {}
@@ -237,7 +237,7 @@ def _below(top: int) -> list[int]:
 
 
 def _resident(processes: list[int]) -> int:
-    """The memory of processes together, in bytes."""
+    """The total memory of some processes, in bytes."""
     total = 0
     for each in processes:
         with contextlib.suppress(OSError), open(f"/proc/{each}/statm", "rb") as file:

@@ -1,7 +1,7 @@
-"""A candidate as files: a file, a folder or an archive, read without trust and written to an empty place.
+"""A candidate as files: a file, a folder or an archive, read without trusting it and written to an empty place.
 
-Links, devices, absolute names, names that leave the folder, and more than the limits allow are refused; how much an
-archive unpacks to is counted while it is unpacked.
+Links, devices, absolute names, names that lead out of the folder, and anything beyond the limits are refused; the
+unpacked size of an archive is counted while it is unpacked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from afresh import checks
 from afresh.errors import InvalidArgument, TooLarge
 
 ARCHIVES = {".zip": "application/zip", ".tar": "application/x-tar", ".tar.gz": "application/gzip"}
-"""Media types of archives, by the ending of a file's name; all else is a file as it is."""
+"""Media types of archives, by the ending of a file's name; any other file is taken as it is."""
 FILE = "application/octet-stream"
 MOST_FILES = 10_000
 _DEEPEST = 32
-_LONGEST = 200  # characters of a name
+_LONGEST = 200  # the most characters in a name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CHUNK = 1 << 20
 
@@ -40,7 +40,7 @@ class Files:
     """The name its author gave it."""
     files: Mapping[str, tuple[bytes, bool]]
     folder: bool
-    """Whether it is a folder, and not one file."""
+    """Whether it is a folder rather than one file."""
 
     @cached_property
     def digest(self) -> str:
@@ -53,11 +53,11 @@ class Files:
 
     @property
     def label(self) -> str:
-        """Its name in the record: a changed candidate has another one, whatever its author calls it."""
+        """Its name in the record: a changed candidate has a different one, whatever its author calls it."""
         return f"{self.name} {self.digest[:8]}"
 
     def write(self, folder: Path) -> str:
-        """Put the files below a new folder `candidate`; returns what a command calls them, which begins with it."""
+        """Write the files to a new folder `candidate`; returns the path, starting with it, that a command is given."""
         top = folder / "candidate"
         top.mkdir(mode=0o700)
         for name, (content, runs) in self.files.items():
@@ -69,7 +69,7 @@ class Files:
         return "candidate" if self.folder else f"candidate/{_plain(next(iter(self.files)))}"
 
     def packed(self) -> tuple[bytes, str]:
-        """To be uploaded: the content, and its media type."""
+        """The content to upload, and its media type."""
         if not self.folder:
             return next(iter(self.files.values()))[0], FILE
         out = io.BytesIO()
@@ -82,13 +82,13 @@ class Files:
 
 
 def _plain(name: str) -> str:
-    """A file's own name, or one that no program takes for an option."""
+    """A file's own name, or one that no program mistakes for an option."""
     ending = "".join(Path(name).suffixes[-1:])
     return name if _PLAIN.fullmatch(name) else f"candidate{ending if _PLAIN.fullmatch(ending[1:] or '-') else ''}"
 
 
 def read_candidate(path: str | os.PathLike[str], most: int, name: str | None = None) -> Files:
-    """The candidate at a path: a file, a folder, or an archive by its ending; at most so many bytes."""
+    """Read the candidate at a path: a file, a folder, or an archive by its ending; at most so many bytes."""
     place, shown = Path(path), checks.shown(os.fspath(path))
     called = place.name or place.resolve().name if name is None else name
     _check_called(called)
@@ -130,7 +130,7 @@ def _walked(top: Path, most: int) -> Iterator[tuple[str, tuple[bytes, bool]]]:
 
 
 def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Files:
-    """What was uploaded: an archive by its media type, or one file that is called `file`."""
+    """Unpack what was uploaded: an archive by its media type, or one file that is called `file`."""
     _check_called(name)
     if len(content) > most:
         raise _too_large(most)
@@ -147,7 +147,7 @@ def unpacked(content: bytes, media: str, file: str, most: int, name: str) -> Fil
 
 
 def files_of(name: str, contents: Mapping[str, bytes], *, folder: bool, most: int) -> Files:
-    """A candidate from contents by name: the files of a folder, or one file."""
+    """Make a candidate from contents by name: the files of a folder, or one file."""
     _check_called(name)
     for each in contents:
         _check_name(checks.text("files", each, "names of files"), link=False)
@@ -219,7 +219,7 @@ def _check_name(name: str, *, link: bool) -> None:
 
 
 def _checked(found: Files) -> Files:
-    """The same, if it can be written: no name twice, none that is a file and a folder."""
+    """Return the files if they can be written: no name occurs twice, and none is both a file and a folder."""
     names = [name.removeprefix("./") for name in found.files]
     if not names:
         raise InvalidArgument("the candidate is empty; it needs at least one file.")

@@ -1,8 +1,8 @@
-"""A judge: an evaluation that runs candidates itself. A candidate's author sees what is open, and verdicts.
+"""A judge: an evaluation that runs candidates itself. A candidate's author sees the open items, and verdicts.
 
-The open items and the guarded items run separately, in this order, so that nothing about a guarded item can show in
-what is open. Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would
-reveal something about the items, for free. The end of a guarded run shows only on the clock.
+The open items run first and the guarded items separately, so nothing about a guarded item can show in what is open.
+Whatever happens in a guarded run, a missing score counts as 0 and the verdict is charged: an error would reveal
+something about the items without being charged. The end of a guarded run shows only on the clock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Judge(show.Shown, Closing):
         self.settings, self.evaluation, self._rows = settings, opened, rows
 
     def for_analyst(self, analyst: str) -> Judge:
-        """The same judge in another name."""
+        """The same judge, for another analyst."""
         return Judge(self.settings, self.evaluation.for_analyst(analyst), self._rows)
 
     @property
@@ -62,7 +62,7 @@ class Judge(show.Shown, Closing):
         return self.settings.evaluator.candidate
 
     def read(self, candidate: str | os.PathLike[str], name: str | None = None) -> Files:
-        """A candidate from a file, a folder or an archive."""
+        """Read a candidate from a file, a folder or an archive."""
         return read_candidate(candidate, self.most, name)
 
     def open_items(self) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ class Judge(show.Shown, Closing):
         )
 
     def _open(self, files: Files, again: bool = False) -> _Opened:
-        """Scores of the open items, kept so that a candidate is run once: a repeat then is one, whatever is random."""
+        """Scores of the open items, kept so that a candidate runs once: a repeat is then exact even if runs vary."""
         key = self._key(files)
         kept = self._path("open", f"{key}.json")
         with self._locked(key):
@@ -156,9 +156,9 @@ class Judge(show.Shown, Closing):
         return "\n".join(text for text in (tail(ran.out), tail(ran.err)) if text)
 
     def _guarded(self, files: Files, part: Part) -> dict[str, float]:
-        """Scores of a part that is not open; 0 where there is none that is good, without a word.
+        """Scores of a part that is not open; silently 0 where there is no valid score.
 
-        They are there when the clock says so, and so is all that is recorded of them.
+        They, and everything recorded about them, become available when the clock says so.
         """
         began = time.monotonic()
         results = self._run(files, part).results
@@ -168,7 +168,7 @@ class Judge(show.Shown, Closing):
         return found
 
     def _whole(self, opened: Results, others: dict[str, float]) -> Results:
-        """Scores of the open items with those of others, 0 where there are none."""
+        """Scores of the open items together with others, 0 where there are none."""
         dealt = self.evaluation.dealt
         hidden = [id for id, mine in zip(dealt.ids, dealt.open, strict=True) if not mine]
         scores = [others.get(id, 0.0) for id in hidden]
@@ -190,7 +190,7 @@ class Judge(show.Shown, Closing):
         return self.read(self.settings.baseline, _BASELINE)
 
     def _gate(self) -> Gate:
-        """The gate with its incumbent, which is the baseline until another is accepted."""
+        """The gate with its incumbent, which is the baseline until a candidate is accepted."""
         incumbent, name = None, _BASELINE
         if not accepted_by(self.evaluation):
             files = self._baseline()
@@ -199,7 +199,7 @@ class Judge(show.Shown, Closing):
         return open_gate(self.evaluation, incumbent, name, self.settings.margin, folder)
 
     def _of_baseline(self, files: Files, part: Part) -> dict[str, float]:
-        """Scores of the steward's own candidate, which must not fail: they are kept, for this user alone."""
+        """Scores of the steward's own candidate, which must not fail; they are kept, readable only by this user."""
         kept = self._path("open", f"{self._key(files)}.{part}")
         if not os.path.exists(kept):
             ran = self._run(files, part)
@@ -210,7 +210,7 @@ class Judge(show.Shown, Closing):
         return found
 
     def _key(self, files: Files) -> str:
-        """Of a candidate with this evaluator."""
+        """The key of a candidate with this evaluator."""
         evaluator, folder = self.settings.evaluator, Path(self.settings.folder)
         found = hashlib.sha256(repr((files.digest, evaluator.command, evaluator.results, evaluator.score)).encode())
         for each in evaluator.files:
@@ -226,7 +226,7 @@ class Judge(show.Shown, Closing):
 
     @contextmanager
     def _locked(self, what: str = "gate") -> Iterator[None]:
-        """One at a time, over all processes: a second proposal is run when the first is decided."""
+        """One at a time, across all processes: a second proposal runs when the first is decided."""
         import fcntl
 
         with open(os.open(self._path("open", f"{what}.lock"), os.O_RDWR | os.O_CREAT, 0o600), "w") as file:
@@ -246,7 +246,7 @@ class Judge(show.Shown, Closing):
 
 
 def open_judge(settings: Settings, analyst: str | None = None) -> Judge:
-    """Open the items and the ledger; the state's folder is for this user alone."""
+    """Open the items and the ledger; only this user can read the state folder."""
     os.makedirs(settings.state, mode=0o700, exist_ok=True)
     os.chmod(settings.state, 0o700)
     rows = read_items(settings.items, settings.id).rows
@@ -267,7 +267,7 @@ def _failed(why: str) -> str:
 
 
 def _write(path: str, found: Any) -> None:
-    """Keep something, whole or not at all, for this user alone."""
+    """Write a file, whole or not at all, that only this user can read."""
     part = f"{path}.{os.urandom(4).hex()}"
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         json.dump(found, out)

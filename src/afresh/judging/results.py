@@ -10,20 +10,20 @@ from afresh.results import show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried(show.Told):
-    """What a candidate did on the open items: everything, free."""
+    """Everything a candidate did on the open items. Free."""
 
     candidate: str
     open_score: float
     scores: dict[str, float] = field(hash=False)
     """The score of every open item, by id."""
     likely: bool
-    """Whether the open part suggests that it is worth proposing."""
+    """Whether the open part suggests proposing it."""
     output: str
     """The end of what the evaluator wrote."""
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The outcome in words."""
         worth = "worth proposing" if self.likely else "not worth proposing yet"
         return f"{self.candidate} scores {self.open_score:.4g} on the open items, which may be overfitted: {worth}"
 
@@ -61,7 +61,7 @@ class Checked(show.Told):
 
     @property
     def confined(self) -> str:
-        """How, in words."""
+        """How candidates are confined, in words."""
         if self.alone:
             net = "with the network" if self.network else "without a network"
             return f"as another user, in namespaces of their own, {net}"

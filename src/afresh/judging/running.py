@@ -23,33 +23,33 @@ from afresh.judging.settings import Settings, user_of
 
 _CONFINE = os.path.join(os.path.dirname(__file__), "confine.py")  # not imported: it is a program for POSIX
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SHOWN = 2000  # characters of what a failed command said
-_LARGEST = 200_000_000  # bytes of any file that a command writes, its output too
-_RESULTS = 100_000_000  # bytes of results that are read
-_GRACE = 60.0  # seconds, beyond its own limit, that the confined program may take to end
+_SHOWN = 2000  # the most characters quoted from a failed command
+_LARGEST = 200_000_000  # the most bytes in any file that a command writes, including its output
+_RESULTS = 100_000_000  # the most bytes of results that are read
+_GRACE = 60.0  # seconds beyond its own limit that the confined program may take to end
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended. What it wrote is in two files of the steward's."""
+    """How a run ended. Its output is in two of the steward's files."""
 
     ended: str
-    """exit, signal, time, memory or refused."""
+    """One of exit, signal, time, memory or refused."""
     code: int
     seconds: float
     alone: bool
-    """Whether it ran as another user, with nothing of the machine to see or to change."""
+    """Whether it ran as another user, who can neither see nor change anything on the machine."""
     out: str
     err: str
     results: Results | None
     wrong: str = ""
-    """Why there are no results, in words for the steward, or for the candidate's author if the items are open."""
+    """Why there are no results, in words, for the steward or, if the items are open, for the candidate's author."""
 
 
 def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], log: str) -> Ran:
-    """Run the evaluator on items. It raises nothing for what a candidate does, however it ends.
+    """Run the evaluator on items. It never raises because of what a candidate does, however the run ends.
 
-    `log` is where its output is kept, for the steward: `.out` and `.err` are added.
+    `log` is where the output is kept for the steward; `.out` and `.err` are appended.
     """
     with tempfile.TemporaryDirectory(prefix="afresh-run-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -64,7 +64,7 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
                 found = _results(settings, folder)
             except AfreshError as error:
                 wrong = str(error)
-            except Exception as error:  # of whatever reads a file that a candidate may have written
+            except Exception as error:  # raised by anything that reads a file that a candidate may have written
                 wrong = f"its results cannot be read ({type(error).__name__})."
         _let_go(folder)
     seconds, alone = float(report["seconds"]), bool(report["alone"])
@@ -72,7 +72,7 @@ def run(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], lo
 
 
 def _lay_out(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]], folder: Path) -> str:
-    """Put everything into the folder; returns what the candidate is called there."""
+    """Put everything into the folder; returns the candidate's path there."""
     for each in settings.evaluator.files:
         source, target = Path(settings.folder, each), folder / each
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def _lay_out(settings: Settings, files: Files, items: Sequence[Mapping[str, Any]
 
 
 def _other_user(settings: Settings) -> tuple[int, int] | None:
-    """Whom the command runs as; None for this user, where it cannot be another."""
+    """The user that the command runs as; None for this user, where it cannot be another."""
     return user_of(settings.evaluator.user) if hasattr(os, "geteuid") and os.geteuid() == 0 else None
 
 
@@ -149,7 +149,7 @@ def _confined(settings: Settings, command: list[str], folder: Path, log: str) ->
 
 
 def _why(settings: Settings, report: Mapping[str, Any]) -> str:
-    """What went wrong with a run, in words; nothing if it ended well."""
+    """What went wrong with a run, in words; empty if nothing did."""
     evaluator, ended = settings.evaluator, report["ended"]
     if report.get("readable"):
         paths = ", ".join(report["readable"])
@@ -166,7 +166,7 @@ def _why(settings: Settings, report: Mapping[str, Any]) -> str:
 
 
 def _results(settings: Settings, folder: Path) -> Results:
-    """What the command left; a link or a device is not followed, since this process may read more than the command."""
+    """Read the command's results; no link or device is followed, since this process may read more than the command."""
     wanted = settings.evaluator.results
     found = []
     for place, _, names in os.walk(folder):
@@ -190,7 +190,7 @@ def _results(settings: Settings, folder: Path) -> Results:
 
 
 def _column_of(path: str, id: str) -> str | None:
-    """The evaluation's own name of ids, where a plain table has such a column."""
+    """The evaluation's own name for ids, where a plain table has such a column."""
     if not path.endswith((".jsonl", ".csv")):
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -199,7 +199,7 @@ def _column_of(path: str, id: str) -> str | None:
 
 
 def _let_go(folder: Path) -> None:
-    """Make everything removable, whatever modes a candidate gave it."""
+    """Make everything removable, whatever file modes a candidate set."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
             path = os.path.join(place, name)

@@ -22,7 +22,7 @@ class Command:
     files: tuple[str, ...] = ()
     """What the command needs from the file's folder; copied to where it runs."""
     results: str = "results.jsonl"
-    """Where it writes a score for every item; may contain * for what is not known beforehand."""
+    """Where it writes a score for every item; may contain * for parts that are not known in advance."""
     score: str | None = None
     """The name of the score, if there are several."""
     seconds: float = 600.0
@@ -32,7 +32,7 @@ class Command:
     user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     tick: float = 1.0
-    """A verdict leaves so many seconds after its run began, or 2, 4, 8, ... times as many."""
+    """A verdict leaves this many seconds after its run began, or 2, 4, 8, ... times as many."""
     candidate: int = 50_000_000
     """The most bytes that a candidate may have."""
 
@@ -43,7 +43,7 @@ class Settings:
 
     name: str
     folder: str
-    """Of the file, from which the command's files are copied."""
+    """The file's folder, from which the command's files are copied."""
     items: str
     baseline: str
     evaluator: Command
@@ -54,11 +54,11 @@ class Settings:
     description: str = ""
     shares: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
-    """What `afresh.evaluation` takes of the plan."""
+    """The plan's options for `afresh.evaluation`."""
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
-    """What a file of one evaluation says."""
+    """Read the settings in the file of one evaluation."""
     reader = Reader(path)
     document = dict(reader.document)
     own = reader.take((), {key: document.pop(key) for key in ("state", "ledger") if key in document}, _places(reader))
@@ -73,7 +73,7 @@ def _places(reader: Reader) -> dict[str, Callable[..., Any]]:
 
 
 def evaluation_of(reader: Reader, path: tuple[str, ...], table: Mapping[str, Any], state: str, ledger: str) -> Settings:
-    """One evaluation's table of a file; what is wrong with it is noted by the reader."""
+    """Read one evaluation's table in a file; the reader collects the mistakes."""
     given = reader.take(
         path,
         table,
@@ -89,7 +89,7 @@ def evaluation_of(reader: Reader, path: tuple[str, ...], table: Mapping[str, Any
             "exam": lambda key, value: checks.number(key, value, "a share of the items", least=0, below=1),
             "questions": lambda key, value: checks.whole(key, value, 1),
             "confidence": lambda key, value: checks.between_0_and_1(key, value),
-            **(_places(reader) if not path else {}),  # named where keys are listed
+            **(_places(reader) if not path else {}),  # named in the list of keys
         },
     )
     for key, what in (("items", "a file of items"), ("baseline", "the current candidate, to be improved")):
@@ -141,7 +141,7 @@ def _command(reader: Reader, path: tuple[str, ...], table: Any) -> Command:
 
 
 def user_of(name: str | None) -> tuple[int, int] | None:
-    """The numbers of a user and its group; None if there is none."""
+    """The numbers of a user and its group; None if there is no such user."""
     try:
         import pwd
 

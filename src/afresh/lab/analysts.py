@@ -1,8 +1,8 @@
 """Analysts: they ask, hear the answers, and ask again.
 
-Any object with the two methods of `Analyst` can be plugged in. A new one is made for every repeat, from a `World` and a
-generator for its own coins. It knows everything about the population, but nothing about the sample except what it
-hears.
+Any object with the two methods of `Analyst` can be used. A new one is made for every repeat, from a `World` and a
+generator for its own coins. It knows everything about the population, but nothing about the sample except the answers
+it hears.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class World:
 
 
 class Analyst(Protocol):
-    """Asks a batch of questions, hears the answers, and so on; an empty batch ends it."""
+    """Asks a batch of questions, hears the answers, and so on; an empty batch ends the conversation."""
 
     def ask(self) -> Sequence[Question]:
-        """The next questions, chosen from what was heard so far."""
+        """Choose the next questions from what was heard so far."""
         ...
 
     def hear(self, answers: Floats) -> None:
-        """The released values, in the order of the questions."""
+        """Take the released values, in the order of the questions."""
         ...
 
 
@@ -56,23 +56,23 @@ class Fixed:
     """Never adapts: k bits, all at once."""
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
-        """Everything is decided now."""
+        """Decide everything now."""
         self._left = [Bit(j) for j in range(world.k)]
 
     def ask(self) -> Sequence[Question]:
-        """All questions in one batch."""
+        """Ask all questions in one batch."""
         questions, self._left = self._left, []
         return questions
 
     def hear(self, answers: Floats) -> None:
-        """Nothing is learned."""
+        """Learn nothing."""
 
 
 class Aggregation:
     """Votes with the signs of all earlier answers at given turns, and asks a new bit at all others.
 
-    The votes are on what the sample happens to say, so plain means get them wrong (Rogers et al. 2020). `keep`
-    says which answers get a vote, by their distance from the truth; `both` whether low ones vote downwards.
+    The votes follow accidents of the sample, so plain means get them wrong (Rogers et al. 2020). `keep` decides which
+    answers get a vote, by their distance from the truth; `both` whether low ones vote downwards.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Aggregation:
         keep: Callable[[Floats, int], NDArray[np.bool_]] | None = None,
         both: bool = True,
     ) -> None:
-        """`at(j, k)`: is turn j, from 1, one to attack at?"""
+        """`at(j, k)` says whether to attack at turn j, counted from 1."""
         self.world, self._keep, self._both = world, keep, both
         self._attacks = [at(j, world.k) for j in range(1, world.k + 1)]
         self._expected = Bit(0).truth(world.population)
-        self.excess = np.zeros(world.k)  # of the bits heard so far
+        self.excess = np.zeros(world.k)  # for the bits heard so far
         self.bits = self.turn = 0
         self._asked_bits = False
 
     def ask(self) -> Sequence[Question]:
-        """The bits up to the next attack, or the attack."""
+        """Ask the bits up to the next attack, or the attack itself."""
         if self.turn == self.world.k:
             return []
         stop = self.turn
@@ -135,12 +135,12 @@ def at_every(step: int, j: int, k: int) -> bool:
 
 
 def at_last_five(j: int, k: int) -> bool:
-    """Look at everything first, then attack five times."""
+    """Ask everything first, then attack five times."""
     return j > max(k - 5, 1)
 
 
 def outliers(excess: Floats, n: int) -> NDArray[np.bool_]:
-    """Feature selection: only what seems at least one deviation of a fair bit off."""
+    """Feature selection: keep only answers that seem off by at least one standard deviation of a fair bit."""
     kept: NDArray[np.bool_] = np.abs(excess) >= 0.5 / math.sqrt(n)
     return kept if kept.any() else np.ones_like(kept)
 
@@ -149,11 +149,11 @@ class Stopping(Aggregation):
     """Attacks at every tenth turn, and stops as soon as an attack seems to have worked."""
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
-        """As at every tenth."""
+        """Attack as at every tenth turn."""
         super().__init__(world, rng, at=partial(at_every, 10))
 
     def hear(self, answers: Floats) -> None:
-        """Two deviations off is enough: nothing that follows could help."""
+        """Stop when an attack is two deviations off: nothing that follows could help."""
         super().hear(answers)
         if not self._asked_bits and answers[0] > self._expected + 1 / math.sqrt(self.world.n):
             self.turn = self.world.k
@@ -163,7 +163,7 @@ class Gambling(Aggregation):
     """Bets at every other turn: a random half of the bits votes, and winners are more likely to vote again."""
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
-        """The coins decide who votes."""
+        """Let the coins decide which bits vote."""
         super().__init__(world, rng, at=partial(at_every, 2))
         self._rng, self._stake = rng, np.zeros(world.k)
         self._bet: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -176,7 +176,7 @@ class Gambling(Aggregation):
         return self._bet
 
     def hear(self, answers: Floats) -> None:
-        """A bet that came out above the truth was won."""
+        """Count a bet that came out above the truth as won."""
         betting = not self._asked_bits
         super().hear(answers)
         if betting:
@@ -188,13 +188,13 @@ class Repeating:
     """Asks a few bits many times each, so that noise averages out, then lets them vote, also many times."""
 
     def __init__(self, world: World, rng: np.random.Generator, times: int = 10) -> None:
-        """Nine tenths of the questions go to the bits."""
+        """Use nine tenths of the questions for the bits."""
         self.world, self.bits = world, max(world.k * 9 // (10 * times), 1)
         self._times, self._phase = min(times, world.k), 0
         self._mean: Floats = np.zeros(self.bits)
 
     def ask(self) -> Sequence[Question]:
-        """All bits, again and again; then the vote, for the rest of the questions."""
+        """Ask all bits again and again, then the vote for the rest of the questions."""
         if self._phase < self._times:
             return [Bit(j) for j in range(self.bits)][: self.world.k - self._phase * self.bits]
         if self._phase > self._times:
@@ -203,25 +203,25 @@ class Repeating:
         return [self.world.population.vote(signs)] * (self.world.k - self._times * self.bits)
 
     def hear(self, answers: Floats) -> None:
-        """Add up."""
+        """Add up the answers."""
         if self._phase < self._times:
             self._mean[: answers.size] += answers - Bit(0).truth(self.world.population)
         self._phase += 1
 
 
 class Overfitting:
-    """Holds the open rows: every vote uses the side on which other bits happen to lie there.
+    """Holds the open rows: every vote uses the sides on which other bits happen to lie there.
 
-    Without open rows it has nothing to go by, and votes at random.
+    Without open rows it votes at random.
     """
 
     def __init__(self, world: World, rng: np.random.Generator, voters: int = 201) -> None:
-        """It looks before it asks."""
+        """Prepare to look before asking."""
         self.world, self._rng, self._voters, self._turn = world, rng, voters, 0
         self._signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=3 * voters)
 
     def look(self, values: Callable[[Question], NDArray[Any]]) -> None:
-        """The side of every bit among the open rows."""
+        """Note the side of every bit among the open rows."""
         expected = Bit(0).truth(self.world.population)
         for j in range(self._signs.size):
             seen = values(Bit(j))
@@ -229,7 +229,7 @@ class Overfitting:
                 self._signs[j] = 1 if seen.mean() >= expected else -1
 
     def ask(self) -> Sequence[Question]:
-        """A vote of some of the bits."""
+        """Ask for a vote of some of the bits."""
         if self._turn == self.world.k:
             return []
         chosen = self._rng.choice(self._signs.size, size=self._voters, replace=False)
@@ -238,7 +238,7 @@ class Overfitting:
         return [self.world.population.vote(signs)]
 
     def hear(self, answers: Floats) -> None:
-        """Nothing new is learned."""
+        """Learn nothing new."""
         self._turn += 1
 
 
@@ -253,7 +253,7 @@ class Climbing:
         self._step = self._best
 
     def ask(self) -> Sequence[Question]:
-        """One step."""
+        """Ask about one step."""
         if self._turn == self.world.k:
             return []
         self._step = self._best.copy()
@@ -268,16 +268,16 @@ class Climbing:
 
 
 class Reconstructing:
-    """Learns which rows are in the sample from random sets of rows, then asks for exactly those.
+    """Asks about random sets of rows to learn which rows are in the sample, then asks for exactly those.
 
-    On a `Universe` of about n rows and with k > n exact answers nothing stays hidden (Dinur & Nissim 2003). It
-    ends by asking for the half of all rows that seems to be drawn most often, five times.
+    On a `Universe` of about n rows and with k > n exact answers, nothing stays hidden (Dinur & Nissim 2003). At the end
+    it asks five times for the half of all rows that seems to be drawn most often.
     """
 
     LAST = 5
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
-        """Random halves of all rows."""
+        """Draw random halves of all rows."""
         self.world, self._phase = world, 0
         self._last = min(self.LAST, world.k - 1)
         self._sets = rng.random((world.k - self._last, world.population.size)) < 0.5
@@ -285,11 +285,11 @@ class Reconstructing:
 
     @staticmethod
     def own_population(n: int, like: Bits) -> Universe:
-        """As many rows to tell apart as there are drawn."""
+        """A universe with as many rows to tell apart as are drawn."""
         return Universe("list of rows", n).shaded(like)
 
     def ask(self) -> Sequence[Question]:
-        """Random sets, then the likely half."""
+        """Ask for random sets, then the likely half."""
         if self._phase == 0:
             return [Function(chosen) for chosen in self._sets]
         if self._phase == 1:
@@ -297,7 +297,7 @@ class Reconstructing:
         return []
 
     def hear(self, answers: Floats) -> None:
-        """Ridge regression of the answers on the sets: how often each row was drawn."""
+        """Estimate how often each row was drawn, by ridge regression of the answers on the sets."""
         if self._phase == 0:
             shown = self.world.population.seen(self._sets)
             design = shown - self.world.population.seen(np.array(0.5))

@@ -128,7 +128,7 @@ HEADER = (
 
 
 def lines(found: Sequence[Climbed]) -> list[tuple[str, ...]]:
-    """A line for every board.
+    """Format a line for every board.
 
     Args:
         found: Their runs.
@@ -158,7 +158,7 @@ def _of(count: int, runs: int) -> str:
 
 
 def table(found: Sequence[Climbed]) -> str:
-    """Markdown.
+    """Format the runs as Markdown.
 
     Args:
         found: Runs of several boards.

@@ -1,4 +1,4 @@
-"""The guard's own mechanisms in the lab: the same release and the same intervals, without engine and ledger."""
+"""The guard's own mechanisms in the lab: the same release and the same intervals, without an engine or a ledger."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class InwardTable:
     """Intervals looked up on a fine lattice of released numbers, rounded **inward**.
 
     Both ends increase with the released number, so the low end of the next node above and the high end of the next
-    below make an interval that the real one contains: what the lab finds covered is covered. Nodes are computed
-    when first needed, and cost the width about 1/400.
+    below make an interval that the real one contains: what the lab finds covered is covered. Nodes are computed when
+    first needed, and narrow the interval by about 1/400.
     """
 
     def __init__(self, mechanism: Releasing) -> None:
-        """The lattice is set by the mechanism's width in the middle."""
+        """Set the lattice by the mechanism's width in the middle."""
         self._mechanism = mechanism
         self._step = 2.0 ** math.floor(math.log2(mechanism.half_width(0.5) / _NODES_PER_WIDTH))
         self._known: dict[int, tuple[float, float]] = {}
@@ -55,7 +55,7 @@ class InwardTable:
 
 @dataclass(frozen=True)
 class Certified:
-    """A guard's mechanism, or one like it: most remember nothing, so a conversation is k releases."""
+    """A guard's mechanism, or a similar one: most remember nothing, so a conversation is k releases."""
 
     mechanism: Releasing
     certified: ClassVar[bool] = True
@@ -67,14 +67,14 @@ class Certified:
 
     @property
     def open_rows(self) -> int:
-        """How many rows, from the first on, an analyst may hold."""
+        """The number of rows, counted from the first, that an analyst may hold."""
         if isinstance(self.mechanism, Checked) and self.mechanism.own:
             return self.mechanism.guessing
         span = getattr(self.mechanism, "open_rows", None)
         return 0 if span is None else int(span.rows)
 
     def start(self, rng: np.random.Generator) -> Session:
-        """A conversation about a new sample."""
+        """Start a conversation about a new sample."""
         if isinstance(self.mechanism, Rounds):
             return _InRounds(self.mechanism)
         if isinstance(self.mechanism, Checked):
@@ -108,7 +108,7 @@ class _Noisy:
 
 
 class _Vectors(_Noisy):
-    """The same, where questions that exclude one another are released at once."""
+    """The same, but questions that exclude one another are released at once."""
 
     def price(self, size: int) -> int:
         vector = self._mechanism.at_once(SHARES, size)
@@ -130,7 +130,7 @@ class _Vectors(_Noisy):
 
 
 class _OneByOne:
-    """Several draws an answer, or answers that know those before them."""
+    """Several draws per answer, or answers that depend on those before them."""
 
     def __init__(self, mechanism: Endless | Settled, rng: np.random.Generator) -> None:
         self._mechanism, self._rng, self._records = mechanism, rng, list[Any]()
@@ -161,7 +161,7 @@ def _several(mechanism: Any, of_each: Sequence[Moments], rng: np.random.Generato
 
 
 class _InRounds:
-    """Fresh rows: for each question, or, where a plan has fewer rounds, for all that are asked at once."""
+    """Fresh rows for each question or, where a plan has fewer rounds, for all that are asked at once."""
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds, self._opened = rounds, 0
@@ -185,7 +185,7 @@ class _InRounds:
 
 @dataclass
 class Guessing:
-    """Guess and check: the first rows guess, the others check; all that was released is kept."""
+    """Guess and check: the first rows guess, the others check; everything released is kept."""
 
     constants: GuessAndCheck
     rng: np.random.Generator
@@ -193,7 +193,7 @@ class Guessing:
     records: list[Record] = field(default_factory=list)
 
     def answer(self, values: Values) -> Answers:
-        """One guess and one check a question."""
+        """Make one guess and one check for each question."""
         rule = self.constants
         ends = rule.guess_rows, rule.guess_rows + rule.check_rows
         guessing, checking = moments(values[:, : ends[0]]), means(values[:, ends[0] : ends[1]])
@@ -209,10 +209,10 @@ class Guessing:
 
 @dataclass
 class Checking:
-    """Checked answers: as a guard makes them, the first rows guess and the next check.
+    """Checked answers as a guard makes them: the first rows guess and the next check.
 
-    Rows of the analyst's own, where these guess, are the first ones here. Where rows are kept for an exam, they are the
-    last ones, and the last question is its only one.
+    If the analyst's own rows guess, they come first. If rows are kept for an exam, they come last, and the last
+    question is the exam's only one.
     """
 
     constants: Checked
@@ -220,7 +220,7 @@ class Checking:
     records: list[dict[str, float]] = field(default_factory=list)
 
     def answer(self, values: Values) -> Answers:
-        """One symbol a question, or the exact moments of the exam's rows."""
+        """Answer with one symbol for each question, or with the exact moments of the exam's rows."""
         rule, levels = self.constants, 2 if values.dtype == np.uint8 else None
         ends = rule.guessing, rule.guessing + rule.guarded
         guessing, checking = moments(values[:, : ends[0]]), moments(values[:, ends[0] : ends[1]])

@@ -1,7 +1,7 @@
-"""Analysts for rows that release only symbols: they learn from passes and failures, and game a gate.
+"""Analysts of rows that release only symbols: they learn from passes and failures, and try to game a gate.
 
-Each plays one conversation with the guarded rows of a plan and says whether anything that was certified is false, as
-the lab counts misses. `python -m afresh.lab.claiming` prints how often.
+Each holds one conversation with the guarded rows of a plan and returns whether anything certified is false, as the lab
+counts misses. `python -m afresh.lab.claiming` prints how often.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from afresh.moments import Moments
 from afresh.theory.checked import node_level
 from afresh.theory.exact import lower_limit
 
-DIFFER = 0.05  # of rows, on which a challenger differs from the incumbent
+DIFFER = 0.05  # the share of rows on which a challenger differs from the incumbent
 
 
 class Talk:
     """One conversation: everything that was released, in order."""
 
     def __init__(self, mechanism: Checked) -> None:
-        """Nothing was released yet."""
+        """Start with nothing released."""
         self.mechanism, self.records = mechanism, list[Any]()
 
     def ask(self, guarded: Any, task: Task | None = None, **options: Any) -> dict[str, float]:
-        """The next symbol, from the moments of the guarded rows."""
+        """Release the next symbol, from the moments of the guarded rows."""
         n = self.mechanism.guessing
         guessed = Moments(n, n / 2, n / 4)
         released: dict[str, float] = self.mechanism.release((guessed, guarded), 0.0, task=task, **options)(self.records)
@@ -39,7 +39,7 @@ class Talk:
 
 
 def _learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
-    """Learns from passes and failures on which side of 1/2 every fair column lies, and claims that their vote is right.
+    """Learn from passes and failures on which side of 1/2 each fair column lies, and claim that their vote is right.
 
     Half of its claims fail, on purpose. The truth of the vote of an odd number of fair columns is 1/2.
     """
@@ -60,7 +60,7 @@ def _learning_signs(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 
 def _failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
-    """Makes every other claim fail, and in between claims what is false by a hair."""
+    """Make every other claim fail, and in between claim something that is only just false."""
     talk, n = Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) + 2 <= mechanism.questions:
@@ -74,7 +74,7 @@ def _failing_on_purpose(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 
 def _near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
-    """Games the gate with challengers that are exactly as good as the incumbent: any that is accepted is a miss."""
+    """Game the gate with challengers that are exactly as good as the incumbent: accepting any of them is a miss."""
     talk, n = Talk(mechanism), mechanism.guarded
     wrong = False
     while len(talk.records) < mechanism.questions:
@@ -85,7 +85,7 @@ def _near_ties(mechanism: Checked, rng: np.random.Generator) -> bool:
 
 
 def _tied_contests(mechanism: Checked, rng: np.random.Generator) -> bool:
-    """Contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
+    """Hold contests of ten candidates that are all as good as the incumbent, with the winner's value in forty bins."""
     talk, n = Talk(mechanism), mechanism.guarded
     wrong, many = False, 10
     while len(talk.records) < mechanism.questions:
@@ -112,7 +112,7 @@ def misses(analyst: str, rows: int, questions: int, failure: float, repeats: int
 
     Args:
         analyst: A name of `ANALYSTS`.
-        rows: Half of them open, half guarded.
+        rows: The number of rows: half of them open, half guarded.
         questions: The number of questions in every conversation.
         failure: The probability with which anything certified may be false.
         repeats: The number of conversations.
@@ -130,7 +130,7 @@ HEADER = ("analyst", "n", "k", "confidence", "conversations", "with a miss", "co
 
 
 def table(cells: Sequence[tuple[int, int, float, int]]) -> str:
-    """Every analyst at every size, as Markdown.
+    """Format every analyst at every size as Markdown.
 
     Args:
         cells: Rows, questions, failure probability and repeats of each.

@@ -1,10 +1,10 @@
-"""Boards that are climbed on purpose: a world of entries, the boosting attack, and three boards to enter them on.
+"""Boards climbed on purpose: a world of entries, the boosting attack, and three boards to attack.
 
 Every row's label has its own probability, and the true value of an entry is its mean loss if labels were drawn again.
-Some rows are coins: nobody can know their labels, so an entry that is right there because of what a board revealed is
-right only about old labels. Climbers enter one good model again and again with other guesses for the coins, and finally
-the vote of all their guesses, weighted by the board's score for each (Blum and Hardt's boosting attack, on top of a
-good model).
+Some rows are coins: nobody can know their labels, so an entry that gets them right because of what a board revealed is
+right only about old labels. Climbers enter one good model again and again with different guesses for the coins, and
+finally the vote of all their guesses, weighted by the board's score for each (Blum and Hardt's boosting attack, on top
+of a good model).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from afresh.theory.symmetrized.fixed import constant_interval
 
 ROWS, ENTRIES, CLIMBERS, ANSWERS, FAILURE = 50_000, 200, 80, 800, 0.05
 COINS = 0.3  # of rows
-CLEAR = 0.9  # how sure the label of another row is
+CLEAR = 0.9  # how certain the label of any other row is
 DISAGREEMENT = 0.1  # what the plan is made for
 Bits = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class World:
-    """Rows with labels, and who may enter."""
+    """Rows with labels, for entrants to predict."""
 
     chances: NDArray[np.float64]
     labels: Bits
@@ -71,13 +71,13 @@ class Board(Protocol):
     """Takes entries, and reveals something about each one's mean loss."""
 
     def enter(self, predictions: Bits) -> float:
-        """The value that the board shows."""
+        """Enter predictions; returns the value that the board shows."""
         ...
 
 
 @dataclass
 class Exact:
-    """The usual board: exact means of the same rows, for any number of entries."""
+    """The usual board: exact means over the same rows, for any number of entries."""
 
     world: World
     values: list[float] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Exact:
 
 @dataclass
 class Splits:
-    """Rows of its own for every entry, and Bonferroni's share of the failure probability."""
+    """Separate rows for every entry, and Bonferroni's share of the failure probability."""
 
     world: World
     entries: int = ENTRIES
@@ -99,7 +99,7 @@ class Splits:
     ends: list[tuple[float, float]] = field(default_factory=list)
 
     def enter(self, predictions: Bits) -> float:
-        """The mean loss on its own rows, with an exact interval."""
+        """The mean loss on the entry's own rows, with an exact interval."""
         size = len(self.world.labels) // self.entries
         own = slice(size * len(self.values), size * (len(self.values) + 1))
         missed, share = int((predictions[own] != self.world.labels[own]).sum()), self.failure / self.entries / 2
@@ -152,7 +152,7 @@ class Guarded:
     _graph: Constraints = field(default_factory=lambda: Constraints(ENTRIES))
 
     def enter(self, predictions: Bits) -> float:
-        """A noisy score, then comparisons with the leader and the nearest as long as they are worth it."""
+        """Give a noisy score, then make comparisons with the leader and the nearest while they pay off."""
         rows, own = len(self.world.labels), len(self.values)
         m = mechanism(rows, self.answers, self.failure)
         wrong = predictions != self.world.labels
@@ -213,7 +213,7 @@ def finer_reach(m: Symmetrized, times: float) -> float:
 
     Args:
         m: The plan's mechanism.
-        times: Below 1, as for noise that follows a public disagreement.
+        times: The multiple of the plan's noise; below 1 when the noise follows a public disagreement.
 
     Returns:
         A half-width on [0, 1].
@@ -222,11 +222,11 @@ def finer_reach(m: Symmetrized, times: float) -> float:
 
 
 def finer_interval(m: Symmetrized, times: float, noisy: float) -> tuple[float, float]:
-    """What a comparison with so many times the plan's noise says about (1 + d)/2.
+    """The interval for (1 + d)/2 from a comparison with so many times the plan's noise.
 
     Args:
         m: The plan's mechanism.
-        times: Below 1, as noise that follows a public disagreement has it.
+        times: The multiple of the plan's noise; below 1 when the noise follows a public disagreement.
         noisy: The mean with its noise.
 
     Returns:
@@ -237,7 +237,7 @@ def finer_interval(m: Symmetrized, times: float, noisy: float) -> tuple[float, f
 
 
 def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRIES, climbers: int = CLIMBERS) -> Any:
-    """Let honest entrants and climbers enter in a random order, the climbers' vote last.
+    """Let honest entrants and climbers enter in random order, with the climbers' vote last.
 
     Args:
         board: Where they enter.
@@ -260,7 +260,7 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
             guesses.append(predictions[of.coins])
             said.append(value)
     vote = np.array(guesses, dtype=np.float64) - 0.5
-    weights = np.mean(said) - np.array(said)  # a smaller loss than the others' is a vote for its guesses
+    weights = np.mean(said) - np.array(said)  # a smaller loss than the others' counts as a vote for its guesses
     last = base.copy()
     last[of.coins] = weights @ vote > 0
     truths.append(of.truth(last))
@@ -269,7 +269,7 @@ def play(board: Board, of: World, rng: np.random.Generator, entries: int = ENTRI
 
 
 def entered(of: World, rng: np.random.Generator, *, climbs: bool) -> Bits:
-    """An entry: a climber's, the best model with other guesses for the coins, or an honest one's.
+    """Make an entry: a climber's (the best model with different guesses for the coins) or an honest one's.
 
     Args:
         of: The rows.
@@ -289,7 +289,7 @@ def entered(of: World, rng: np.random.Generator, *, climbs: bool) -> Bits:
 
 
 def _share(rng: np.random.Generator) -> float:
-    """Of rows that an honest model has wrong: half of them are close to the best, the others far behind."""
+    """The share of rows that an honest model gets wrong: half of the models are close to the best, half far behind."""
     return float(rng.uniform(0, 0.03) if rng.random() < 0.5 else rng.uniform(0.03, 0.45))
 
 

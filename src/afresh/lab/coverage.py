@@ -29,7 +29,7 @@ class Cell:
     missed: int
     low: float
     high: float
-    worst_error: float  # the largest of a conversation, averaged over repeats, as all that follow
+    worst_error: float  # the largest in a conversation, averaged over repeats, like all that follow
     root_mean_square_error: float
     half_width: float
 
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def used(self) -> float:
-        """The worst error as a share of the half-width: how much of the promised width an analyst could use up."""
+        """The worst error as a share of the half-width: how much of the guaranteed width an analyst could use up."""
         return self.worst_error / self.half_width
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def trials(
 ) -> list[Trial]:
     """List all sensible combinations: rounds of one need a row per question, reconstruction fewer rows than questions.
 
-    An analyst who brings a population of its own makes the same of several of ours, and meets each once.
+    An analyst that brings its own population may make the same one from several of ours, and meets each only once.
 
     Args:
         n: The rows of every sample.

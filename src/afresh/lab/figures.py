@@ -25,7 +25,7 @@ from afresh.theory.search import minimize_simplex
 Floats = NDArray[np.float64]
 
 SELECTED = (0, 10, 20, 30, 45, 70, 100, 150, 200, 250, 300, 400, 500)  # features, Science 2015
-SUBMISSIONS = (100, 200, 300, 400)  # Blum & Hardt 2015, and the errors they print
+SUBMISSIONS = (100, 200, 300, 400)  # Blum & Hardt 2015, with the errors they print
 PUBLISHED = {"holdout": (0.467, 0.452, 0.441, 0.427), "ladder-free": (0.490, 0.486, 0.490, 0.484)}
 
 
@@ -48,7 +48,7 @@ class Line:
 
 
 def feature_selection(n: int, d: int, informative: int, rng: np.random.Generator) -> dict[str, Floats]:
-    """One repeat: the accuracies of a vote of the best features, by number of features (`SELECTED`).
+    """Run one repeat: the accuracies of a vote of the best features, by number of features (`SELECTED`).
 
     Features are N(0, 1), the label a coin; `informative` of them lean to the label by 6/sqrt(n). The analyst keeps
     features whose correlation with the label is at least 1/sqrt(n), with the same sign, on the training and on the
@@ -102,7 +102,7 @@ def feature_selection(n: int, d: int, informative: int, rng: np.random.Generator
 def science(
     repeats: int, informative: int, seed: int, n: int = 10_000, progress: Callable[[int], None] | None = None
 ) -> dict[str, Floats]:
-    """The mean over repeats of every curve; n = d as published.
+    """Average every curve over repeats; n = d as published.
 
     Args:
         repeats: How many to average.
@@ -126,7 +126,7 @@ def science(
 
 
 def boosting(mechanism: Interactive, n: int, submissions: int, rng: np.random.Generator) -> tuple[float, float]:
-    """The score shown for the final submission, and its plain public score, as errors; the truth is 1/2.
+    """Compute the score shown for the final submission, and its plain public score, as errors; the truth is 1/2.
 
     Random submissions; those that the board shows with an error below 1/2 vote.
 
@@ -144,7 +144,7 @@ def boosting(mechanism: Interactive, n: int, submissions: int, rng: np.random.Ge
     board = mechanism.start(rng)
     shown = board.answer(np.stack([sample.bit(j) for j in range(submissions)])).value
     signs = (shown > 0.5).astype(np.int8)
-    signs[int(np.argmax(signs))] *= signs.sum() % 2  # an odd number of voters knows no ties, so the truth is 1/2
+    signs[int(np.argmax(signs))] *= signs.sum() % 2  # an odd number of voters cannot tie, so the truth is 1/2
     if not signs.any():
         signs[0] = 1
     final = evaluate([population.vote(signs)], sample)
@@ -152,7 +152,7 @@ def boosting(mechanism: Interactive, n: int, submissions: int, rng: np.random.Ge
 
 
 def ladder(repeats: int, seed: int, n: int = 4000) -> dict[str, Floats]:
-    """Errors by number of submissions (`SUBMISSIONS`), averaged over repeats.
+    """Compute errors by number of submissions (`SUBMISSIONS`), averaged over repeats.
 
     Args:
         repeats: How many to average.
@@ -186,7 +186,7 @@ def _hundredths(rows: int, questions: int, failure: float) -> Ladder:
 
 
 def published_jung_error(n: int, k: int, failure: float) -> float:
-    """Their bound as they evaluate it: privacy of the noise by zCDP, half of beta for accuracy, half for privacy.
+    """Evaluate their bound as they do: privacy of the noise by zCDP, half of beta for accuracy, half for privacy.
 
     rho-zCDP gives delta = sqrt(pi rho) exp(-(eps-rho)^2/(4 rho)) (Bun & Steinke 2016); our reference line takes the
     noise's exact profile and the best split instead.

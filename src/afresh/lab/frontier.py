@@ -52,7 +52,7 @@ class Point:
 
     @property
     def narrowest(self) -> str:
-        """The narrowest of the methods that guarantee something."""
+        """The narrowest of the methods that come with a guarantee."""
         return min(CERTIFIED, key=lambda name: self.half_width.get(name, math.inf))
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _panel(axes: Any, points: Sequence[Point]) -> None:
     lowest = min(min(p.half_width.values()) for p in points)
     axes.set_ylim(lowest / 2.2, 0.7)
     axes.set_xlim(questions[0], questions[-1])
-    # The strip along the bottom: which guarantee is the narrowest where.
+    # The strip along the bottom shows which guarantee is the narrowest where.
     starts = [i for i, p in enumerate(points) if i == 0 or p.narrowest != points[i - 1].narrowest]
     for start, stop in zip(starts, [*starts[1:], len(points)], strict=True):
         name = points[start].narrowest

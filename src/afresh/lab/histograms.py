@@ -1,4 +1,4 @@
-"""An analyst who asks histograms: of new bits, and of rows in the order of what those have taught."""
+"""An analyst that asks for histograms: of new bits, and of rows ordered by what those revealed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from afresh.lab.population import Bits, BitSample, Coordinates, Question, Values
 
 Floats = NDArray[np.float64]
 
-WIDE = 3  # bits of a histogram, so it has eight bins
+WIDE = 3  # bits per histogram, so it has eight bins
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Do three neighbouring bits read so? As bits of one group and one number it is a group's mean, times its size."""
+    """Are three neighbouring bits these? As bits of one group and one number, it is a group's mean, times its size."""
 
     start: int
     reads: int
 
     def values(self, sample: BitSample) -> Values:
-        """The row's weight where they do, else 0."""
+        """The row's weight where they do, otherwise 0."""
         return sample.weighed((_codes(sample, self.start) == self.reads).view(np.uint8))
 
     def truth(self, population: Bits) -> float:
@@ -34,15 +34,15 @@ class Pattern:
 
 
 class Worth:
-    """What each pattern of every histogram so far is worth, 1 or -1: a line a histogram, a column a pattern."""
+    """The worth of each pattern of every histogram so far, 1 or -1: one line per histogram, one column per pattern."""
 
     def __init__(self, lines: NDArray[np.int8]) -> None:
-        """The sums of a sample's rows are made once, for all bins."""
+        """Compute the sums of a sample's rows once, for all bins."""
         self.lines = lines
         self._summed: tuple[BitSample, NDArray[np.int16]] | None = None
 
     def sums(self, sample: BitSample) -> NDArray[np.int16]:
-        """What the patterns of each row are worth together."""
+        """The total worth of each row's patterns."""
         if self._summed is None or self._summed[0] is not sample:
             total = np.zeros(sample.n, dtype=np.int16)
             for j, line in enumerate(self.lines):
@@ -51,7 +51,7 @@ class Worth:
         return self._summed[1]
 
     def law(self, p: float) -> Floats:
-        """Of the sum of a row's, from -len(lines) on; patterns are independent."""
+        """The law of a row's sum, from -len(lines) on; patterns are independent."""
         mass, chances = np.ones(1), _chances(p)
         for line in self.lines:
             up = float(chances[line > 0].sum())
@@ -61,14 +61,14 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rank:
-    """Is the sum of what a row's patterns are worth above low, and at most high?"""
+    """Is the total worth of a row's patterns above low, and at most high?"""
 
     worth: Worth
     low: int
     high: int
 
     def values(self, sample: BitSample) -> Values:
-        """The row's weight where it is, else 0."""
+        """The row's weight where it is, otherwise 0."""
         sums = self.worth.sums(sample)
         return sample.weighed(((sums > self.low) & (sums <= self.high)).view(np.uint8))
 
@@ -80,26 +80,26 @@ class Rank:
 
 
 def _codes(sample: BitSample, start: int) -> NDArray[np.intp]:
-    """What so many bits of each row read, as a number."""
+    """So many bits of each row, read as a number."""
     return sum((sample.bit(start + i).astype(np.intp) << i for i in range(WIDE)), np.zeros(sample.n, np.intp))
 
 
 def _chances(p: float) -> Floats:
-    """Of every pattern."""
+    """The probability of every pattern."""
     ones = np.array([reads.bit_count() for reads in range(2**WIDE)])
     chances: Floats = p**ones * (1 - p) ** (WIDE - ones)
     return chances
 
 
 class Histograms:
-    """Histograms of eight bins, one after the other; every fifth, and the last, bins rows by what was heard.
+    """Asks for histograms of eight bins, one after the other; every fifth, and the last, bins rows by what was heard.
 
-    A pattern that came out too often is worth 1, others -1, and rows are binned by the sum, so that the upper bins hold
-    what happens to be in the sample too often.
+    A pattern that came out too often has worth 1, others -1, and rows are binned by the sum, so the upper bins hold
+    what happens to be over-represented in the sample.
     """
 
     def __init__(self, world: Any, rng: np.random.Generator, every: int = 5) -> None:
-        """As many histograms as the price of one admits."""
+        """Plan as many histograms as the price of one admits."""
         self.world, self._turn = world, 0
         self._attacks = [turn % every == 0 or turn == self._most for turn in range(1, self._most + 1)]
         self._worth: NDArray[np.int8] = np.zeros((0, 2**WIDE), dtype=np.int8)
@@ -109,7 +109,7 @@ class Histograms:
         return int(self.world.k // self.world.price(2**WIDE))
 
     def ask(self) -> Sequence[Question]:
-        """One histogram."""
+        """Ask for one histogram."""
         if self._turn == self._most:
             return []
         if self._attacks[self._turn] and len(self._worth):
@@ -117,7 +117,7 @@ class Histograms:
         return Coordinates(Pattern(WIDE * len(self._worth), reads) for reads in range(2**WIDE))
 
     def hear(self, answers: Floats) -> None:
-        """Which patterns came out too often."""
+        """Note which patterns came out too often."""
         if not (self._attacks[self._turn] and len(self._worth)):
             expected = self.world.population.weight * _chances(self.world.population.p)
             worth = np.where(answers > expected, 1, -1).astype(np.int8)

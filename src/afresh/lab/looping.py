@@ -1,9 +1,9 @@
 """Loops that edit, evaluate and keep: simulated agents, and several ways to decide what to keep.
 
-A world holds many runs of one loop side by side. Of a run only counts matter: in each part of the items, how many the
+A world holds many runs of one loop side by side. Only a run's counts matter: in each part of the items, how many the
 incumbent and the present candidate get right, together and apart. An edit turns failures of the present candidate into
-passes and passes into failures, every item by itself, so that binomial draws of the counts have the law that items
-would have. True accuracies follow the edits' true effects and know nothing of the sample.
+passes and passes into failures, independently for every item, so binomial draws of the counts have the law that items
+would have. True accuracies follow the edits' true effects and do not depend on the sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 START = 0.6
 DIFFER = 0.06
-"""Of items, on which an edit changes the score."""
+"""The share of items on which an edit changes the score."""
 EVERY = 30
 """Steps between milestones."""
 ANSWERS = 100
@@ -41,9 +41,9 @@ _Z = float(ndtri(0.975))
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What an edit does: its true effect, and of every part how many items it mends and breaks.
+    """What an edit does: its true effect, and how many items of every part it mends and breaks.
 
-    Counts are by run and by whether the incumbent gets an item right.
+    Counts are by run, and by whether the incumbent gets an item right.
     """
 
     effect: Floats
@@ -76,9 +76,7 @@ class World:
         for part, table in enumerate(self.tables):
             failing, passing = table[:, :, 0], table[:, :, 1]
             mend, harm = gain / np.maximum(1 - self.truth, 1e-12), loss / np.maximum(self.truth, 1e-12)
-            if (
-                part == 0 and self.sizes[0] and learnt is not None
-            ):  # by heart: what it sees gets better, and nothing else
+            if part == 0 and self.sizes[0] and learnt is not None:  # by heart: only what it sees gets better
                 mend, harm = learnt / np.maximum(1 - self.right(0) / self.sizes[0], learnt), np.zeros(self.runs)
             mended.append(self.rng.binomial(failing, np.minimum(mend, 1.0)[:, None]))
             broken.append(self.rng.binomial(passing, np.minimum(harm, 1.0)[:, None]))
@@ -116,21 +114,21 @@ class World:
 
 
 Change = tuple[Floats, Floats, Floats | None]
-"""True shares of items mended and broken, and the share that is learnt by heart."""
+"""The true shares of items mended and broken, and the share learnt by heart."""
 
 
 def _mixed(rng: np.random.Generator, truth: Floats) -> Change:
-    """Edits that change 6% of items, with true effects of -.5 points on average and a deviation of one point."""
+    """Edits that change 6% of items, with a mean true effect of -.5 points and a standard deviation of one point."""
     return _changed(DIFFER, rng.normal(-0.005, 0.01, truth.size), truth)
 
 
 def _idle(rng: np.random.Generator, truth: Floats) -> Change:
-    """Edits that change 6% of items, and nothing on average."""
+    """Edits that change 6% of items, with no effect on average."""
     return _changed(DIFFER, np.zeros(truth.size), truth)
 
 
 def _overfitting(rng: np.random.Generator, truth: Floats) -> Change:
-    """Memorizes 1% of the items it sees with every edit, and gets worse by a tenth of a point elsewhere."""
+    """Edits that memorize 1% of the items the agent sees, and make it worse by a tenth of a point elsewhere."""
     gain, loss, _ = _changed(0.02, np.full(truth.size, -0.001), truth)
     return gain, loss, np.full(truth.size, 0.01)
 
@@ -161,7 +159,7 @@ class Ended:
     wrong: Counts
     """How often that was no improvement."""
     path: list[tuple[int, float, float]] = field(default_factory=list)
-    """Of the first run, after each step: its number, the true accuracy, and the one that the loop believes in."""
+    """For the first run, after each step: its number, the true accuracy, and the accuracy the loop believes in."""
 
 
 def _naive(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
@@ -208,7 +206,7 @@ def _compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Gene
     mechanism: Any = plan(items, steps + 1).mechanism
     if not mechanism.symbols:
         raise InvalidArgument(f"{steps} edits of {items} items: the default guard would not check guesses here.")
-    # What guesses is behind noise, and hidden: an agent that learns by heart sees nothing to learn.
+    # The rows that guess are hidden behind noise: an agent that learns by heart sees nothing to learn.
     world = World([0, mechanism.guessing, mechanism.guarded], runs, agent, rng)
     kept, wrong = np.zeros((2, runs), dtype=np.int64)
     told: list[list[Any]] = [[] for _ in range(runs)]
@@ -239,7 +237,7 @@ def _compared(agent: str, items: int, steps: int, runs: int, rng: np.random.Gene
 
 
 def _practised(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
-    """Keep every edit after which the score on an open half is higher; then an exam on the others."""
+    """Keep every edit after which the score on an open half is higher; then take an exam on the other half."""
     opened = items // 2
     world = World([opened, items - opened], runs, agent, rng)
     kept, wrong = np.zeros((2, runs), dtype=np.int64)
@@ -253,7 +251,7 @@ def _practised(agent: str, items: int, steps: int, runs: int, rng: np.random.Gen
 
 
 def _gated(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
-    """Propose every single edit to a gate; the exam's number at the end."""
+    """Propose every single edit to a gate; publish the exam's number at the end."""
     return _through_gate(agent, items, steps, runs, rng, every=1, tuned=False, answers=max(steps, 2))
 
 
@@ -263,7 +261,7 @@ def _recommended(agent: str, items: int, steps: int, runs: int, rng: np.random.G
 
 
 def _confirmed(agent: str, items: int, steps: int, runs: int, rng: np.random.Generator) -> Ended:
-    """The same without an exam: the number is that of the guarded part, checked like any other."""
+    """Do the same without an exam: the number comes from the guarded part, checked like any other."""
     return _through_gate(agent, items, steps, runs, rng, every=EVERY, tuned=True, answers=ANSWERS, exam=None)
 
 
@@ -308,13 +306,13 @@ class Ratchet:
     """What `afresh.evaluations.gate` does, for many runs at once."""
 
     def __init__(self, world: World, mechanism: Any) -> None:
-        """A plan with open rows; the world's first two parts are its open and its guarded ones."""
+        """Take a plan with open rows; the world's first two parts are its open and its guarded rows."""
         self.world, self.mechanism = world, mechanism
         self.kept, self.wrong, self.steps, self.events = np.zeros((4, world.runs), dtype=np.int64)
         self._level = lru_cache(None)(lambda steps, events: node_level(mechanism.checking, Trail(steps, events)))
 
     def propose(self) -> NDArray[np.bool_]:
-        """The present candidates; which of them were accepted."""
+        """Propose the present candidates; returns which of them were accepted."""
         world, (opened, guarded) = self.world, self.world.sizes[:2]
         up, down = world.apart(0)
         needed = np.sqrt(2 * (self._level(0, 0) + 1) * (up + down) / opened / guarded)

@@ -1,4 +1,4 @@
-"""`afresh lab loops`: how loops of edits end, by the way they decide what to keep."""
+"""`afresh lab loops`: how loops of edits end, depending on how they decide what to keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from afresh.lab.pictures import save, subplots
 ITEMS = (500, 1000, 5000, 20_000)
 STEPS = (100, 300, 1000)
 MAIN = (5000, 300)
-_SLOW = "compare, default guard"  # which asks the real mechanism step by step: an eighth of the runs, 20 at most
+_SLOW = "compare, default guard"  # it asks the real mechanism step by step: an eighth of the runs, 20 at most
 _MARKS = "<!-- afresh lab loops: begin -->", "<!-- afresh lab loops: end -->"
 
 
@@ -33,19 +33,19 @@ class Loop:
     truth: float
     """The mean true accuracy at the end."""
     worst: float
-    """The smallest."""
+    """The smallest true accuracy at the end."""
     claimed: float
     half_width: float
     """The mean half-width of the interval that the loop ends with."""
     widest: float
     held: int
-    """In how many runs that interval held."""
+    """The number of runs in which that interval held."""
     kept: float
     """How often something was kept, on average."""
     wrong: float
     """How often that was no improvement."""
     below_start: int
-    """How many runs ended below their start."""
+    """The number of runs that ended below their start."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -73,7 +73,7 @@ def loop(way: str, agent: str, items: int, steps: int, runs: int, seed: int = 20
         if name not in known:
             raise InvalidArgument(f"there is no {name!r}; it must be one of {', '.join(known)}.")
     runs = min(max(runs // 8, 2), 20) if way == _SLOW else runs
-    # The number of a name in its table, as hashes of texts differ between processes.
+    # The position of a name in its table, because hashes of strings differ between processes.
     rng = np.random.default_rng([seed, list(WAYS).index(way), list(AGENTS).index(agent), items, steps])
     found = WAYS[way](agent, items, steps, runs, rng)
     half = (found.high - found.low) / 2
@@ -204,11 +204,11 @@ def _rate(found: Loop) -> str:
 
 
 def holds(found: Loop, confidence: float = 0.95) -> bool:
-    """Whether its intervals may hold as often as they claim: not certainly less often.
+    """Whether its intervals may hold as often as claimed: they do not certainly hold less often.
 
     Args:
         found: Many runs.
-        confidence: How often they claim to.
+        confidence: How often they are claimed to hold.
 
     Returns:
         Whether the upper limit of the rate, at 95%, reaches the confidence.

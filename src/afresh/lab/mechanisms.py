@@ -38,17 +38,17 @@ def _certified(name: str, planner: Callable[[int, int, float], Releasing | None]
     return make
 
 
-# The guard's, and those of the lab that have a certificate too.
+# The guard's mechanisms, and those of the lab that also have a certificate.
 _PLANNERS: dict[str, Callable[[int, int, float], Releasing | None]] = {
     **PLANNERS,
     "endless": lambda rows, questions, failure: plan_endless(rows, failure, expected=questions),
     "calibrated-laplace": plan_calibrated_laplace,
     "fixed-gaussian": plan_fixed_gaussian,
     "fixed-laplace": plan_fixed_laplace,
-    "guess-and-check": plan_guess_and_check,  # which `checked` succeeds
+    "guess-and-check": plan_guess_and_check,  # `checked` is its successor
     "guess-and-check-calibrated": plan_calibrated_guesses,
     "open-half": partial(plan_open_rows, share=0.5),
-    # Half of the rows are the analyst's own; and a fifth is kept for an exam, which the last question is.
+    # Half of the rows are the analyst's own, and a fifth is kept for an exam: the last question.
     "development": lambda n, k, failure: plan_own_rows(n - n // 2, k, failure, development=n // 2),
     "exam": partial(plan_open_rows, share=0.4, exam=0.2),
 }

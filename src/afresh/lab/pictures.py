@@ -1,4 +1,4 @@
-"""Matplotlib, imported when a picture is needed, without a window."""
+"""Matplotlib without a window, imported when a picture is needed."""
 
 from __future__ import annotations
 

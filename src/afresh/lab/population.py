@@ -1,6 +1,6 @@
 """Where samples come from, and the true answer to every question about them.
 
-`Bits` are rows of independent bits, as many as an analyst cares to ask for. `Universe` is a finite list of rows,
+`Bits` are rows of independent bits, as many as an analyst asks for. `Universe` is a finite list of rows,
 drawn with replacement: every function of a row can be asked, and its truth is its mean over the list.
 """
 
@@ -24,7 +24,7 @@ class Question(Protocol):
     """A function of one row, known by its values on a sample and its mean over the population."""
 
     def values(self, sample: Any) -> Values:
-        """Its value on every row of the sample."""
+        """The question's value on every row of the sample."""
         ...
 
     def truth(self, population: Any) -> float:
@@ -53,9 +53,9 @@ class Population(Protocol):
 class Bits:
     """Independent bits, 1 with probability p, each seen through its row's weight u as c + u (bit - c).
 
-    Weight 1 shows the bit itself. With c = 0 and u in {0, 1} most rows always say 0: rare events, about which few
-    rows speak. With c = 1/2 they always say 1/2: small differences of two models. Uneven weights give a few rows
-    most of the say in every question.
+    Weight 1 shows the bit itself. With c = 0 and u in {0, 1} most rows always say 0: rare events, which few rows say
+    anything about. With c = 1/2 they always say 1/2: small differences between two models. Uneven weights give a few
+    rows most of the say in every question.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Bits:
 
     @property
     def weight(self) -> float:
-        """Of a row, on average."""
+        """The mean weight of a row."""
         return sum(u * probability for u, probability in self.weights)
 
     def seen(self, mean: float) -> float:
@@ -83,7 +83,7 @@ class Bits:
 
 
 class BitSample:
-    """n rows of `Bits`: a weight each, and columns that exist once they were asked for."""
+    """n rows of `Bits`: a weight for each, and columns that are made when first asked for."""
 
     def __init__(self, population: Bits, n: int, rng: np.random.Generator) -> None:
         """Draw the weights; the bits come later, from the same generator."""
@@ -137,7 +137,7 @@ class BitSample:
         if self.population.p == 0.5:
             raw = np.frombuffer(self._rng.bytes(-(-_BLOCK * self.n // 8)), dtype=np.uint8)
             return np.unpackbits(raw)[: _BLOCK * self.n].reshape(_BLOCK, self.n)
-        cut = round(self.population.p * 2**16)  # p is meant to be a multiple of 2^-16; `bits` sees to it
+        cut = round(self.population.p * 2**16)  # p must be a multiple of 2^-16; `bits` makes sure of it
         return (self._rng.integers(0, 2**16, size=(_BLOCK, self.n), dtype=np.uint16) < cut).view(np.uint8)
 
 
@@ -173,7 +173,7 @@ class Vote:
         return sample.seen((sample.score(self.signs) > self.threshold).view(np.uint8))
 
     def truth(self, population: Bits) -> float:
-        """Exactly, from two binomials."""
+        """The exact truth, from two binomials."""
         ups, downs = int((self.signs > 0).sum()), int((self.signs < 0).sum())
         return population.seen(float(_beyond(ups, downs, population.p)[self.threshold + downs]))
 
@@ -209,7 +209,7 @@ def _threshold(ups: int, downs: int, p: float) -> int:
 
 @dataclass(frozen=True)
 class Universe:
-    """`size` rows, from which samples are drawn with replacement; what a row is, only its questions know.
+    """`size` rows, from which samples are drawn with replacement; only the questions know what a row is.
 
     With `like`, questions are seen through weights of the rows as in `Bits`: rare events, small differences.
     """
@@ -220,7 +220,7 @@ class Universe:
     like: Bits | None = None
 
     def shaded(self, like: Bits) -> Universe:
-        """The same rows with that population's weights; itself where every row has its full say."""
+        """The same rows with that population's weights; unchanged if every row has its full say."""
         plain = {weight for weight, _ in like.weights} == {1.0}
         return self if plain else replace(self, name=f"{self.name}, {like.name}", like=like)
 
@@ -257,7 +257,7 @@ class Function:
     table: Values
 
     def values(self, sample: Drawn) -> Values:
-        """Looked up."""
+        """The values of the rows drawn."""
         looked_up: Values = sample.universe.seen(self.table)[sample.positions]
         return looked_up.view(np.uint8) if looked_up.dtype == np.bool_ else looked_up
 

@@ -1,8 +1,9 @@
 """`afresh lab boards --rules`: boards with rules, climbed on purpose, and whether what they say is true.
 
-In rounds, entries of a week are scored and compared on rows of their own, and the best so far compete again. With
-improvements only, an entry is told whether it certainly beats the leader. Climbers enter one good model again and again
-with other guesses for coins, and in the end the vote of all guesses, weighted by what they were told of each.
+In rounds, a week's entries are scored and compared on that week's own rows, and the best so far compete again. With
+improvements only, an entry learns only whether it certainly beats the leader. Climbers enter one good model again and
+again with different guesses for the coins, and at the end the vote of all guesses, weighted by what they learnt about
+each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from afresh.mechanisms.tasks import Claim
 from afresh.moments import Moments
 
 WEEKS, EACH, AGAIN, ANSWERS = 10, 20, 20, 1200
-"""Rounds, new entries of each, how many of the best compete again, and answers in all."""
+"""The number of rounds, new entries per round, how many of the best compete again, and the total number of answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,15 @@ class Ruled:
     rule: str
     runs: int
     false: int
-    """In how many runs some order or place is not true."""
+    """The number of runs in which some order or place is false."""
     missed: int
-    """In how many runs some interval misses."""
+    """The number of runs in which some interval misses."""
     ordered: float
-    """The mean number of pairs that are told apart."""
+    """The mean number of pairs that are called ordered."""
     pairs: float
-    """Of so many that share a table."""
+    """The number of pairs that share a table."""
     climbed: int
-    """In how many runs the climbers' vote is said to be better than the model it is made from."""
+    """The number of runs in which the climbers' vote is called better than the model it is made from."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -77,7 +78,7 @@ def ruled(
 
 
 def _in_rounds(of: World, rng: np.random.Generator) -> tuple[float, ...]:
-    """Weeks with fresh rows; a third of all entries climb."""
+    """Play weeks with fresh rows; a third of all entries climb."""
     rows = len(of.labels)
     m = make_rounds(rows, ANSWERS, FAILURE, None, WEEKS)
     assert m is not None
@@ -105,7 +106,7 @@ def _in_rounds(of: World, rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def _week(m: Rounds, of: World, own: slice, models: Sequence[Bits], new: int) -> tuple[list[float], Order]:
-    """The scores of a round, and what follows from them and from comparisons, as a board asks for them."""
+    """The scores of a round, and what follows from them and from the comparisons that a board asks for."""
     wrong = [(each[own] != of.labels[own]) for each in models]
     graph, values = Constraints(len(models)), []
     for place, each in enumerate(wrong):
@@ -121,7 +122,7 @@ def _week(m: Rounds, of: World, own: slice, models: Sequence[Bits], new: int) ->
 
 
 def _improvements(of: World, rng: np.random.Generator, entries: int = 200) -> tuple[float, ...]:
-    """Only whether an entry certainly beats the leader; a third of all entries climb, and the last is their vote."""
+    """Show only whether an entry certainly beats the leader; a third of all entries climb, and their vote is last."""
     rows = len(of.labels)
     m = plan_open_rows(rows, entries, FAILURE, share=0.5)
     assert m is not None
@@ -177,7 +178,7 @@ HEADER = ("rule", "a false order or place", "a missed interval", "pairs told apa
 
 
 def table(found: Sequence[Ruled]) -> str:
-    """Markdown.
+    """Format the runs as Markdown.
 
     Args:
         found: Runs of several rules.

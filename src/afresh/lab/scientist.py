@@ -1,4 +1,4 @@
-"""A benign data scientist: tunes a real scikit-learn model against the holdout, one score at a time."""
+"""A benign data scientist, who tunes a real scikit-learn model against the holdout, one score at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZE, _TRAINING, _FEATURES = 40_000, 600, 15
 
 @lru_cache(maxsize=1)
 def customers() -> Universe:
-    """Rows with a label that features partly predict, and training rows that the scientist may look at."""
+    """Make rows with a label that features partly predict, and training rows that the scientist may look at."""
     rng = np.random.default_rng(1)
     features = rng.standard_normal((_SIZE + _TRAINING, _FEATURES)).astype(np.float32)
     signal = features[:, 0] + 0.7 * features[:, 1] * features[:, 2] - 0.5 * (features[:, 3] > 1)
@@ -43,11 +43,11 @@ class Scientist:
 
     @staticmethod
     def own_population(n: int, like: Bits) -> Universe:
-        """The scientist's trade needs features and labels."""
+        """A population with the features and labels that the scientist needs."""
         return customers().shaded(like)
 
     def ask(self) -> Sequence[Question]:
-        """Fit with the settings to try; is it right?"""
+        """Fit a tree with the settings to try, and ask how often it is right."""
         if self._left == 0:
             return []
         jumps = np.exp(0.4 * self._rng.standard_normal(len(self._best)))

@@ -1,6 +1,6 @@
 """Mechanisms as the lab uses them: a conversation about one sample, in memory.
 
-Every mechanism can hold one, also those that remember (Thresholdout, the Ladder, guess and check) and those
+Every mechanism can hold one, including those that remember (Thresholdout, the Ladder, guess and check) and those
 without a certificate.
 """
 
@@ -30,7 +30,7 @@ class Answers:
 
 
 class Releasing(Protocol):
-    """What the lab needs of a mechanism with a certificate; a guard needs more (`mechanisms.base.Mechanism`)."""
+    """What the lab needs from a mechanism with a certificate; a guard needs more (`mechanisms.base.Mechanism`)."""
 
     method: ClassVar[str]
 
@@ -39,7 +39,7 @@ class Releasing(Protocol):
         ...
 
     def value(self, released: Any) -> float:
-        """On the scale of the mean."""
+        """The released number on the scale of the mean."""
         ...
 
     def interval(self, released: Any, *, levels: int | None = None) -> tuple[float, float]:
@@ -47,11 +47,11 @@ class Releasing(Protocol):
         ...
 
     def half_width(self, mean: float) -> float:
-        """Half its length for a released number that reads `mean`."""
+        """Half the length of the interval for a released number that reads `mean`."""
         ...
 
     def __hash__(self) -> int:
-        """By its constants."""
+        """A hash of its constants."""
         ...
 
 
@@ -90,15 +90,15 @@ class Interactive(Protocol):
         ...
 
     def start(self, rng: np.random.Generator) -> Session:
-        """A new conversation about a new sample. The generator makes the noise: simulations only."""
+        """Start a new conversation about a new sample. The generator makes the noise: for simulations only."""
         ...
 
 
 @dataclass(frozen=True)
 class Uncertified:
-    """What baselines without a certificate have in common: the interval that fixed questions would have got.
+    """What baselines without a certificate share: the interval that fixed questions would have got.
 
-    It is what people report who forget that questions were chosen after seeing answers.
+    It is what people report when they forget that questions were chosen after seeing answers.
     """
 
     method: ClassVar[str]
@@ -116,7 +116,7 @@ class Uncertified:
 def chernoff(values: Floats, bound: float) -> Answers:
     """Values, cut to [0, 1], with all P for which kl(value || P) <= bound."""
     value = np.clip(values, 0.0, 1.0)
-    if value.size < 64:  # arrays have a price of their own
+    if value.size < 64:  # numpy is slow on small arrays
         ends = [(kl_lower(v, bound), kl_upper(v, bound)) for v in value.tolist()]
         return Answers(value, *np.array(ends).T)
     return Answers(value, kl_lower_each(value, bound), kl_upper_each(value, bound))

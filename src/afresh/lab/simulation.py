@@ -1,7 +1,7 @@
 """Repeats of one mechanism against one analyst: seeded, in parallel, resumable, kept as Parquet.
 
-A repeat is one row of the result: how many intervals missed, how wrong the worst and the last answer were, how wide
-the intervals. Its seed is a child of the trial's, so any repeat can be run again alone.
+A repeat is one row of the result: how many intervals missed, how wrong the worst and the last answer were, and how wide
+the intervals were. Its seed is a child of the trial's, so any repeat can be run again on its own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from afresh.lab.population import POPULATIONS, Coordinates, Population, Question
 from afresh.lab.session import Answers, AtOnce, Floats, Interactive
 
 REPEATS_A_PART = 25
-_MOST_VALUES = 2**22  # of one evaluation; larger batches of questions are cut
+_MOST_VALUES = 2**22  # the most per evaluation; larger batches of questions are split
 
 Columns = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is repeated. Mechanism, analyst and population are names of the lab's, or your own.
+    """What is repeated. Mechanism, analyst and population are the lab's, by name, or your own.
 
     Args:
         mechanism: A name of `MECHANISMS`, or a function of rows, questions and failure that makes one.
@@ -42,7 +42,7 @@ class Trial:
         n: The rows of every sample.
         k: The most questions of a conversation.
         failure: The probability with which any interval of a conversation may miss.
-        seed: Of everything random; trials of one seed and population meet the same samples.
+        seed: The seed of everything random; trials with the same seed and population use the same samples.
     """
 
     mechanism: str | Make
@@ -62,7 +62,7 @@ class Trial:
 
     @property
     def names(self) -> dict[str, str]:
-        """How tables call the three."""
+        """The names of the three in tables."""
         return {"mechanism": _name(self.mechanism), "analyst": _name(self.analyst), "population": self._population.name}
 
     @property
@@ -77,7 +77,7 @@ class Trial:
         return chosen if own is None else own(self.n, chosen)
 
     def resolved(self) -> tuple[Interactive, Start, Population]:
-        """The three themselves; an analyst who needs a population of its own brings it along."""
+        """The three themselves; an analyst that needs its own population brings it along."""
         make = find("mechanism", self.mechanism, MECHANISMS) if isinstance(self.mechanism, str) else self.mechanism
         return make(self.n, self.k, self.failure), self._start, self._population
 
@@ -87,11 +87,11 @@ def _name(thing: Any) -> str:
 
 
 def run(trial: Trial, repeats: Iterable[int]) -> Columns:
-    """The given repeats, here and now.
+    """Run the given repeats, here and now.
 
     Args:
         trial: What is repeated.
-        repeats: The numbers of the repeats; each has random numbers of its own, whatever else is run.
+        repeats: The numbers of the repeats; each has its own random numbers, whatever else is run.
 
     Returns:
         A column for each figure of a conversation, with a value for each repeat.
@@ -111,7 +111,7 @@ def _repeat(
     vectors = session if isinstance(session, AtOnce) else None
     world = World(population, trial.n, trial.k, int if vectors is None else vectors.price)
     analyst = start(world, of_analyst)
-    if hasattr(analyst, "look"):  # at the rows that are open, in full
+    if hasattr(analyst, "look"):  # it sees the open rows in full
         opened = getattr(mechanism, "open_rows", 0)
         analyst.look(lambda question: question.values(sample)[:opened])
     heard: list[Answers] = []
@@ -131,7 +131,7 @@ def _repeat(
         analyst.hear(np.concatenate([answers.value for answers in new]))
     value, low, high = (np.concatenate([getattr(a, name) for a in heard]) for name in ("value", "low", "high"))
     truth = np.array(truths)
-    if getattr(mechanism, "best_so_far", False):  # what a leaderboard speaks about
+    if getattr(mechanism, "best_so_far", False):  # what a leaderboard reports
         truth = np.maximum.accumulate(truth)
     return {"repeat": number, "answers": truth.size} | _summary(value, low, high, truth)
 
@@ -163,11 +163,11 @@ def simulate(
     processes: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Columns]:
-    """`repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again.
+    """Run `repeats` repeats of every trial, in parts. Parts that a folder already holds are read, not run again.
 
     Args:
         trials: What is repeated.
-        repeats: How often each is.
+        repeats: How often each trial is repeated.
         folder: Where finished parts are kept; None keeps nothing.
         processes: How many worker processes; 1 runs everything here.
         progress: Called with the number of repeats that were finished since the last call.
@@ -225,7 +225,7 @@ class _Part:
         return self.folder / f"{'-'.join(trial.names.values())}-{trial.n}-{trial.k}-{digest}.parquet".replace(" ", "-")
 
     def exists(self) -> bool:
-        """Was it run and kept?"""
+        """Whether it was run and kept."""
         return self.folder is not None and self.file.exists()
 
     def read(self) -> Columns:

@@ -1,4 +1,4 @@
-"""One picture for "which method should I use": what is promised in advance, and what was measured under attack."""
+"""One picture for "which method should I use": what is guaranteed in advance, and what was measured under attack."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXPECTED = {
 
 
 def measured(mean: float, repeats: int, seed: int) -> list[float]:
-    """The mean half-width of checked answers against the attack at every square, by `ATTACKED`.
+    """Measure the mean half-width of checked answers against the attack at every square, by `ATTACKED`.
 
     Args:
         mean: 0.5 or 0.01, the mean of the population's bits.
@@ -47,7 +47,7 @@ def measured(mean: float, repeats: int, seed: int) -> list[float]:
 
 
 def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
-    """Half-widths at n = 10,000 against k, for an even share and a rare event; and which promise is narrowest where.
+    """Draw half-widths at n = 10,000 against k, for an even share and a rare event, and the narrowest guarantees.
 
     Args:
         folder: Where the picture goes.
@@ -70,11 +70,11 @@ def draw(folder: Path, repeats: int = 5, seed: int = 2018) -> Path:
 
 
 def narrowest_promise(rows: int, questions: int) -> str | None:
-    """The method with the narrowest promise by the planner's rule; None where nothing narrower than ±.25 is promised.
+    """The method with the narrowest guarantee by the planner's rule; None if nothing narrower than ±.25 is guaranteed.
 
     Args:
-        rows: Of the sample.
-        questions: Of the conversation.
+        rows: The rows of the sample.
+        questions: The questions of the conversation.
 
     Returns:
         Its name.
@@ -85,7 +85,7 @@ def narrowest_promise(rows: int, questions: int) -> str | None:
 
 
 def _map(axes: Any) -> None:
-    """A field for every number of rows and of questions."""
+    """Draw a map with a cell for every number of rows and of questions."""
     for i, rows in enumerate(_ROWS):
         for j, questions in enumerate(_ASKED):
             name = narrowest_promise(rows, questions)

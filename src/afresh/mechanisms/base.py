@@ -1,4 +1,4 @@
-"""What a guard needs of a mechanism."""
+"""What a guard needs from a mechanism."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ class Mechanism(Protocol):
     method: ClassVar[str]
     """Its name."""
     about: ClassVar[str]
-    """What it is, in a line of the comparison of methods."""
+    """A description for its line in the comparison of methods."""
     proviso: ClassVar[str]
-    """What its widths depend on besides the plan, in words to put after them; empty if they are promised."""
+    """What its widths depend on besides the plan, in words to put after them; empty if widths are guaranteed."""
     unavailable: ClassVar[str]
-    """Why there may be no plan for some rows and questions, shown instead of that line."""
+    """Why there may be no plan for some rows and questions; shown instead of that line."""
     promised: ClassVar[bool]
-    """Whether widths are promised in advance."""
+    """Whether widths are guaranteed in advance."""
     checks_guesses: ClassVar[bool]
     """Whether an analyst may pass their own guess."""
     exact_moments: ClassVar[bool]
-    """Whether exact moments of rows are released, so that one answer gives the mean within a group."""
+    """Whether exact moments of rows are released, so one answer is enough for the mean within a group."""
     symbols: ClassVar[bool]
-    """Whether it takes claims and contests, for which only symbols are released."""
+    """Whether it takes claims and contests, which release only symbols."""
     __dataclass_fields__: ClassVar[dict[str, Any]]  # a frozen dataclass: its fields are its constants
 
     @property
     def pairs(self) -> Pairs:
-        """How a difference d of models is asked: as max(d, 0) and max(-d, 0), as d^2 and (d + 1)/2, or the latter."""
+        """How a difference d of models is asked: as max(d, 0) and max(-d, 0), d^2 and (d + 1)/2, or (d + 1)/2 alone."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class Mechanism(Protocol):
 
     @property
     def row_charge(self) -> float:
-        """What one answer adds to the most that all answers may depend on one row; 0 without such an account."""
+        """What one answer adds to the bound on how much all answers depend on one row; 0 without such an account."""
         ...
 
     @property
@@ -122,7 +122,7 @@ class Mechanism(Protocol):
 
     @property
     def advice(self) -> str:
-        """What it promises in advance, and when it is the right choice, in a sentence."""
+        """What it guarantees in advance, and when to choose it, in a sentence."""
         ...
 
     @property
@@ -131,12 +131,12 @@ class Mechanism(Protocol):
         ...
 
     def __hash__(self) -> int:
-        """By its constants."""
+        """A hash of its constants."""
         ...
 
     @property
     def grid(self) -> float | None:
-        """The step of the public grid on which noise lands, also for coarser answers; None if there is no noise."""
+        """The step of the public grid on which noisy answers lie, including coarser ones; None if there is no noise."""
         ...
 
     @property
@@ -160,7 +160,7 @@ class Mechanism(Protocol):
         ...
 
     def exam_share(self, questions: int) -> float:
-        """The failure probability of one of this many exam questions; 0 if there is no exam."""
+        """The failure probability of each of this many exam questions; 0 if there is no exam."""
         ...
 
     @property
@@ -169,13 +169,13 @@ class Mechanism(Protocol):
         ...
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """Which of the shuffled rows the answer with this number is made from; none: all; several: several moments.
+        """Which of the shuffled rows the answer with this number uses: None for all, several spans for several moments.
 
-        `own` are those that were opened for its batch.
+        `own` are the rows that were opened for its batch.
         """
         ...
 
-    # A number is released, or a few named ones; guess and check makes it only when it knows what came before.
+    # One number is released, or a few named ones; guess and check makes it only once it knows what came before.
     def release(self, moments: Any, noise: Any) -> Any:
         """What to release about a query with these moments, given one standard normal number, or `draws` of them."""
         ...
@@ -185,11 +185,11 @@ class Mechanism(Protocol):
         ...
 
     def meets_first(self, released: Any) -> bool:
-        """Whether it is a final look at the truth of the first, whose interval then holds too."""
+        """Whether it is a final look with the same truth as the first look, whose interval then holds for it too."""
         ...
 
     def noise_in(self, released: Any) -> float:
-        """Roughly the standard deviation of the noise in `value`, at most; 0 if it is exact or a part of the range."""
+        """Roughly the largest standard deviation of the noise in `value`; 0 if it is exact or a part of the range."""
         ...
 
     def value(self, released: Any) -> float:
@@ -197,7 +197,7 @@ class Mechanism(Protocol):
         ...
 
     def interval(self, released: Any, *, levels: int | None = None) -> tuple[float, float]:
-        """The simultaneous interval; `levels` is the number of values the query can take, if few."""
+        """The simultaneous interval; `levels` is the number of values the query can take, if they are few."""
         ...
 
     def half_width(self, mean: float) -> float:
@@ -205,7 +205,7 @@ class Mechanism(Protocol):
         ...
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """The same for the next answer, given what was released so far; the last release is enough."""
+        """The same for the next answer, given what was released so far; the last release is all it needs."""
         ...
 
     def history(self, earlier: Sequence[Any]) -> Any:
@@ -221,14 +221,14 @@ class Mechanism(Protocol):
         ...
 
     def coarser(self, coarseness: float) -> Self:
-        """The same plan's mechanism for an answer with that multiple of the noise, at a lower charge.
+        """The mechanism of the same plan for an answer with that multiple of the noise, at a lower charge.
 
         All answers of one plan share its certificate, in any mix. Raises `InvalidArgument` where that does not hold.
         """
         ...
 
     def problems(self) -> list[str]:
-        """Why these constants would not carry the certificate; empty if they do. Nothing is optimized."""
+        """Why these constants do not support the certificate; empty if they do. Nothing is optimized."""
         ...
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
@@ -251,10 +251,10 @@ class Mechanism(Protocol):
         ...
 
 
-class _ByType(type(Protocol)):  # type: ignore[misc]  # the metaclass of protocols, whatever its name
-    """Of a protocol that is asked about with every answer: all mechanisms of one type are of it, or none.
+class _ByType(type(Protocol)):  # type: ignore[misc]  # the metaclass of protocols, whatever it is called
+    """For a protocol that is checked with every answer: either all mechanisms of a type satisfy it, or none.
 
-    To go through a protocol's members takes longer than most of what is done then.
+    Going through a protocol's members would take longer than most of the work on an answer.
     """
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -272,7 +272,7 @@ class FollowsDisagreement(Protocol, metaclass=_ByType):
     """A mechanism whose noise can follow how often two models disagree, if that is public."""
 
     def noise_following(self, disagreement: float) -> float:
-        """The share of the plan's noise that one answer about (1 + d)/2 then needs, at the price of one; 1 if all."""
+        """The share of the plan's noise that an answer about (1 + d)/2 then needs, at the price of one; at most 1."""
         ...
 
 
@@ -282,7 +282,7 @@ class DrawsSeveral(Protocol, metaclass=_ByType):
 
     @property
     def draws(self) -> int:
-        """How many."""
+        """The number of draws."""
         ...
 
 
@@ -300,7 +300,7 @@ class FollowsHint(Protocol, metaclass=_ByType):
     """A mechanism whose noise can follow an analyst's rough idea of the answer."""
 
     def noise_about(self, mean: float) -> float:
-        """The multiple of the plan's noise that such an answer has, near a mean in [0, 1]."""
+        """The multiple of the plan's noise that such an answer has near a mean in [0, 1]."""
         ...
 
 
@@ -309,30 +309,30 @@ class AnswersNumbers(Protocol, metaclass=_ByType):
     """A mechanism that answers numbers differently from conditions, at the same price."""
 
     def answering(self, levels: int | None) -> Mechanism:
-        """The mechanism of a question with this many values; any number of values if None."""
+        """The mechanism for a question with this many values; None means any number of values."""
         ...
 
 
 @runtime_checkable
 class AimsInGroups(Protocol, metaclass=_ByType):
-    """A mechanism of numbers whose answers about a mean within a group average what suits the group."""
+    """A mechanism for numbers that chooses, for a mean within a group, what to average according to the group."""
 
     def aim(self, released: Any) -> Aim:
         """What was averaged."""
         ...
 
     def large(self, inside: float, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well; `inside` is E[A 1_B]."""
+        """Whether a group of this share is so large that its share would be known well; `inside` is E[A 1_B]."""
         ...
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """As of `FollowsDeviation`."""
+        """The same as in `FollowsDeviation`."""
         ...
 
 
 @runtime_checkable
 class ClaimsInGroups(Protocol, metaclass=_ByType):
-    """A mechanism that may check the mean of a number within a group by the rows in it."""
+    """A mechanism that may check the mean of a number within a group on the rows in that group."""
 
     @property
     def groups(self) -> bool:
@@ -350,7 +350,7 @@ class NeverEnds(Protocol, metaclass=_ByType):
         ...
 
     def half_width_at(self, place: int, mean: float) -> float:
-        """Half the interval's length of the answer with this place in the order of answers, if it reads `mean`."""
+        """Half the interval's length for the answer at this position in the order of answers, if it reads `mean`."""
         ...
 
 
@@ -361,7 +361,7 @@ class ReadsMany(Protocol, metaclass=_ByType):
     def read_each(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """`value` and both ends of `interval` for numbers it admits, for any levels, to within 1e-10.
 
-        NaN where it cannot tell, or does not admit the number.
+        NaN where it cannot read the number, or does not admit it.
         """
         ...
 
@@ -371,7 +371,7 @@ class AnswersVectors(Protocol, metaclass=_ByType):
     """A mechanism that can release several numbers at once for less than their prices one by one (section 18)."""
 
     def at_once(self, kind: str, size: int) -> Vector | None:
-        """The vector of so many coordinates, with about the plan's noise; None if it would be no cheaper."""
+        """The vector of so many coordinates with about the plan's noise; None if it would not be cheaper."""
         ...
 
     def coordinate(self, vector: Vector) -> Coordinate:
@@ -380,16 +380,16 @@ class AnswersVectors(Protocol, metaclass=_ByType):
 
 
 class Coordinate(Mechanism, Protocol):
-    """The mechanism of a coordinate, with noise of its own."""
+    """The mechanism of a coordinate, with its own noise."""
 
     @property
     def coarseness(self) -> float:
-        """How many times the plan's noise."""
+        """The multiple of the plan's noise."""
         ...
 
 
 def own_constants(mechanism: Any, kind: type[Any]) -> dict[str, Any]:
-    """Those that every mechanism of this kind has, without what a subclass may have more."""
+    """The constants that every mechanism of this kind has, without those that a subclass adds."""
     return {each.name: getattr(mechanism, each.name) for each in fields(kind)}
 
 
@@ -397,18 +397,18 @@ _STEPS_PER_NOISE = 1024
 
 
 def grid_step(noise_scale: float) -> float:
-    """The step for new plans: a power of two, because low-order bits of a float sum could betray the mean.
+    """The step for new plans: a power of two, because the low-order bits of a float sum could reveal the mean.
 
-    A plan keeps the step that it was made with, so this may change without changing any plan.
+    A plan keeps the step it was made with, so this may change without changing any plan.
     """
-    _, exponent = math.frexp(noise_scale)  # exact on every processor, as a logarithm is not
+    _, exponent = math.frexp(noise_scale)  # exact on every processor, unlike a logarithm
     return math.ldexp(1.0, exponent - 11)
 
 
 def grid_problems(grid: float, noise_scale: float) -> list[str]:
     """Why a plan with this noise cannot have this grid; empty if it can.
 
-    Every interval is wider by half a step, so none is wrong for a coarse grid, only useless.
+    Every interval is wider by half a step, so a coarse grid makes no interval wrong, only useless.
     """
     most = noise_scale / _STEPS_PER_NOISE
     if grid > 0 and math.frexp(grid)[0] == 0.5 and grid <= most:
@@ -426,11 +426,11 @@ def geometric_mean(half_width: Callable[[float], float], typical: Sequence[float
     return math.exp(math.fsum(math.log(half_width(mean)) for mean in typical) / len(typical))
 
 
-_STEPS = 4  # coarseness goes in powers of 2^(1/4), so that equal requests are equal questions
+_STEPS = 4  # coarseness is a power of 2^(1/4), so that equal requests are equal questions
 _MOST_STEPS = 80
 
 
-@lru_cache(maxsize=256)  # pure; the interval's constants of a coarser mechanism take milliseconds
+@lru_cache(maxsize=256)  # pure; the constants of a coarser mechanism's interval take milliseconds
 def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
     """The mechanism of one answer of a plan."""
     return mechanism if coarseness == 1.0 else mechanism.coarser(coarseness)
@@ -438,7 +438,7 @@ def at_coarseness(mechanism: Mechanism, coarseness: float) -> Mechanism:
 
 @lru_cache(maxsize=512)
 def at_levels(mechanism: Mechanism, levels: int | None) -> Mechanism:
-    """The mechanism of a question with so many values."""
+    """The mechanism for a question with so many values."""
     return mechanism.answering(levels) if isinstance(mechanism, AnswersNumbers) else mechanism
 
 

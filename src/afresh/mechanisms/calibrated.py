@@ -52,17 +52,17 @@ _STABILITIES: dict[str, Callable[[float], float]] = {"kl": lambda eps: eps, "zcd
 
 
 _KEPT_FOR_NUMBERS = 1e-3
-_GROUPING = 0.48  # of new plans, by measurement (12)
-_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_GROUPING = 0.48  # for new plans, chosen by measurement (12)
+_OF_GROUPS = {"share", "group"}  # the coarse draw of a group's share, in the first or in the second of its answers
 _NAMES = ({"value", "square"}, *({name, "first", "value", "square"} for name in sorted(_OF_GROUPS)))
-_ROUNDING = 1e-9  # of z and L, which another processor computes with other last bits
+_ROUNDING = 1e-9  # of z and L, whose last bits differ between processors
 
 
 @dataclass(frozen=True)
 class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoise):
     """v = mu + xi sqrt(max(sigma^2/t, 1/T)); `noise_failure` is b2, the share of beta that the noise may use.
 
-    `of` makes one; its other constants follow from those it is given, and are kept with them.
+    Make one with `of`; its other constants follow from the given ones, and are kept with them.
     """
 
     method: ClassVar[str] = "calibrated"
@@ -83,13 +83,13 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     grid: float
     """The step of the public grid on which v lies."""
     z: float
-    """The quantile that no noise of all answers exceeds, unless with probability b2."""
+    """The quantile that no answer's noise exceeds, except with probability b2."""
     L: float
-    """-ln of the fresh probability that the plan's information makes of what is left of beta (section 5)."""
+    """-ln of the fresh probability that follows from the plan's information and the rest of beta (section 5)."""
     numbers: float = 0.0
-    """The part of b2 that is kept for the squares of numbers, whose interval then follows their deviation."""
+    """The part of b2 kept for the squares of numbers, whose intervals then follow their deviation."""
     grouping: float = 0.0
-    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    """How well the share of a large group would be known; 0 in older plans (`theory.numbers.is_large`)."""
 
     @classmethod
     def of(
@@ -103,7 +103,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         most: int = 0,
         numbers: float = 0.0,
     ) -> Self:
-        """With the grid, z and L that go with these; `most` == 0 is as many answers as questions."""
+        """Make one with the matching grid, z and L; `most` == 0 means as many answers as questions."""
         grid = grid_step(1 / math.sqrt(T))
         chosen = cls(rows, questions, failure, t, T, noise_failure, most or questions, grid, 0, 0, numbers)
         grouping = _GROUPING if numbers else 0.0
@@ -115,7 +115,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         return "shifted" if self.numbers else "squares"
 
     def answering(self, levels: int | None) -> Calibrated:
-        """The mechanism of a question with so many values: of a number or a difference, one with a square as well."""
+        """The mechanism for a question with so many values; a number or a difference also gets a draw of a square."""
         return _Number(**own_constants(self, Calibrated)) if levels not in (1, 2) and self.numbers else self
 
     @property
@@ -154,7 +154,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         flat = self.z / math.sqrt(self.T)
 
         def end(v: float, side: int) -> float:
-            # Rounding may have moved v by half a step either way, before it was clipped to [0, 1].
+            # Rounding may have moved v by half a step either way before it was clipped to [0, 1].
             v = min(max(v + side * half_step, 0.0), 1.0)
             root = math.sqrt(c * c + 4 * c * v * (1 - v))
             return v + side * max(flat, side * ((2 * v + c + side * root) / (2 * (1 + c)) - v))
@@ -185,14 +185,14 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
     def coarser(self, coarseness: float) -> Self:
         """t/f^2 and T/f^4: both terms of the charge fall like 1/f^2, and the cap on their sum stays (section 3).
 
-        So do the grid, z, and L, which belongs to that cap.
+        So do the grid, z and L, which belongs to that cap.
         """
         if not coarseness >= 1:
             raise InvalidArgument(f"coarseness == {coarseness}, must be at least 1.")
         return replace(self, t=self.t / coarseness**2, T=self.T / coarseness**4)
 
     def problems(self) -> list[str]:
-        """Sample and noise need a share of the failure each, a finite charge, and z and L that are large enough."""
+        """Sample and noise each need a share of the failure; the charge must be finite, and z and L large enough."""
         if not (self.t > 0 and self.T > 0 and 0 < self.noise_failure < self.failure and 0 <= self.numbers < 1):
             return ["t, T or a share of the failure probability is out of range"]
         if not math.isfinite(self.information):
@@ -205,11 +205,11 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         return found
 
     def noise_in(self, released: float) -> float:
-        """That of a 0/1 question with this mean; of a number with less variance it is less."""
+        """The noise for a 0/1 question with this mean; for a number with less variance it is smaller."""
         return math.sqrt(max(released * (1 - released) / self.t, 1 / self.T))
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
-        """The KL stability of every answer is charged (section 2), and so is that of anything else that has one.
+        """Every answer is charged its KL stability (section 2), and so is anything else that has one.
 
         The value of a study is the nats it spent, which is what its rows' stability adds up to, however many they are.
         """
@@ -219,9 +219,9 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         return Charges(count * self.rows * on_some_rows(stability, rows, self.rows))
 
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
-        """Of phi = d^2 and psi = (d + 1)/2, by the second-moment certificate if phi was released before psi.
+        """From phi = d^2 and psi = (d + 1)/2, by the second-moment certificate if phi was released before psi.
 
-        Otherwise the first miss could be psi's, and phi's bound not be known to hold.
+        Otherwise the first miss could be psi's, and phi's bound would not be known to hold.
         """
         first, second = parts[0], parts[-1]
         low, high = 2 * second.low - 1, 2 * second.high - 1
@@ -236,7 +236,7 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
         return parts[0].value
 
     def difference_width(self, disagreement: float) -> float:
-        """By the second-moment certificate."""
+        """The half-width by the second-moment certificate."""
         if isinstance(number := self.answering(3), _Number):
             return 2 * number.deviation_width(0.5, math.sqrt(disagreement) / 2)
         low, high = _by_second_moment(self, disagreement, self, 0.5)
@@ -244,11 +244,11 @@ class Calibrated(Promised, FromAllRows, NoRowAccount, ReleasesMean, SampleAndNoi
 
 
 class _Number(Calibrated):
-    """The same for a number, in draws that together tell no more than one answer (section 7, numbers).
+    """The same for a number, in draws that together reveal no more than one answer (section 7, numbers).
 
-    One is of its mean, and one of its mean square about that, which says how large its variance may be, in sample and
-    population. Within a group the centre must be known before, and takes two coarse draws: of the share of its rows and
-    of the number's mean over all rows.
+    One draw is of its mean, and one of its mean square about that, which bounds its variance in sample and population.
+    Within a group the centre must be known first, and takes two coarse draws: of the share of its rows and of the
+    number's mean over all rows.
     """
 
     draws: ClassVar[int] = 4
@@ -271,7 +271,7 @@ class _Number(Calibrated):
         return square_noise(self.charge, self.rows)
 
     def aim(self, released: Mapping[str, float]) -> Aim:
-        """What was averaged, and about where it lies."""
+        """What was averaged, and roughly where it lies."""
         if not (of := _OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, released["value"])
         (name,) = of
@@ -279,7 +279,7 @@ class _Number(Calibrated):
         return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(first, share)))
 
     def large(self, inside: float, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well."""
+        """Whether a group of this share is so large that its share would be known well."""
         return is_large(self._by_mean.half_width(share), inside, share, self.grouping, before=2 * LARGE)
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
@@ -287,7 +287,7 @@ class _Number(Calibrated):
         n, drawn = moments.n, {}
 
         def draw(name: str, mean: float, xi: float, scale: float) -> None:
-            # Figure 1's own noise would take the variance of phi, that is fourth moments.
+            # Figure 1's own noise would need the variance of phi, that is, fourth moments.
             drawn[name] = noisy_transform(self._transform, Moments(n, mean * n, 0.0), xi, scale, self.grid)
 
         own, plain = moments, self._by_mean
@@ -302,7 +302,7 @@ class _Number(Calibrated):
         return drawn
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Two numbers on the grid, or four, perhaps at the end to which they were clipped."""
+        """Whether it is two or four numbers on the grid, perhaps at the end to which they were clipped."""
         if not isinstance(released, Mapping) or set(released) not in _NAMES:
             return False
         transformed = [released[name] for name in released if name != "value"]
@@ -314,7 +314,7 @@ class _Number(Calibrated):
         return released["value"]
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
-        """What section 6 and the square leave."""
+        """The truths that section 6 and the square admit."""
         return self._ends(released["value"], released["square"], self.aim(released).centre, self._plain(released))
 
     def _plain(self, released: Mapping[str, float]) -> Calibrated:
@@ -328,7 +328,7 @@ class _Number(Calibrated):
         above = min(square + rare * self._square_noise + self.grid / 2, self._transform.top)
         scale, most = largest_square(centre), min(self._transform.inverse_at(above) * (1 + 1e-12), 1.0)
         c, variance = plain.z**2 / plain.t, scale * most
-        about = centre == value  # then the mean's own distance from the centre takes a part of the square
+        about = centre == value  # then the mean's own distance from the centre is part of the square
         near = max(plain.z / math.sqrt(plain.T), math.sqrt(c * variance / (1 + c if about else 1))) + self.grid / 2
         near = (min(near, math.sqrt(variance)) if about else near) * (1 + 1e-12)
         largest = min(scale * kl_upper(most, bound) * (1 + 1e-12), 0.25)
@@ -336,22 +336,22 @@ class _Number(Calibrated):
         return low, min(high, value + near + farthest_mean(largest, high, bound))
 
     def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
-        """By the square that was released."""
+        """The noise, from the square that was released."""
         square = self._transform.inverse_at(released["square"])
         variance, plain = min(largest_square(self.aim(released).centre) * square, 0.25), self._plain(released)
         return math.sqrt(max(variance / plain.t, 1 / plain.T))
 
     def square_about_half(self, released: Mapping[str, float]) -> float:
-        """About the mean of (psi - 1/2)^2."""
+        """Roughly the mean of (psi - 1/2)^2."""
         value = released["value"]
         return largest_square(value) * self._transform.inverse_at(released["square"]) + (value - 0.5) ** 2
 
     def half_width(self, mean: float) -> float:
-        """Of the number with the largest deviation that this mean allows."""
+        """The half-width for the number with the largest deviation that this mean allows."""
         return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        """Half the interval's length for a number with this mean and standard deviation, as shares of its range."""
         square = mean_square(mean, mean * mean + deviation * deviation, mean)
         low, high = self._ends(mean, float(self._transform(np.asarray(square))), mean, self._by_mean)
         return (high - low) / 2
@@ -367,12 +367,12 @@ def _by_second_moment(first: Calibrated, phi: float, second: Calibrated, psi: fl
 
 _Kind = TypeVar("_Kind", bound=Calibrated)
 
-# T = share * t^2 lets the charge rise by share/2 over what the variance alone costs, and buys a small noise for
-# rare events and small differences with it.
+# T = share * t^2 raises the charge by share/2 over what the variance alone costs, and in return gives a small noise for
+# rare events and small differences.
 _FLOOR_SHARES = (0.05, 0.1, 0.2)
 
 
-@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+@lru_cache(maxsize=256)  # pure, and a reopened guard plans again
 def plan_calibrated(rows: int, questions: int, failure: float, answers: int | None = None) -> Calibrated:
     """The narrowest plan over t, T and the split of the failure probability, by the planner's yardstick."""
 
@@ -382,7 +382,7 @@ def plan_calibrated(rows: int, questions: int, failure: float, answers: int | No
 def narrowest(kind: type[_Kind], rows: int, questions: int, failure: float, answers: int | None = None) -> _Kind:
     """The same for any shape of noise."""
     most = questions if answers is None else answers
-    numbers = _KEPT_FOR_NUMBERS if kind is Calibrated else 0.0  # section 7 is of Figure 1's own noise
+    numbers = _KEPT_FOR_NUMBERS if kind is Calibrated else 0.0  # section 7 is about Figure 1's own noise
 
     def candidate(point: Sequence[float], share: float) -> _Kind:
         t = math.exp(min(max(point[0], -20.0), 40.0))

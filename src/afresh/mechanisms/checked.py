@@ -1,8 +1,8 @@
-"""Checked answers (sections 15 and 16): guesses from some rows, claims confirmed on others that release only symbols.
+"""Checked answers (sections 15 and 16): guesses from some rows, checked on others that release only symbols.
 
-All that the guarded rows ever say is a path of symbols: a claim passed, a claim failed and here is its cell, a
-challenger was accepted, a candidate won. Every symbol is recorded with the path before it, so that the levels that
-follow can be computed by whoever holds the records, and nothing is recomputed from rows.
+The guarded rows only ever release a path of symbols: a claim passed, a claim failed and here is its cell, a challenger
+was accepted, a candidate won. Every symbol is recorded with the path before it, so the levels that follow can be
+computed from the records alone, and nothing is recomputed from rows.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from afresh.theory.checked import (
 from afresh.theory.exact import VALUES, Values
 from afresh.theory.symbols import Trail, binned_winner_limits, cell_interval, claim_passes, detectable, outer_cell
 
-_FINEST = 1e-3  # a guess of the analyst's own is taken to be no finer, when it fails
-_STEPS = 16  # of a guessed deviation, from one to its double
-_ROUNDING = 1e-9  # of logarithms, which two processors compute with other last bits
+_FINEST = 1e-3  # when an analyst's own guess fails, it is taken to be no finer than this
+_STEPS = 16  # steps of a guessed deviation, from one to its double
+_ROUNDING = 1e-9  # of logarithms, whose last bits differ between processors
 
 
 @dataclass(frozen=True)
 class Checked(NoBatches, EqualAnswers, NoInformation):
-    """Constants, fixed before data are seen. Of the shuffled rows the first `guessing` guess, the next `guarded` check.
+    """Constants, fixed before data is seen. Of the shuffled rows, the first `guessing` guess, the next `guarded` check.
 
-    The last `exam` rows are touched by nothing but the questions of one exam, a round (section 14) with `exam_failure`
-    of the failure probability for itself. `own`: the rows that guess are the analyst's, and none of these.
+    The last `exam` rows are used only for the questions of one exam, a round (section 14) with `exam_failure` of the
+    failure probability for itself. `own` means that the rows that guess are the analyst's, and none of these.
 
-    Validity rests on the guarded rows, whatever is known of the others: `opened` says that the analyst holds them, and
-    guesses are then their exact means; otherwise they are noisy (Figure 1), so that guesses stay good. All other
-    constants decide how wide answers are, `none`, `calm` and `passing` by sharing out the failure probability
+    Validity rests on the guarded rows, whatever is known about the others: `opened` says that the analyst holds them,
+    and guesses are then their exact means; otherwise guesses are noisy (Figure 1), so that they stay good. All other
+    constants decide how wide answers are; `none`, `calm` and `passing` do so by dividing up the failure probability
     (`theory.checked.Checking`).
     """
 
@@ -80,7 +80,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     exam_failure: float = 0.0
     own: bool = False
     groups: bool = False
-    """Whether the mean of a number within a group is one claim about the rows in it; not in plans from before."""
+    """Whether the mean of a number within a group is one claim about the rows in it; not in older plans."""
 
     @property
     def shuffles(self) -> bool:
@@ -98,7 +98,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return Span(self.rows - self.exam, self.rows) if self.exam else None
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """Those that guess, unless they are the analyst's own, and those that check; or those of the exam."""
+        """The rows that guess, unless they are the analyst's own, and those that check; or the rows of the exam."""
         if own is not None:
             return (own,)
         first = 0 if self.own else self.guessing
@@ -107,7 +107,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     @property
     def accounted(self) -> str:
-        """Nothing, whatever is known about the rows that guess."""
+        """Nothing is charged, whatever is known about the rows that guess."""
         what = "of your own guess" if self.own else "are open" if self.opened else "guess"
         exam = f"; {self.exam:,} are kept for the exam" if self.exam else ""
         rests = f"validity rests on the {self.guarded:,} that check"
@@ -115,7 +115,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     @property
     def advice(self) -> str:
-        """That intervals are promised, and widths are not."""
+        """Says that intervals are guaranteed, and widths are not."""
         return (
             f"{self.method} promises that every interval holds, not how wide it is: its widths are expected, and each "
             "guess that fails its check makes later answers wider (promise=True uses only promised widths)."
@@ -123,13 +123,13 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """Shared out over the tree of all that the guarded rows may say, and the exam."""
+        """Divided among the tree of everything the guarded rows may say, and the exam."""
         exam = {"exam": self.exam_failure} if self.exam else {}
         return {"all checks together": self.failure - self.exam_failure, **exam}
 
     @cached_property
     def checking(self) -> Checking:
-        """The same constants as the theory has them."""
+        """The same constants in the theory's form."""
         shares = self.none, self.calm, self.passing
         return Checking(
             self.guessing,
@@ -143,21 +143,21 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         )
 
     def guess(self, moments: Moments, noise: float) -> float:
-        """A guess from the moments of the rows that guess, and one standard normal number."""
+        """Make a guess from the moments of the rows that guess, and one standard normal number."""
         if self.grid is None:
             return min(max(moments.mean, 0.0), 1.0)
         plan = self._about(self._share(moments))
         return noisy_mean(moments, noise, 1 / plan.noise, 1 / _least_variance(plan), self.grid)
 
     def _share(self, guessing: Moments) -> float | None:
-        """About the share of a group, of the rows that guess; None for a mean over all rows."""
+        """Roughly the share of a group among the rows that guess; None for a mean over all rows."""
         if not isinstance(guessing, Inside):
             return None
         found = max(guessing.n, 1) / self.guessing
         return min(found if self.opened else _few_bits(found, math.floor), 1.0)
 
     def _about(self, share: float | None) -> Checking:
-        """How claims are made about a group of this share; one deviation of the number of rows that check to spare."""
+        """How claims are made about a group of this share, with one deviation of its checking rows' number to spare."""
         if share is None:
             return self.checking
         expected = share * self.guarded
@@ -166,7 +166,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return replace(self.checking, guess_rows=guessing, check_rows=guarded, noise=self.noise / share)
 
     def _deviation(self, moments: Moments, values: Values) -> float | None:
-        """The spread that goes with a guess, on the scale of its values; None where it follows from the mean."""
+        """The spread that goes with a guess, on the scale of its values; None if it follows from the mean."""
         if values in BY_SUM:
             return None
         found = math.sqrt(moments.variance) * (2 if values == "three-valued" else 1)
@@ -187,8 +187,8 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     ) -> Any:
         """What to release, once it is known what came before: the level of a test depends on how earlier ones went.
 
-        `guess` is a value and a half-width of the analyst's own. `unequal`: features are public, rows not alike. In an
-        `exam` of so many questions, exact moments of its rows are released, whatever came before.
+        `guess` is the analyst's own value and half-width. `unequal` means that features are public, so rows are not
+        alike. In an `exam` of so many questions, exact moments of its rows are released, whatever came before.
         """
         if exam is not None:
             return {"task": EXAM, **fresh.moments_released(moments), "of": float(exam)}
@@ -240,7 +240,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def _tested(
         self, guarded: Moments, values: Values, trail: Trail, limits: Callable[..., tuple[float, float]], **known: Any
     ) -> tuple[float, float]:
-        """Limits on [0, 1] from the rows that check; of a group from those in it, which are draws from it (14)."""
+        """Limits on [0, 1] from the rows that check; for a group, from the rows in it, which are draws from it (14)."""
         if not guarded.n:
             return 0.0, 1.0
         plan = replace(self.checking, check_rows=guarded.n) if isinstance(guarded, Inside) else self.checking
@@ -268,7 +268,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def _above(
         self, guarded: Moments, least: float, values: Values, nats: float, hint: float | None, *, signs: bool
     ) -> bool:
-        """Whether the mean is certainly above `least`: by the sign test of a difference above 0, if rows are alike."""
+        """Whether the mean is certainly above `least`; by the sign test for a difference above 0, if rows are alike."""
         if signs and values == "three-valued" and least == 0.5:
             return bool(float(sign_test(*counts_of(guarded))) >= nats)
         return limits_of(guarded, values, nats, hint)[0] > least
@@ -279,7 +279,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         nats = self._contest_nats(trail, task.incumbent and task.bins > 0)
         if task.incumbent:
             paired: Values = "three-valued" if values in BY_SUM else "number"
-            level = nats + math.log(task.candidates)  # a union over all who might have won
+            level = nats + math.log(task.candidates)  # a union over all that might have won
             if not self._above(gains[winner], 0.5, paired, level, None, signs=task.signs):
                 winner = -1
         score = 1 - losses[winner].mean
@@ -296,16 +296,16 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         }
 
     def _contest_nats(self, trail: Trail, halved: bool) -> float:
-        """Half of a node's alpha for the improvement and half for the value, where both are certified."""
+        """Use half of a node's alpha for the improvement and half for the value, where both are certified."""
         return node_level(self.checking, trail) + (math.log(2) if halved else 0.0)
 
     def trail(self, earlier: Sequence[Any]) -> Trail:
-        """The path so far, which the last record tells; an exam is of other rows."""
+        """The path so far, from the last record; an exam uses other rows."""
         last = next((each for each in reversed(earlier) if each["task"] != EXAM), None)
         return Trail() if last is None else after(last)
 
     def history(self, earlier: Sequence[Any]) -> Trail:
-        """The same, and that every record follows from those before it."""
+        """The same, after checking that every record follows from those before it."""
         trail, exam = Trail(), [each for each in earlier if each["task"] == EXAM]
         if any(each["of"] != exam[0]["of"] for each in exam) or (exam and len(exam) > exam[0]["of"]):
             raise InvalidArgument("the exam has more questions than its intervals are made for")
@@ -319,7 +319,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return trail
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """A symbol that its question has, and a path that leads to it; in the exam, moments of its rows."""
+        """Whether it is a symbol of its question, with a path that leads to it; in the exam, moments of its rows."""
         try:
             if (released["task"] == EXAM) != (span is not None):
                 return False
@@ -335,7 +335,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return 0 <= before.events <= before.steps < self.questions and before.nats >= 0
 
     def value(self, released: Mapping[str, float]) -> float:
-        """The guess, the middle of a cell, the claim; one half where nothing is said of the mean."""
+        """The guess, the middle of a cell, or the claim; one half if nothing is said about the mean."""
         match released["task"]:
             case 3.0:
                 return fresh.mean_of(released)
@@ -351,7 +351,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return 0.5
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """That of a guess that passed, if the rows it came from are not open."""
+        """The noise of a guess that passed, if the rows it came from are not open."""
         if self.opened or not self.confirmed(released):
             return 0.0
         guess, deviation, plan = released["guess"], released["deviation"], self._about(released.get("share"))
@@ -360,7 +360,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return math.sqrt(max(variance * plan.noise, _least_variance(plan)))
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
-        """The claim that passed, or what is certified of a failure's cell or a winner's bin; else all of [0, 1]."""
+        """The claim that passed, or what is certified about a failure's cell or a winner's bin; else all of [0, 1]."""
         if released["task"] == EXAM:
             return fresh.interval_of(released, self.exam_share(int(released["of"])), levels)
         trail = path_before(released)
@@ -384,15 +384,15 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return 0.0, 1.0
 
     def exam_share(self, questions: int) -> float:
-        """The failure probability of one of so many questions of the exam."""
+        """The failure probability of each of this many exam questions."""
         return self.exam_failure / questions
 
     def half_width(self, mean: float, trail: Trail | None = None) -> float:
-        """Of a share that reads `mean` and is confirmed; by default if nothing failed before. Not a promise."""
+        """The half-width of a confirmed share that reads `mean`; by default, if nothing failed. Not guaranteed."""
         return expected_half_width(self.checking, mean, trail=trail)
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Of a number with this standard deviation that is confirmed, if nothing failed before. Not a promise."""
+        """The half-width of a confirmed number with this deviation, if nothing failed before. Not guaranteed."""
         return expected_half_width(self.checking, mean, deviation, values="number")
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
@@ -401,12 +401,12 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return self.half_width(mean, None if trail.steps >= self.questions else trail)
 
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
-        """Of psi = (d + 1)/2, whose interval follows how often models differ."""
+        """The difference from psi = (d + 1)/2, whose interval follows how often models differ."""
         (psi,) = parts
         return 2 * psi.value - 1, (2 * psi.low - 1, 2 * psi.high - 1)
 
     def disagreement(self, *parts: Heard) -> float:
-        """About the mean of d^2, from the mean and the spread that were guessed; all rows where nothing was."""
+        """Roughly the mean of d^2, from the guessed mean and spread; 1, for all rows, if nothing was guessed."""
         released = parts[0].released
         if released["task"] == EXAM:
             return fresh.disagreement_of(released)
@@ -416,7 +416,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return float(min((released["deviation"] * scale) ** 2 + (2 * released["guess"] - 1) ** 2, 1.0))
 
     def difference_width(self, disagreement: float) -> float:
-        """Of one answer about a difference of 0/1 losses."""
+        """The half-width of one answer about a difference of 0/1 losses."""
         return expected_half_width(self.checking, 0.0, math.sqrt(disagreement), values="three-valued")
 
     def confirmed(self, released: Mapping[str, float]) -> bool | None:
@@ -424,7 +424,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return released["first"] < 0 if released["task"] == 0 else None
 
     def widened(self, released: Mapping[str, float]) -> float | None:
-        """By what share a failure makes the answers after it wider; None if nothing failed."""
+        """The share by which a failure widens the answers after it; None if nothing failed."""
         if released["task"] == EXAM:
             return None
         before, then = path_before(released), after(released)
@@ -436,7 +436,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
     def detects(
         self, trail: Trail, mean: float, deviation: float | None = None, *, levels: int | None, unequal: bool = False
     ) -> float:
-        """How far inside its ends a claim made after `trail` must be right to pass nine times in ten, on [0, 1]."""
+        """How far inside a claim's ends, on [0, 1], the truth must be to pass nine times in ten after `trail`."""
         values = values_of(levels, unequal)
         if trail.steps >= self.questions:
             return 1.0
@@ -446,7 +446,7 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return min(detectable(values, self.guarded, nats, to_native(mean, values), native) / scale, 1.0)
 
     def problems(self) -> list[str]:
-        """Whatever the other constants are, validity rests on the guarded rows and on how beta is shared out."""
+        """Whatever the other constants are, validity rests on the guarded rows and on how beta is divided up."""
         whole = all(isinstance(each, int) for each in (self.guessing, self.guarded, self.exam))
         used = (0 if self.own else self.guessing) + self.guarded + self.exam
         if not (whole and self.guessing >= 1 and self.guarded >= 1 and self.exam >= 0 and used <= self.rows):
@@ -465,10 +465,10 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
 
 
 def _least_variance(plan: Checking) -> float:
-    """1/T of Figure 1: as if one row of the smaller part had another value."""
+    """1/T of Figure 1: as if one row of the smaller part had a different value."""
     return plan.noise / min(plan.guess_rows, plan.check_rows)
 
 
 def _few_bits(found: float, rounded: Callable[[float], int]) -> float:
-    """Rounded, so that guesses tell little of the rows that they come from."""
+    """Round, so that guesses reveal little about the rows they come from."""
     return float(2 ** (rounded(math.log2(found) * _STEPS) / _STEPS))

@@ -1,4 +1,4 @@
-"""What answers about numbers have in common whose noise follows the standard deviation under Theorem S (17.10)."""
+"""What answers about numbers share if their noise follows the standard deviation under Theorem S (17.10)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, step_of
 
 FIRST_DRAWS = frozenset(("first", "square"))
 OF_GROUPS = frozenset(("share", "group"))
-"""A coarse share of a group, of which an answer is the first or the second."""
+"""The coarse draw of a group's share, in the first or in the second of its answers."""
 
 GROUPING = 0.18
-"""Of new plans, by measurement (12)."""
+"""For new plans, chosen by measurement (12)."""
 
 NUMBER = FIRST_DRAWS | {"value", "times"}
 
 
 def on_grid(value: Any, grid: float) -> bool:
-    """Whether it may be a draw: a number in [0, 1] on the grid."""
+    """Whether it can be a draw: a number in [0, 1] on the grid."""
     return isinstance(value, float | int) and 0 <= value <= 1 and float(value / grid).is_integer()
 
 
@@ -44,7 +44,7 @@ def grouped(released: Mapping[str, float]) -> bool:
 
 
 def allowed_step(noise: Any) -> int | None:
-    """The step of the noise that an answer about a number says it had; None if there is none such."""
+    """The step of the noise that an answer about a number says it had; None if there is no such step."""
     if not (isinstance(noise, float | int) and times(MOST_STEPS) * 0.99 < noise < times(COARSEST_NUMBER) * 1.01):
         return None
     step = step_of(noise)
@@ -52,34 +52,34 @@ def allowed_step(noise: Any) -> int | None:
 
 
 class FollowingDeviation(ABC):
-    """First draws of a centre and of the mean square about it; the noise of the last one follows what they show."""
+    """First draws of a centre and of the mean square about it; the noise of the last draw follows what they show."""
 
     draws: ClassVar[int] = 4
     grid: float
     grouping: float
     firsts: float = 1.0
-    """What first draws count, in units of the usual."""
+    """What first draws count for, in units of the usual."""
 
     @property
     @abstractmethod
     def noise_scale(self) -> float:
-        """The noise of a plain answer in its place."""
+        """The noise of a plain answer in place of this one."""
 
     @property
     @abstractmethod
     def reach_scale(self) -> float:
-        """About how far the truth of a plain answer may be from it."""
+        """Roughly how far the truth of a plain answer may be from it."""
 
     @abstractmethod
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        """Half the interval's length for a number with this mean and standard deviation, as shares of its range."""
 
     def half_width(self, mean: float) -> float:
-        """Of the number with the largest deviation that this mean allows."""
+        """The half-width for the number with the largest deviation that this mean allows."""
         return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
 
     def aim(self, released: Mapping[str, float]) -> Aim:
-        """What was averaged, and about where it lies."""
+        """What was averaged, and roughly where it lies."""
         if not (of := OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, released["first"])
         (name,) = of
@@ -87,11 +87,11 @@ class FollowingDeviation(ABC):
         return Aim(*aim_in_group(*both, second=name == "group", large=self.large(*both)))
 
     def large(self, inside: float, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well."""
+        """Whether a group of this share is so large that its share would be known well."""
         return is_large(2 * math.sqrt(share * (1 - share)) * self.reach_scale, inside, share, self.grouping)
 
     def first_draws(self, moments: Moments, noise: Sequence[float]) -> tuple[dict[str, float], Moments]:
-        """The draws before the last, and the moments of what that one averages."""
+        """The draws before the last, and the moments of what the last one averages."""
         found: dict[str, float] = {}
 
         def draw(name: str, mean: float, xi: float, part: float) -> None:

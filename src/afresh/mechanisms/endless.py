@@ -1,4 +1,4 @@
-"""A budget that never runs out: answers of fixed noise, each with constants of its own (section 17.8)."""
+"""A budget that never runs out: answers with fixed noise, each with its own constants (section 17.8)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NAMES = ("value", "place")
 
 @dataclass(frozen=True)
 class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
-    """y = clip(round(mu + s xi)), and its place j among all answers, which its interval depends on.
+    """y = clip(round(mu + s xi)), and its position j among all answers, which its interval depends on.
 
-    Answer j has the failure K/((j+K)(j+K-1)) of all, K being how many are `expected`: widths are best about there, and
-    grow slowly for ever. `slant` says for which means the curves are bent.
+    Answer j has the share K/((j+K)(j+K-1)) of the failure probability, where K is how many are `expected`: widths are
+    best near there, and grow slowly for ever. `slant` decides for which means the curves are bent.
     """
 
     method: ClassVar[str] = "endless"
@@ -55,17 +55,17 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
     grouping: float = 0.0
-    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    """How well the share of a large group would be known; 0 in older plans (`theory.numbers.is_large`)."""
     concave: bool = False
-    """Whether kap is the sharper one of Lemma G; not in plans from before."""
+    """Whether kap is the sharper one of Lemma G; not in older plans."""
 
     @property
     def questions(self) -> int:
-        """Where Theorem S itself ends, because one row may matter too much: long after widths are useless."""
+        """Where Theorem S itself ends, because one row may matter too much: long after widths have become useless."""
         return last_answer(self.rows, self.s, self.numbers)
 
     def answering(self, levels: int | None) -> Endless:
-        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        """The mechanism for a question with so many values; for a number, one whose noise follows its deviation."""
         return _Number(**own_constants(self, Endless)) if levels is None and self.numbers else self
 
     @property
@@ -75,17 +75,17 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
 
     @property
     def information(self) -> float:
-        """Of all answers up to the last."""
+        """The information of all answers up to the last."""
         return self.questions * self.charge
 
     @property
     def accounted(self) -> str:
-        """What an answer tells; there is no limit but the last answer's."""
+        """What an answer reveals; the only limit is that of the last answer."""
         return f"{self.charge:.4g} nats per answer, and no limit"
 
     @property
     def advice(self) -> str:
-        """What never ending costs."""
+        """What a budget that never runs out costs."""
         return (
             f"{super().advice} They are those of answer number {self.expected:,}; earlier ones are narrower, later "
             "ones wider. With questions= a number, all are as narrow as the plan for that number says."
@@ -101,12 +101,12 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return ()
 
     def release(self, moments: Moments, noise: float) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """y, once it is known how many answers there are before it."""
+        """Release y, once it is known how many answers came before it."""
         value = drawn(moments.mean + self.s * noise, self.grid)
         return lambda earlier: {"value": value, "place": float(len(earlier) + 1)}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """A number in [0, 1] on the grid, and a place that there is."""
+        """Whether it is a number in [0, 1] on the grid, with a valid position."""
         if not isinstance(released, Mapping) or set(released) != set(_NAMES):
             return False
         return on_grid(released["value"], self.grid) and self._has_place(released["place"])
@@ -115,7 +115,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return 1 <= place <= self.questions and float(place).is_integer()
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """Fixed."""
+        """The noise is fixed."""
         return self.s
 
     def value(self, released: Mapping[str, float]) -> float:
@@ -123,7 +123,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return released["value"]
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
-        """All truths whose half-width, at this place, reaches y."""
+        """All truths whose half-width, at this position, reaches y."""
         return self._ends(released["value"], int(released["place"]))
 
     def _ends(self, value: float, place: int) -> tuple[float, float]:
@@ -134,20 +134,20 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return intervals_of(*public, block(place)[1], self.numbers, times, self.concave)
 
     def half_width(self, mean: float) -> float:
-        """Of answer number `expected`."""
+        """The half-width of answer number `expected`."""
         return self.half_width_at(self.expected, mean)
 
     def half_width_at(self, place: int, mean: float) -> float:
-        """Half the length of the interval of the answer at this place, if it reads `mean`."""
+        """Half the length of the interval of the answer at this position, if it reads `mean`."""
         low, high = self._ends(mean, min(place, self.questions))
         return (high - low) / 2
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """Of the next answer."""
+        """The half-width of the next answer."""
         return self.half_width_at(len(released) + 1, mean)
 
     def history(self, earlier: Sequence[Any]) -> None:
-        """Nothing but their number, which each of them says."""
+        """Only the number of answers, which each of them records."""
         for place, released in enumerate(earlier, 1):
             if not isinstance(released, Mapping) or released.get("place") != place:
                 raise InvalidArgument(f"the answer at place {place} says that it is at another one")
@@ -161,7 +161,7 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return
 
     def problems(self) -> list[str]:
-        """Every s, K and slant carries the certificate, while one row may not matter too much."""
+        """Every s, K and slant supports the certificate, as long as one row cannot matter too much."""
         if not (self.rows >= 2 and 0 < self.s <= 1 and self.expected >= 1 and self.slant in SLANTS):
             return ["the noise, the expected number of answers or the slant is out of range"]
         if not 0 <= self.numbers <= COARSEST_FINE:
@@ -182,12 +182,12 @@ class _Number(FollowingDeviation, Endless):
 
     @property
     def noise_scale(self) -> float:
-        """That of the plan."""
+        """The noise of the plan."""
         return self.s
 
     @cached_property
     def reach_scale(self) -> float:
-        """Of answer number `expected`, at one half."""
+        """The reach of answer number `expected`, at one half."""
         low, high = self._table(self.expected).ends(0.5, 0.0)
         return (high - low) / 2
 
@@ -205,7 +205,7 @@ class _Number(FollowingDeviation, Endless):
         return finest_step(fine, self.numbers)
 
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """The draws, once it is known how many answers there are before it."""
+        """Release the draws, once it is known how many answers came before."""
         found, own = self.first_draws(moments, noise)
 
         def placed(earlier: Sequence[Any]) -> dict[str, float]:
@@ -217,7 +217,7 @@ class _Number(FollowingDeviation, Endless):
         return placed
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Draws in [0, 1] on the grid, a place that there is, and a noise that the first draws allow there."""
+        """Whether these are draws in [0, 1] on the grid, with a valid position and a noise that the first allow."""
         if not of_number(released) or released.keys() - OF_GROUPS != NUMBER | {"place"}:
             return False
         draws = [released[name] for name in released.keys() - {"times", "place"}]
@@ -227,11 +227,11 @@ class _Number(FollowingDeviation, Endless):
         return step is not None and step <= self._step(self._shown(released, place), place, grouped=grouped(released))
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """That of the last draw."""
+        """The noise of the last draw."""
         return self.s * released["times"]
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
-        """All truths whose half-width, at this place and noise, with what the first draws have shown, reaches it."""
+        """All truths whose half-width, at this position and noise and given the first draws, reaches the last draw."""
         place = int(released["place"])
         seen = self._shown(released, place)
         return self._number_ends(released["value"], place, step_of(released["times"]), seen.pairs, self.grid / 2)
@@ -241,11 +241,11 @@ class _Number(FollowingDeviation, Endless):
         return table.ends(value, half_step, farthest(table.common, table.s, pairs))
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Of answer number `expected`, if no draw has noise."""
+        """The half-width of answer number `expected`, if the noise in every draw is zero."""
         return self._width_at(self.expected, mean, deviation)
 
     def half_width_at(self, place: int, mean: float) -> float:
-        """Of the largest deviation that this mean allows."""
+        """The half-width for the largest deviation that this mean allows."""
         return self._width_at(place, mean, math.sqrt(mean * (1 - mean)))
 
     def _width_at(self, place: int, mean: float, deviation: float) -> float:

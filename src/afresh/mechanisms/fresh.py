@@ -1,6 +1,6 @@
-"""Exact moments of rows that were kept fresh for the questions they answer: what is released, and its interval.
+"""Exact moments of rows kept fresh for the questions they answer: what is released, and its interval.
 
-Rounds have them, and so has the exam of a guard whose other rows only check. `rows`, `total` and `squares` are the
+Rounds use them, and so does the exam of a guard whose other rows only check. `rows`, `total` and `squares` are the
 count, the sum and the sum of squares of a question's values in [0, 1].
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from afresh.moments import Moments
 from afresh.theory import exact
 
-_ROUNDING = 1e-9  # of a sum, as a part of the number of rows: whole numbers are exact, others are sums of floats
+_ROUNDING = 1e-9  # of a sum, as a share of the number of rows: whole numbers are exact, others are sums of floats
 NAMES = ("rows", "total", "squares")
 
 
 def moments_released(moments: Moments) -> dict[str, float]:
-    """Count, sum and sum of squares, as values in [0, 1] have them; no noise is needed."""
+    """Count, sum and sum of squares of values in [0, 1]; no noise is needed."""
     n = moments.n
     total = min(max(float(moments.total), 0.0), float(n))
     squares = min(max(float(moments.squares), total * total / max(n, 1)), total)
@@ -25,7 +25,7 @@ def moments_released(moments: Moments) -> dict[str, float]:
 
 
 def moments_possible(released: Mapping[str, float], levels: int | None, most: int) -> bool:
-    """Moments of at most as many rows as were opened; of a question with few values, in steps of those."""
+    """Whether these are moments of no more rows than were opened; if there are few values, in their steps."""
     rows, total, squares = (released[name] for name in NAMES)
     room = _ROUNDING * max(rows, 1.0)
     if not (0 <= rows <= most and rows == math.floor(rows) and 0 <= total <= rows):
@@ -37,14 +37,14 @@ def moments_possible(released: Mapping[str, float], levels: int | None, most: in
 
 
 def mean_of(released: Mapping[str, float]) -> float:
-    """The mean; the middle if no row counted."""
+    """The mean; the middle of the range if no row counted."""
     return released["total"] / released["rows"] if released["rows"] else 0.5
 
 
 def interval_of(released: Mapping[str, float], share: float, levels: int | None) -> tuple[float, float]:
-    """At a share of the failure probability, by what the values can be; rows need not be alike: features may be public.
+    """The interval at a share of the failure probability, by the possible values; rows need not be alike.
 
-    Section 13.
+    Section 13. Rows are not alike if features are public, for example.
     """
     n, total, squares = (released[name] for name in NAMES)
     if not (n and share):
@@ -68,7 +68,7 @@ def number_width(rows: int, share: float, mean: float, deviation: float) -> floa
 
 
 def difference_width(rows: int, share: float, disagreement: float) -> float:
-    """The half-width of a difference of two models' 0/1 losses, from rows of which they differ on this share."""
+    """The half-width of a difference of two models' 0/1 losses, from rows on this share of which they differ."""
     return float(exact.half_width("three-valued", rows, share, 0.0, math.sqrt(disagreement)))
 
 

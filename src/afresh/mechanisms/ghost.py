@@ -1,4 +1,4 @@
-"""What mechanisms have in common whose answers are compared with a ghost sample's (section 17, Theorem S)."""
+"""What mechanisms share whose answers are compared with those of a ghost sample (section 17, Theorem S)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from afresh.theory.symmetrized.constants import BAD_SHARE
 
 MOST_ROWS = 10**12
 ROUNDING = 1e-9
-"""By how much constants of a plan may differ from what another processor makes of them."""
+"""How much a plan's constants may differ from those computed on another processor."""
 
 
 class ByGhost(Promised):
-    """Public Gaussian noise on means, and widths that are promised."""
+    """Public Gaussian noise on means, and guaranteed widths."""
 
     unavailable: ClassVar[str] = "too few rows for so many answers"
     promised: ClassVar[bool] = True
@@ -23,6 +23,6 @@ class ByGhost(Promised):
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """A part for pairs that differ more than D says, the rest for noise and sample together."""
+        """One part is for pairs that differ more than D says, the rest for noise and sample together."""
         bad = BAD_SHARE * self.failure
         return {"noise and sample together": self.failure - bad, "pairs that differ": bad}

@@ -1,4 +1,4 @@
-"""Guess and check (section 11), which `checked` succeeds: old ledgers go on with it, new plans do not use it."""
+"""Guess and check (section 11), replaced by `checked`: old ledgers continue with it, new plans do not use it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from afresh.theory.transform import Transform
 
 @dataclass(frozen=True)
 class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, DifferenceOfParts):
-    """Constants, fixed before data are seen; every method is a pure function of them and of its arguments.
+    """Constants, fixed before data is seen; every method is a pure function of them and of its arguments.
 
-    Validity rests on a union over all that the check part may say; what an answer costs is in the level of the checks
-    that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and `reach`, how many
+    Validity rests on a union over everything the check part may say; the cost of an answer is in the level of the
+    checks that follow it. The guesser's noise s (on the scale of Theta), its variance floor v0, and `reach`, how many
     deviations of guess and check means a claim allows for, only decide how wide answers are. Each failure widens the
-    claims that follow by the share `growth`, until they are `most_growth` times as wide: failures cost more than
-    width. Guesses are noise added to Theta(mu), on a grid of that scale. Rows are `dealt` into blocks, of which the
-    first `guessing` guess and the others check.
+    claims that follow by the share `growth`, until they are `most_growth` times as wide: failures cost more than width.
+    Guesses are noise added to Theta(mu), on a grid of that scale. Rows are `dealt` into blocks: the first `guessing`
+    blocks guess and the others check.
     """
 
     method: ClassVar[str] = "guess-and-check"
@@ -74,18 +74,18 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return True
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """Those that guess, and those that check."""
+        """The rows that guess, and the rows that check."""
         return Span(0, self.guess_rows), Span(self.guess_rows, self.guess_rows + self.check_rows)
 
     @property
     def accounted(self) -> str:
-        """Nothing, whatever is known about the rows that guess."""
+        """Nothing is charged, whatever is known about the rows that guess."""
         guess, check = self.guess_rows, self.check_rows
         return f"not accounted for: {guess:,} rows guess, and validity rests on the {check:,} that check"
 
     @property
     def advice(self) -> str:
-        """That intervals are promised, and widths are not."""
+        """Says that intervals are guaranteed, and widths are not."""
         return (
             f"{self.method} promises that every interval holds, not how wide it is: each guess that fails its check "
             "makes later answers wider."
@@ -93,7 +93,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """Shared out over the tree of all that the check part may say."""
+        """Divided among the tree of everything the check part may say."""
         return {"all checks together": self.failure}
 
     @cached_property
@@ -101,13 +101,13 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return Transform(self.v0)
 
     def guess(self, moments: Moments, noise: float) -> float:
-        """A guess from the guess part's moments and one standard normal number, on a public grid in [0, 1]."""
+        """Make a guess from the guess part's moments and one standard normal number, on a public grid in [0, 1]."""
         return self._transform.inverse_at(noisy_transform(self._transform, moments, noise, self.s, self.grid))
 
     def claim(self, guess: float, history: History) -> tuple[float, float, int]:
-        """Low and high end of the claim that goes with a guess, and the number of bins should it fail.
+        """The low and high end of the claim that goes with a guess, and the number of bins if it fails.
 
-        The claim holds the check interval of every mean within `reach` deviations of the guess.
+        The claim contains the check interval of every mean within `reach` deviations of the guess.
         """
         margin = self._margin(guess) * min((1 + self.growth) ** history.failures, self.most_growth)
         bound = check_level(self.questions, self.failure, history) / self.check_rows
@@ -119,14 +119,14 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return self.reach * math.sqrt(max(guess * (1 - guess), self.v0) * spread)
 
     def user_claim(self, value: float, half_width: float) -> tuple[float, float, int]:
-        """The same for a guess of the user's own; a failure costs as many bins as the claim is wide."""
+        """The same for the user's own guess; a failure costs as many bins as the claim is wide."""
         low, high = max(value - half_width, 0.0), min(value + half_width, 1.0)
         return low, high, math.ceil(1 / min(max(half_width, 1e-3), 1.0))
 
     def release(
         self, moments: tuple[Moments, Moments], noise: float, *, guess: tuple[float, float] | None = None
     ) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """What to release, once it is known what came before; `guess` is a value and a half-width of the user's own.
+        """What to release, once it is known what came before; `guess` is the user's own value and half-width.
 
         The guess is made now. The claim and the level of its check depend on how earlier checks went, so they are
         settled in the order in which answers are recorded.
@@ -142,18 +142,18 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return settle
 
     def trail(self, earlier: Sequence[Any]) -> History:
-        """What later levels need of what was released before, which the last record tells."""
+        """What later levels need from earlier releases, read from the last record."""
         if not earlier:
             return History()
         record, before = unpack(earlier[-1])
         return before.after(record)
 
     def history(self, earlier: Sequence[Any]) -> History:
-        """The same, and that every record follows from those before it."""
+        """The same, after checking that every record follows from those before it."""
         history = History()
         for each in earlier:
             record, before = unpack(each)
-            # Logarithms of two processors differ in their last bits; what was recorded is what counts.
+            # The last bits of logarithms differ between processors; what was recorded is what counts.
             counts = (before.asked, before.failures) == (history.asked, history.failures)
             if not counts or not math.isclose(before.log_bins, history.log_bins, rel_tol=1e-9, abs_tol=1e-9):
                 raise InvalidArgument("an answer of guess and check does not follow from those before it")
@@ -161,7 +161,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return history
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """A claim with its bins, and the past that its level follows from."""
+        """Whether it is a claim with its bins, and the past that its level follows from."""
         try:
             _, history = unpack(released)
         except (InvalidArgument, KeyError, TypeError, ValueError):
@@ -173,7 +173,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return released_value(unpack(released)[0])
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """That of a guess that passed."""
+        """The noise of a guess that passed."""
         value = self.value(released)
         return self.s * 2 * math.sqrt(max(value * (1 - value), self.v0)) if self.confirmed(released) else 0.0
 
@@ -194,7 +194,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return list(replay(records, self.questions, self.failure, self.check_rows))
 
     def half_width(self, mean: float, history: History | None = None) -> float:
-        """Of a guess that reads `mean` and passes; by default if nothing failed before. Not a promise."""
+        """The half-width of a guess that reads `mean` and passes; by default, if nothing failed. Not guaranteed."""
         low, high, _ = self.claim(mean, history or History())
         return (high - low) / 2
 
@@ -207,7 +207,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
         return unpack(released)[0].bin is None
 
     def widened(self, released: Mapping[str, float]) -> float | None:
-        """By what share a failure makes the answers after it wider."""
+        """The share by which a failure widens the answers after it."""
         record, before = unpack(released)
         if record.bin is None or before.asked + 1 >= self.questions:
             return None
@@ -222,7 +222,7 @@ class GuessAndCheck(NoSymbols, NoBatches, EqualAnswers, NoInformation, Differenc
 
 
 def pack(record: Record, history: History) -> dict[str, float]:
-    """A record as a ledger keeps it, with the history that its level is a function of; bin -1 is a pass."""
+    """A record as a ledger keeps it, with the history that determines its level; bin -1 is a pass."""
     return {
         "guess": record.guess,
         "low": record.low,
@@ -236,7 +236,7 @@ def pack(record: Record, history: History) -> dict[str, float]:
 
 
 def unpack(released: Mapping[str, float]) -> tuple[Record, History]:
-    """The record and its history; refuses what no check releases."""
+    """Read the record and its history; refuses anything that no check releases."""
     if not isinstance(released, Mapping):
         raise InvalidArgument("this is not an answer of guess and check")
     passed = released["bin"] == -1.0

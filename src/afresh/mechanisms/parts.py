@@ -1,4 +1,4 @@
-"""What several mechanisms have in common, one small class per trait; a mechanism inherits those it has."""
+"""Traits that several mechanisms share, one small class each; a mechanism inherits those it has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from afresh.moments import Moments, Span
 def noisy_mean(moments: Moments, noise: float, t: float, T: float, grid: float) -> float:
     """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)) on the public grid, within [0, 1].
 
-    The floor 1/T is part of the proof, also where sigma = 0.
+    The floor 1/T is part of the proof, even where sigma = 0.
     """
     scale = math.sqrt(max(moments.variance / t, 1 / T))
     return min(max(round_to_grid(moments.mean + noise * scale, grid), 0.0), 1.0)
@@ -44,14 +44,14 @@ class _HasInformation(Protocol):
 
 
 class Promised:
-    """Its widths are promised before any data is seen."""
+    """Its widths are guaranteed before any data is seen."""
 
     method: ClassVar[str]
     proviso: ClassVar[str] = ""
 
     @property
     def advice(self) -> str:
-        """The promise."""
+        """The guarantee."""
         return f"{self.method} promises these widths before any data is seen."
 
 
@@ -60,7 +60,7 @@ class NoBatches:
 
     @property
     def batch(self) -> None:
-        """None: no rows are opened for them."""
+        """None: no rows are opened for a batch."""
         return
 
     def meets_first(self, released: Any) -> bool:
@@ -89,19 +89,19 @@ class NoSymbols:
 
     @property
     def own(self) -> bool:
-        """False: nothing is guessed from rows of the analyst's own."""
+        """False: nothing is guessed from the analyst's own rows."""
         return False
 
 
 class NoMemory(NoSymbols):
-    """What was released before changes nothing for later answers."""
+    """Earlier releases change nothing for later answers."""
 
     def present_half_width(self: _HasHalfWidth, mean: float, released: Sequence[Any]) -> float:
-        """The same as at first."""
+        """The same as at the start."""
         return self.half_width(mean)
 
     def history(self, earlier: Sequence[Any]) -> None:
-        """None: nothing depends on it."""
+        """None: nothing depends on earlier releases."""
         return
 
     def confirmed(self, released: Any) -> None:
@@ -127,12 +127,12 @@ class FromAllRows(NoMemory, NoBatches):
 
     @property
     def accounted(self: _HasInformation) -> str:
-        """The budget in nats, and what one answer takes of it."""
+        """The budget in nats, and what one answer takes from it."""
         return f"{self.information:.4g} nats, {self.charge:.4g} per answer"
 
 
 class NoRowAccount:
-    """No account is kept of what all answers may depend on one row."""
+    """No account is kept of how much all answers depend on one row."""
 
     @property
     def row_charge(self) -> float:
@@ -180,11 +180,11 @@ class DifferenceOfParts:
         return first.value - second.value, (first.low - second.high, first.high - second.low)
 
     def disagreement(self, *parts: Heard) -> float:
-        """The two shares together."""
+        """The sum of the two shares."""
         return min(math.fsum(part.value for part in parts), 1.0)
 
     def difference_width(self: _HasHalfWidth, disagreement: float) -> float:
-        """That of two answers which read half of it each."""
+        """The half-width from two answers that each read half of it."""
         return 2 * self.half_width(disagreement / 2)
 
 
@@ -195,7 +195,7 @@ class EqualAnswers(NoRowAccount):
 
     @property
     def answers(self: _HasQuestions) -> int:
-        """As many as questions."""
+        """The same number as questions."""
         return self.questions
 
     def coarser(self, coarseness: float) -> Self:
@@ -212,15 +212,15 @@ class ReleasesMean(ABC):
 
     @abstractmethod
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
-        """Each mechanism's own."""
+        """The interval, which every mechanism defines itself."""
 
     def admits(self: _HasGrid, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Within [0, 1] and on the grid."""
+        """Whether it is within [0, 1] and on the grid."""
         number = isinstance(released, float | int) and 0 <= released <= 1
         return number and (self.grid is None or float(released / self.grid).is_integer())
 
     def half_width(self, mean: float) -> float:
-        """Half the length, around an answer that reads `mean`, of the interval that holds for every query."""
+        """Half the length of the interval, valid for every query, around an answer that reads `mean`."""
         low, high = self.interval(mean)
         return (high - low) / 2
 

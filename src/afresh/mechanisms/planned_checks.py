@@ -1,4 +1,4 @@
-"""Plans of checked answers: with guesses through noise, from open rows, or from rows of the analyst's own."""
+"""Plans for checked answers, with guesses through noise, from open rows, or from the analyst's own rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from afresh.mechanisms.checked import Checked
 from afresh.theory.checked import Checking, plan_checked, plan_open
 
 EXAM_SHARE = 0.5
-"""Of the failure probability, if there is an exam: 3% of width for the checks, and the exam's few questions need it."""
+"""The exam's share of the failure probability: it costs checks 3% of width, and the exam's few questions need it."""
 
 
 def plan_checks(
     rows: int, questions: int, failure: float, answers: int | None = None, *, exam: float | None = None
 ) -> Checked | None:
-    """Guesses through noise, confirmed on about half of the rows; None if more answers than questions are wanted."""
+    """Plan guesses through noise, checked on about half of the rows; None if more answers than questions are wanted."""
     kept = _exam_rows(rows, exam)
     if answers not in (None, questions) or kept is None or rows - kept < 2:
         return None
@@ -31,7 +31,7 @@ def plan_open_rows(
     share: float = 0.5,
     exam: float | None = None,
 ) -> Checked | None:
-    """The same with a share of the rows open, which guess without noise."""
+    """Plan the same with a share of the rows open, which guess without noise."""
     kept, opened = _exam_rows(rows, exam), math.floor(rows * share)
     if answers not in (None, questions) or kept is None or not 1 <= opened < rows - kept:
         return None
@@ -48,7 +48,7 @@ def plan_own_rows(
     development: int,
     exam: float | None = None,
 ) -> Checked | None:
-    """The same with so many rows that guess of the analyst's own: all others but the exam's check."""
+    """Plan the same with so many of the analyst's own rows to guess: all others except the exam's check."""
     kept = _exam_rows(rows, exam)
     if answers not in (None, questions) or kept is None or not (kept < rows and development >= 1):
         return None
@@ -57,7 +57,7 @@ def plan_own_rows(
 
 
 def _exam_rows(rows: int, exam: float | None) -> int | None:
-    """How many the exam has: 0 without one, None if it would have none."""
+    """The number of rows for the exam: 0 without an exam, None if it would get none."""
     return 0 if exam is None else math.floor(rows * exam) or None
 
 

@@ -1,7 +1,7 @@
 """The mechanisms a guard can run, by name. A new one needs its own file, its theory, and a line here.
 
 New plans use only the mechanisms on offer. Retired ones keep working where a ledger has such a plan, and their receipts
-verify forever. A mechanism is imported when it is looked up: a plan with one need not wait for the rest.
+verify forever. A mechanism is imported when it is looked up, so a plan that uses one need not wait for the rest.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 
 
 class Planner(Protocol):
-    """From rows, questions, failure probability and answers to constants; None if the method is not available."""
+    """Turns rows, questions, failure probability and answers into constants; None if the method is not available."""
 
     def __call__(self, rows: int, questions: int, failure: float, answers: int | None = None, /) -> Mechanism | None:
-        """The constants; `answers` is None where all answers are at full price."""
+        """The constants; `answers` is None if all answers are at full price."""
         ...
 
 
-# Where each is: the module, the class, and for those that are offered their planner.
+# Where to find each: the module, the class and, for those on offer, the planner.
 _HOMES = {
     "stabilized": ("stabilized", "Stabilized", "plan_stabilized"),
     "symmetrized": ("symmetrized", "Symmetrized", "plan_symmetrized"),
@@ -55,9 +55,9 @@ _HOMES = {
     "calibrated": ("calibrated", "Calibrated", "plan_calibrated"),
     "rounds": ("rounds", "Rounds", "plan_rounds"),
     "checked": ("checked", "Checked", "planned_checks.plan_checks"),
-    # Planned from something other than rows, questions and failure: no number of questions.
+    # Planned without a number of questions.
     "endless": ("endless", "Endless", "plan_endless"),
-    # No new plan uses these; ledgers and receipts that have one keep using it.
+    # No new plan uses these; ledgers and receipts that have one continue to use it.
     "split": ("split", "Split", ""),
     "guess-and-check": ("guess_and_check", "GuessAndCheck", ""),
     "twofold": ("twofold", "Twofold", ""),
@@ -87,7 +87,7 @@ def _made_by(module: str, planner: str, *arguments: Any, **wishes: Any) -> Any:
 
 
 def _planner(name: str) -> Any:
-    """What makes plans of a method, which is imported with the first."""
+    """The planner of a method, which is imported for the first plan."""
     module, _, planner = _HOMES[name]
     home, _, function = planner.rpartition(".")
     return partial(_made_by, home or module, function)
@@ -101,26 +101,26 @@ PROMISING: Mapping[str, Planner] = {name: PLANNERS[name] for name in PLANNERS if
 TUNED: tuple[str, ...] = ("stabilized", "symmetrized", "settled")
 # Those whose comparisons of models can follow a public `disagreement=`.
 FOLLOWING: tuple[str, ...] = ("symmetrized",)
-# The one that releases vectors at once, for less than their numbers one by one.
+# The one that releases vectors at once, for less than their numbers would cost one by one.
 AT_ONCE = "symmetrized"
-# The promise that is narrowest near one half, where there are many questions and answers are narrow.
+# The narrowest guarantee near one half, where there are many questions and answers are narrow.
 AT_HALF = "symmetrized"
 # The one whose budget never runs out, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = "endless", _planner("endless")
-# The promise that is narrowest for numbers: their intervals follow the standard deviation whatever else is asked.
+# The narrowest guarantee for numbers: their intervals follow the standard deviation whatever else is asked.
 FOR_NUMBERS, planner_for_numbers = "settled", PLANNERS["settled"]
-# The one whose questions are asked in so many rounds.
+# The one whose questions are asked in rounds.
 IN_ROUNDS = "rounds"
 
 
 def planner_for_deviation(rows: int, questions: int, failure: float, deviation: float) -> Mechanism | None:
-    """The plan with room for numbers of this standard deviation, a share of the range between their bounds."""
+    """The planner with room for numbers of this standard deviation, as a share of the range between their bounds."""
     made: Mechanism | None = _planner(FOR_NUMBERS)(rows, questions, failure, deviation=deviation)
     return made
 
 
 def planner_for(rounds: int) -> Planner:
-    """The planner of so many rounds."""
+    """The planner for so many rounds."""
     return partial(_made_by, "rounds", "make_rounds", rounds=rounds)
 
 
@@ -129,7 +129,7 @@ WITH_OPEN_ROWS = "checked"
 
 
 def planner_with_open(share: float | None, exam: float | None = None, development: int | None = None) -> Planner:
-    """The planner with that share of the rows open, or so many of the analyst's own, and a share for an exam."""
+    """The planner with that share of the rows open, or so many of the analyst's own rows, and a share for an exam."""
     if development is not None:
         return partial(_made_by, "planned_checks", "plan_own_rows", development=development, exam=exam)
     if share is None:

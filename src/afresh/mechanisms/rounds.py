@@ -18,9 +18,9 @@ from afresh.theory.rounds import FINAL_LOOK, capped_share, equal_rounds, looks
 class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
     """Exact moments of fresh rows, with intervals that follow the variance (section 13), Bonferroni over all questions.
 
-    A round's answers may tell much about its rows, and nothing about those of later rounds. `rounds` says how many rows
-    a round gets unless it is asked for others; `final` is the part of every question's share of the failure
-    probability that is kept for a final look at it.
+    A round's answers may reveal much about its own rows, but nothing about those of later rounds. `rounds` decides how
+    many rows a round gets unless it asks for a different number; `final` is the part of every question's share of the
+    failure probability that is kept for a final look at it.
     """
 
     method: ClassVar[str] = "rounds"
@@ -39,12 +39,12 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     @property
     def accounted(self) -> str:
-        """Nothing: no answer says anything about the rows of a later round."""
+        """Nothing is charged: no answer says anything about the rows of a later round."""
         return f"not accounted for: each of {self.rounds:,} rounds has {self.batch:,} rows of its own"
 
     @property
     def advice(self) -> str:
-        """The promise, and when it is a narrow one."""
+        """The guarantee, and when it is narrow."""
         if self.rounds == self.questions:
             how = (
                 "Every question has rows of its own, which suits only a few questions; ask in fewer rounds if you can."
@@ -55,7 +55,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     @property
     def batch(self) -> int:
-        """How many rows a round gets."""
+        """The number of rows a round gets."""
         return self.rows // self.rounds
 
     @property
@@ -64,7 +64,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         return True
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """Those of its round."""
+        """The rows of its round."""
         assert own is not None
         return (own,)
 
@@ -75,7 +75,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
     @property
     def _shares(self) -> tuple[float, float]:
-        """Of the failure probability: a question's, and that of its final look."""
+        """The shares of the failure probability: a question's, and its final look's."""
         return looks(capped_share(self.failure, self.questions), self.final)
 
     @property
@@ -87,13 +87,13 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
     def release(self, moments: Moments, noise: float, *, look: int = 1) -> dict[str, float]:
         """Count, sum and sum of squares over the round's own rows; no noise is needed.
 
-        `look` is 1, 2 for a final look, and 3 for one whose truth is that of the first look, so that both intervals
-        hold for it.
+        `look` is 1 at first, 2 for a final look, and 3 for a final look with the same truth as the first, so that both
+        intervals hold for it.
         """
         return {**fresh.moments_released(moments), "look": float(look)}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Moments of at most as many rows as were opened; of a question with few values, in steps of those."""
+        """Whether these are moments of no more rows than were opened; if there are few values, in their steps."""
         if not isinstance(released, Mapping) or set(released) != {*fresh.NAMES, "look"}:
             return False
         most = self.rows if span is None else span.rows
@@ -104,27 +104,27 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         return 0.0
 
     def value(self, released: Mapping[str, float]) -> float:
-        """The mean; the middle if no row counted."""
+        """The mean; the middle of the range if no row counted."""
         return fresh.mean_of(released)
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
-        """By what the values can be, for rows that need not be alike: features may be public."""
+        """The interval by the possible values, for rows that need not be alike: features may be public."""
         return fresh.interval_of(released, self._shares[0 if released["look"] == 1 else 1], levels)
 
     def meets_first(self, released: Mapping[str, float]) -> bool:
-        """Whether it is a final look with the truth of the first."""
+        """Whether it is a final look with the same truth as the first."""
         return released["look"] == 3
 
     def half_width(self, mean: float) -> float:
-        """Of the share of rows that satisfy a condition, in a round of the planned size."""
+        """The half-width of the share of rows that satisfy a condition, in a round of the planned size."""
         return fresh.condition_width(self.batch, self._shares[0], mean)
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Of a number with this standard deviation, in a round of the planned size."""
+        """The half-width of a number with this standard deviation, in a round of the planned size."""
         return fresh.number_width(self.batch, self._shares[0], mean, deviation)
 
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
-        """Of psi = (d + 1)/2, whose interval follows its variance."""
+        """The difference from psi = (d + 1)/2, whose interval follows its variance."""
         (psi,) = parts
         return 2 * psi.value - 1, (2 * psi.low - 1, 2 * psi.high - 1)
 
@@ -133,7 +133,7 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
         return fresh.disagreement_of(parts[0].released)
 
     def difference_width(self, disagreement: float) -> float:
-        """In a round of the planned size."""
+        """The half-width of a difference in a round of the planned size."""
         return fresh.difference_width(self.batch, self._shares[0], disagreement)
 
     def problems(self) -> list[str]:
@@ -144,17 +144,17 @@ class Rounds(Promised, EqualAnswers, NoInformation, NoMemory):
 
 
 def plan_rounds(rows: int, questions: int, failure: float, answers: int | None = None) -> Rounds | None:
-    """Rows of its own for every question, as needed if each is chosen after the last answer."""
+    """Plan separate rows for every question, as needed if each is chosen after the last answer."""
     return make_rounds(rows, questions, failure, answers, questions)
 
 
 def make_rounds(rows: int, questions: int, failure: float, answers: int | None, rounds: int) -> Rounds | None:
-    """So many rounds of one size; None if one has no row, or more answers than questions are wanted."""
+    """Plan so many rounds of equal size; None if one would have no row, or more answers than questions are wanted."""
     if answers not in (None, questions):
         return None
     try:
         equal_rounds(rows, rounds)
     except InvalidArgument:
         return None
-    # Where every question has rows of its own, a final look would seldom be worth its share.
+    # Where every question has its own rows, a final look would seldom repay its share.
     return Rounds(rows, questions, failure, rounds, FINAL_LOOK if rounds < questions else 0.0)

@@ -1,4 +1,4 @@
-"""Noise that follows a coarse first draw or a hint, with charges that are settled after each answer (section 17.10)."""
+"""Noise that follows a coarse first draw or a hint, with charges settled after each answer (section 17.10)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NEARLY = 1e-9
 
 @dataclass(frozen=True)
 class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
-    """A first draw chooses the noise of a second, whose interval says what both are charged: about one unit.
+    """A first draw chooses the noise of a second, whose interval decides what both are charged: about one unit.
 
-    What is released says how many times s its noise was, and what all answers up to it were charged. An answer may have
-    what leaves 0.95 of a unit to each of those to come, so there are as many as were planned, whatever was asked.
+    What is released says how many times s its noise was, and what all answers up to it were charged. An answer may use
+    what leaves 0.95 of a unit for each of those to come, so there are as many as planned, whatever was asked.
     """
 
     method: ClassVar[str] = "settled"
@@ -62,18 +62,18 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 in plans whose numbers follow their bounds."""
     grouping: float = 0.0
-    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    """How well the share of a large group would be known; 0 in older plans (`theory.numbers.is_large`)."""
     concave: bool = False
-    """Whether kap is the sharper one of Lemma G; not in plans from before."""
+    """Whether kap is the sharper one of Lemma G; not in older plans."""
 
     @property
     def coarseness(self) -> float:
-        """1: by a first draw. With a hint the noise itself, in units of s."""
+        """1 if a first draw chooses the noise; with a hint, the noise itself, in units of s."""
         return 1.0
 
     @cached_property
     def settling(self) -> Settling:
-        """Its intervals and charges."""
+        """The intervals and charges of this plan."""
         c = self._world(self.D)
         return Settling(Common(c, self.questions, self.bend, self.lower, self.height), self.steps, self.numbers)
 
@@ -83,12 +83,12 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
 
     @property
     def answers(self) -> int:
-        """As many as questions."""
+        """The same number as questions."""
         return self.questions
 
     @property
     def charge(self) -> float:
-        """Nats, whatever is drawn: noise s tells at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
+        """Nats, whatever is drawn: noise s reveals at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
         first, finest = (FIRSTS, self._finest) if self.numbers else (SHARE, times(self.steps))
         return (first + finest**-2) / (8 * self.rows * self.s**2)
 
@@ -103,14 +103,14 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
 
     @property
     def advice(self) -> str:
-        """For what it is narrow."""
+        """The questions for which it is narrow."""
         return (
             f"{super().advice} Noise follows the mean of each answer, by a coarse first draw or by about="
             f"{', and of a number its standard deviation' if self.numbers else ''}."
         )
 
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """The second draw, once it is known what the answers before it were charged."""
+        """Release the second draw, once it is known what the answers before it were charged."""
         one, two = noise
         first = drawn(moments.mean + self.settling.coarse * one, self.grid)
         return lambda earlier: self._released(moments.mean, two, earlier, self.settling.step_after(first), first)
@@ -131,14 +131,14 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         return min(wanted, self.settling.admitted(spent, after, hinted=hinted)), spent
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Draws in [0, 1] on the grid, a noise that there is, and an account."""
+        """Whether these are draws in [0, 1] on the grid, with a valid noise and an account."""
         if not isinstance(released, Mapping) or set(released) not in (_NAMES, _NAMES | {"first"}):
             return False
         draws = [released[name] for name in ("value", "first") if name in released]
         return all(on_grid(each, self.grid) for each in draws) and self._accounts(released, COARSEST, self.steps)
 
     def _accounts(self, released: Mapping[str, float], coarsest: int, finest: int) -> bool:
-        """Whether it says a noise that there is, and what was spent."""
+        """Whether it has a valid noise, and says what was spent."""
         noise = released["times"]
         if not (times(MOST_STEPS) * 0.99 < noise < times(coarsest) * 1.01 and released["spent"] > 0):
             return False
@@ -146,7 +146,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         return coarsest <= step <= finest and math.isclose(noise, times(step), rel_tol=ROUNDING)
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """That of the second draw."""
+        """The noise of the second draw."""
         return self.s * released["times"]
 
     def value(self, released: Mapping[str, float]) -> float:
@@ -158,16 +158,16 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         return self.settling.ends(released["value"], step_of(released["times"]), self.grid / 2)
 
     def half_width(self, mean: float) -> float:
-        """If no draw has noise."""
+        """The half-width if the noise in every draw is zero."""
         return self.settling.half_width(mean)
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """With what is left for the next answer."""
+        """The half-width with what is left for the next answer."""
         wanted = self.settling.step_after(mean)
         return self.settling.half_width(mean, self._admitted(wanted, released, hinted=False)[0])
 
     def history(self, earlier: Sequence[Any]) -> None:
-        """Every answer had what was left for it, and was charged what its interval says."""
+        """Check that every answer used what was left for it, and was charged what its interval says."""
         spent, number = 0.0, self.answering(None)
         for place, released in enumerate(earlier, 1):
             own = number if self.numbers and of_number(released) else self
@@ -188,15 +188,15 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         return self.settling.admitted(spent, after, hinted=hinted), least
 
     def answering(self, levels: int | None) -> Settled:
-        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        """The mechanism for a question with so many values; for a number, one whose noise follows its deviation."""
         return _Number(**own_constants(self, Settled)) if levels is None and self.numbers else self
 
     def noise_about(self, mean: float) -> float:
-        """How many times s the noise of an answer is, whose mean is said to be about this."""
+        """The noise, in multiples of s, of an answer whose mean is said to be about this."""
         return times(self.settling.step_about(mean))
 
     def coarser(self, coarseness: float) -> Settled:
-        """The mechanism of an answer with a hint; no other noise can be chosen."""
+        """The mechanism for an answer with a hint; no other noise can be chosen."""
         step = step_of(coarseness) if 0 < coarseness < 2 else COARSEST
         if not (1 <= step <= self.steps and math.isclose(coarseness, times(step), rel_tol=ROUNDING)):
             raise InvalidArgument(
@@ -206,7 +206,7 @@ class Settled(ByGhost, FromAllRows, NoRowAccount, DifferenceOfParts):
         return Hinted(**own_constants(self, Settled), hint=step)
 
     def problems(self) -> list[str]:
-        """Theorem S asks for room on every row, a bound D that holds, and a curve that is not too high."""
+        """Theorem S needs room on every row, a bound D that holds, and a curve that is not too high."""
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1):
             return ["the noise or D is out of range"]
         if not (isinstance(self.steps, int) and 0 <= self.steps <= MOST_STEPS):
@@ -247,38 +247,38 @@ class Hinted(Settled):
 
     @property
     def coarseness(self) -> float:
-        """How many times s."""
+        """The noise, in multiples of s."""
         return times(self.hint)
 
     def answering(self, levels: int | None) -> Settled:
-        """Of a number too: its noise is what the hint says."""
+        """The same mechanism, for a number too: its noise is what the hint says."""
         return self
 
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """The draw, once it is known what the answers before it were charged."""
+        """Release the draw, once it is known what the answers before it were charged."""
         (only,) = noise
         return lambda earlier: self._released(moments.mean, only, earlier, self.hint, None)
 
     def half_width(self, mean: float) -> float:
-        """If the draw has no noise."""
+        """The half-width if the noise in the draw is zero."""
         return self.settling.half_width(mean, self.hint)
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """With what is left for the next answer."""
+        """The half-width with what is left for the next answer."""
         return self.settling.half_width(mean, self._admitted(self.hint, released, hinted=True)[0])
 
 
 class _Number(FollowingDeviation, Settled):
-    """The same plan's mechanism for a number: first draws, and the last one, charged when it is known."""
+    """The same plan's mechanism for a number: first draws and a last one, charged once the last is known."""
 
     @property
     def noise_scale(self) -> float:
-        """That of the plan."""
+        """The noise of the plan."""
         return self.s
 
     @property
     def reach_scale(self) -> float:
-        """At one half."""
+        """The reach at one half."""
         return self._reach
 
     @cached_property
@@ -289,7 +289,7 @@ class _Number(FollowingDeviation, Settled):
         return self.settling.seen(self.aim(released).centre, released["square"], self.grid / 2)
 
     def release(self, moments: Moments, noise: Any) -> Callable[[Sequence[Any]], dict[str, float]]:
-        """The draws, once it is known what the answers before it were charged."""
+        """Release the draws, once it is known what the answers before them were charged."""
         found, own = self.first_draws(moments, noise)
         return lambda earlier: self._finished(found, own.mean, noise[2], earlier)
 
@@ -307,7 +307,7 @@ class _Number(FollowingDeviation, Settled):
         return min(wanted, self.settling.number_admitted(spent, after, seen, grouped=grouped)), spent
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """First draws and a last one in [0, 1] on the grid, a noise that there is, and an account."""
+        """Whether these are first draws and a last one in [0, 1] on the grid, with a valid noise and an account."""
         if not of_number(released) or released.keys() - OF_GROUPS != NUMBER | {"spent"}:
             return False
         draws = [released[name] for name in released.keys() - {"times", "spent"}]
@@ -325,17 +325,17 @@ class _Number(FollowingDeviation, Settled):
         return finest, least
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:
-        """All truths whose half-width, at this noise and with what the first draws have shown, reaches it."""
+        """All truths whose half-width, at this noise and given the first draws, reaches the last draw."""
         return self.settling.number_ends(
             released["value"], step_of(released["times"]), self._seen(released), self.grid / 2
         )
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """If no draw has noise."""
+        """The half-width if the noise in every draw is zero."""
         return self.settling.deviation_width(mean, deviation)
 
     def present_half_width(self, mean: float, released: Sequence[Any]) -> float:
-        """With what is left for the next answer, of the largest deviation."""
+        """The half-width, with what is left for the next answer, for the largest deviation."""
         most = self.settling.seen(mean, min(mean * (1 - mean) / largest_square(mean), 1.0), 0.0)
         step, _ = self._admits_step(mean, most, released, grouped=False)
         return self.settling.deviation_width(mean, math.sqrt(mean * (1 - mean)), step)
@@ -349,7 +349,7 @@ def _is_noise(noise: float) -> bool:
     )
 
 
-@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+@lru_cache(maxsize=256)  # pure, and a reopened guard plans again
 def plan_settled(
     rows: int,
     questions: int,
@@ -360,7 +360,7 @@ def plan_settled(
 ) -> Settled | None:
     """The plan that is narrowest in the geometric mean at the typical means, with room for numbers of a `deviation`.
 
-    None if one row would matter too much, or where some answers are to be coarser than others.
+    None if one row would matter too much, or if some answers are to be coarser than others.
     """
     if rows > MOST_ROWS or (answers is not None and answers > questions):
         return None

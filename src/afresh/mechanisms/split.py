@@ -1,4 +1,4 @@
-"""Sample splitting: each question is answered from rows of its own. `rounds` has replaced it; plans by it stand."""
+"""Sample splitting: each question is answered from its own rows. `rounds` has replaced it; existing plans remain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from afresh.theory.bernoulli import kl_lower, kl_upper
 class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMemory, DifferenceOfParts):
     """The exact mean of floor(n/k) fresh rows, Bonferroni over 2k sides (section 11).
 
-    An answer spends its own rows: it may tell much about them, and nothing about the rows of later questions.
+    An answer uses up its own rows: it may reveal much about them, but nothing about the rows of later questions.
     """
 
     method: ClassVar[str] = "split"
@@ -38,17 +38,17 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
 
     @property
     def accounted(self) -> str:
-        """Nothing: no answer says anything about the rows of another."""
+        """Nothing is charged: no answer says anything about the rows of another."""
         return "not accounted for: every question has rows of its own"
 
     @property
     def advice(self) -> str:
-        """The promise, and when it is a narrow one."""
+        """The guarantee, and when it is narrow."""
         return f"{super().advice} Every question has rows of its own, which suits a few questions."
 
     @property
     def block(self) -> int:
-        """How many rows one question gets."""
+        """The number of rows one question gets."""
         return self.rows // self.questions
 
     @property
@@ -57,7 +57,7 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
         return True
 
     def spans(self, number: int, own: Span | None) -> tuple[Span, ...]:
-        """The question's own."""
+        """The question's own rows."""
         return (Span((number - 1) * self.block, number * self.block),)
 
     @property
@@ -66,7 +66,7 @@ class Split(NoBatches, Promised, EqualAnswers, NoInformation, ReleasesMean, NoMe
         return
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """A mean; of a 0/1 question, a number of rows over all of them."""
+        """Whether it is a mean; for a 0/1 question, a number of rows divided by all of them."""
         if not super().admits(released):
             return False
         hits = released * self.block

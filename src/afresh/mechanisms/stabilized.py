@@ -52,7 +52,7 @@ FLOORS = (
     *(0.007, 0.006, 0.005, 0.004, 0.003, 0.002, 0.001),
 )
 
-MOST_ROWS = 10**10  # beyond, the cells of e_+ would fill the memory
+MOST_ROWS = 10**10  # beyond this, the cells of e_+ would fill the memory
 
 
 def noisy_transform(transform: Transform, moments: Moments, noise: float, s: float, grid: float) -> float:
@@ -62,7 +62,7 @@ def noisy_transform(transform: Transform, moments: Moments, noise: float, s: flo
 
 
 def on_transformed_grid(released: object, transform: Transform, grid: float) -> bool:
-    """Whether it may be what `noisy_transform` gives."""
+    """Whether `noisy_transform` could have returned it."""
     if not isinstance(released, float | int) or not 0 <= released <= transform.top * (1 + 1e-12):
         return False
     # Theta(1) is an arcsine, whose last bits differ between processors.
@@ -70,9 +70,9 @@ def on_transformed_grid(released: object, transform: Transform, grid: float) -> 
 
 
 _ROUNDING = 1e-9
-_OF_GROUPS = {"share", "group"}  # a coarse share of a group, of which an answer is the first or the second
+_OF_GROUPS = {"share", "group"}  # the coarse draw of a group's share, in the first or in the second of its answers
 _LAST_IN_GROUP = 1 - SQUARE - 2 * IN_GROUP
-_GROUPING = 0.3  # of new plans, by measurement (12)
+_GROUPING = 0.3  # for new plans, chosen by measurement (12)
 _MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
 
 
@@ -80,7 +80,7 @@ _MOST_CELLS = 64  # a plan with more would only exhaust a verifier's memory
 class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     """y = clip(round(Theta(mu) + s xi)): variance floor v0, noise s, tilt lam, envelope c, B, A, theta, bound H.
 
-    Ends of intervals depend on every constant, down to the cells; so all are part of a plan.
+    Interval ends depend on every constant, down to the cells, so all are part of a plan.
     """
 
     method: ClassVar[str] = "stabilized"
@@ -107,9 +107,9 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
     cells: int
     """Cells per standard deviation in the bound on e_+."""
     numbers: float = 0.0
-    """The part of the failure probability that is kept for numbers, whose noise then follows their deviation."""
+    """The part of the failure probability kept for numbers, whose noise then follows their deviation."""
     grouping: float = 0.0
-    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    """How well the share of a large group would be known; 0 in older plans (`theory.numbers.is_large`)."""
 
     @cached_property
     def _transform(self) -> Transform:
@@ -136,17 +136,17 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
     @property
     def row_charge(self) -> float:
-        """2 charge / (n v0): what one answer may depend on one row."""
+        """2 charge / (n v0): how much one answer may depend on one row."""
         return row_share(self.rows, self.v0, self.charge)
 
     @property
     def row_share(self) -> float:
-        """qb: the cap on what all answers together may depend on one row."""
+        """qb: the cap on how much all answers together may depend on one row."""
         return self.questions * self.row_charge
 
     @property
     def failure_use(self) -> dict[str, float]:
-        """One event covers noise and sample; a trifle is kept for numbers."""
+        """One event covers noise and sample; a tiny part is kept for numbers."""
         kept = self.failure * self.numbers
         found = {"noise and sample together": self.failure - kept}
         return {**found, "deviations of numbers": kept} if kept else found
@@ -156,11 +156,11 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         return noisy_transform(self._transform, moments, noise, self.s, self.grid)
 
     def admits(self, released: object, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """On the grid, or at the end to which it was clipped."""
+        """Whether it is on the grid, or at the end to which it was clipped."""
         return on_transformed_grid(released, self._transform, self.grid)
 
     def noise_in(self, released: float) -> float:
-        """Noise s on the scale of Theta, as it moves the mean."""
+        """The effect on the mean of noise s on the scale of Theta."""
         low, high = (min(max(released + end, 0.0), self._transform.top) for end in (-self.s, self.s))
         return (self._transform.inverse_at(high) - self._transform.inverse_at(low)) / 2
 
@@ -198,7 +198,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         return replace(self, s=self.s * coarseness, lam=lam, H=math.nextafter(self.H * coarseness, math.inf))
 
     def problems(self) -> list[str]:
-        """Theorem T asks for a floor, a tilt, the envelope (*) and a bound H that is large enough."""
+        """Theorem T needs a floor, a tilt, the envelope (*) and a bound H that is large enough."""
         if not ((self.rows - 1) * self.v0 > 1 and 0 < self.v0 <= 0.25 and self.s > 0):
             return ["the variance floor or the noise is out of range"]
         found = grid_problems(self.grid, self.s)
@@ -207,7 +207,8 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         if not self.lam >= 1 / math.sqrt(self.v0):
             found.append("the tilt is smaller than 1/sqrt(v0)")
         eps = self.c - 1
-        # The constants may have been chosen for a larger row share than the plan's: they serve every smaller one.
+        # The constants may have been chosen for a larger row share than the plan's: they are valid for every smaller
+        # one.
         envelope = Envelope(8 * self.B / (1 + 1 / eps) if eps > 0 else 0.0, self.c, self.B, self.A, self.theta)
         if not (envelope.qb >= self.row_share * (1 - _ROUNDING) and holds(envelope)):
             return [*found, "the inequality (*) of Theorem T does not hold for c, B, A, theta"]
@@ -218,7 +219,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
         return found
 
     def answering(self, levels: int | None) -> Stabilized:
-        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation."""
+        """The mechanism for a question with so many values; for a number, one whose noise follows its deviation."""
         return _Number(**own_constants(self, Stabilized)) if levels is None and self.numbers else self
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
@@ -242,7 +243,7 @@ class Stabilized(Promised, FromAllRows, DifferenceOfParts):
 
 
 class _Number(Stabilized):
-    """The same for a number, in draws that together tell no more than one answer (section 10, numbers).
+    """The same for a number, in draws that together reveal no more than one answer (section 10, numbers).
 
     The first ones, of its mean and of its mean square about that, decide whether the last one's noise follows the
     deviation or what the mean allows, whichever interval is narrower. Within a group the centre takes two draws, of the
@@ -269,7 +270,7 @@ class _Number(Stabilized):
         return rare_noise(self.answers, self.failure * self.numbers) + math.sqrt(SQUARE * self.row_charge)
 
     def aim(self, released: Mapping[str, float]) -> Aim:
-        """What was averaged, and about where it lies."""
+        """What was averaged, and roughly where it lies."""
         first = self._transform.inverse_at(released["first"])
         if not (of := _OF_GROUPS & released.keys()):
             return Aim(1.0, 0.0, 0.0, first)
@@ -278,12 +279,12 @@ class _Number(Stabilized):
         return Aim(*aim_in_group(first, share, second=name == "group", large=self.large(first, share)))
 
     def large(self, inside: float, share: float) -> bool:
-        """Whether a group of this share is one whose share would be known well."""
+        """Whether a group of this share is so large that its share would be known well."""
         unsure = 2 * math.sqrt(max(share * (1 - share), self.v0)) * _score(self._by_mean)
         return is_large(unsure, inside, share, self.grouping)
 
     def _following(self, released: Mapping[str, float]) -> tuple[float, float] | None:
-        """The noise of the last draw and its reach; None where what the mean allows is narrower."""
+        """The noise of the last draw and its reach; None if what the mean allows is narrower."""
         grouped = bool(_OF_GROUPS & released.keys())
         return self._decided(self.aim(released).centre, released["square"], grouped)
 
@@ -294,12 +295,12 @@ class _Number(Stabilized):
         sample, public = self._transform.inverse_at(most), (self.rows, self.v0, self.lam, self.H)
         found = spread_shown(centre, sample, *public, part)
         reach = found.reach + self.grid / 2
-        # To first order, what the mean allows would reach so far; any public rule would do.
+        # To first order, what the mean allows would reach this far; any public rule would do.
         other = 2 * math.sqrt(max(centre * (1 - centre), self.v0)) * _score(plain)
         return (found.noise * self.s / math.sqrt(part), reach) if reach < other else None
 
     def _otherwise(self, released: Mapping[str, float]) -> Stabilized:
-        """By which the last draw is made where its noise does not follow the deviation."""
+        """The mechanism of the last draw where its noise does not follow the deviation."""
         return self._in_group if _OF_GROUPS & released.keys() else self._by_mean
 
     def release(self, moments: Moments, noise: Sequence[float]) -> dict[str, float]:  # type: ignore[override] # as `draws` says
@@ -324,7 +325,7 @@ class _Number(Stabilized):
         return {**drawn, "last": last}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Three or four numbers, each where its draw may lie."""
+        """Whether these are three or four numbers, each where its draw may lie."""
         if not isinstance(released, Mapping) or set(released) - _OF_GROUPS != {"first", "square", "last"}:
             return False
         if released.keys() >= _OF_GROUPS:
@@ -337,7 +338,7 @@ class _Number(Stabilized):
         return isinstance(last, float | int) and 0 <= last <= 1 and float(last / self.grid).is_integer()
 
     def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
-        """That of the last draw."""
+        """The noise of the last draw."""
         following = self._following(released)
         return self._otherwise(released).noise_in(released["last"]) if following is None else following[0]
 
@@ -348,24 +349,24 @@ class _Number(Stabilized):
         )
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
-        """As far from the last draw as the first ones say."""
+        """The interval around the last draw, as wide as the first ones say."""
         following, last = self._following(released), released["last"]
         if following is None:
             return self._otherwise(released).interval(last)
         return max(last - following[1], 0.0), min(last + following[1], 1.0)
 
     def half_width(self, mean: float) -> float:
-        """Of the number with the largest deviation that this mean allows."""
+        """The half-width for the number with the largest deviation that this mean allows."""
         return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        """Half the interval's length for a number with this mean and standard deviation, as shares of its range."""
         square = mean_square(mean, mean * mean + deviation * deviation, mean)
         following = self._decided(mean, float(self._transform(np.asarray(square))))
         return self._by_mean.half_width(mean) if following is None else following[1]
 
 
-@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+@lru_cache(maxsize=256)  # pure, and a reopened guard plans again
 def plan_stabilized(
     rows: int,
     questions: int,
@@ -456,7 +457,7 @@ def _with_best_tilt(
         price = max(math.exp(joint(inside) - inside) * elasticity, 0.1)
         lam = max(math.sqrt(8 * n * information * (price * envelope.c + rest)), smallest)
     constants = envelope.c, envelope.B, envelope.A, envelope.theta, bound(lam)
-    # Of very many rows there would be very many cells, and coarser ones cost less than 1e-4 of the width.
+    # Very many rows would mean very many cells, and coarser ones cost less than 1e-4 of the width.
     cells = 8 if n <= 10**7 else 2
     return Stabilized(n, k, failure, v0, s, lam, *constants, most, grid_step(s), cells)
 

@@ -1,4 +1,4 @@
-"""What rows that only release symbols have released, as it is recorded: symbols, and the path that each came after."""
+"""The record of what rows that only release symbols have released: symbols, and the path before each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from afresh.theory.exact import VALUES
 from afresh.theory.symbols import Trail
 
 EXAM = 3.0
-"""The task of an answer of the exam: no symbol, but exact moments of rows that are kept for it."""
+"""The task of an exam's answer: not a symbol, but exact moments of rows that are kept for it."""
 
 
 def after(released: Mapping[str, float]) -> Trail:
-    """The path once a symbol was released."""
+    """The path after a symbol was released."""
     trail = path_before(released)
     match released["task"]:
         case 0.0:
@@ -36,7 +36,7 @@ def after(released: Mapping[str, float]) -> Trail:
 
 
 def path_before(released: Mapping[str, float]) -> Trail:
-    """The path that a symbol was released after, as it was recorded."""
+    """The path before a symbol, as it was recorded."""
     if not isinstance(released, Mapping):
         raise InvalidArgument("this is not a symbol of a checked answer")
     return Trail(int(released["steps"]), int(released["events"]), float(released["nats"]))
@@ -50,7 +50,7 @@ _KEYS = {
 
 
 def check_symbol(released: Mapping[str, float], levels: int | None, *, grouped: bool = False) -> None:
-    """Refuse what no question of so many levels releases; where numbers may be `grouped`, with about a share."""
+    """Refuse what no question with so many levels releases; where numbers may be `grouped`, with a rough share."""
     task = released["task"]
     of_group = {"share"} & set(released) if grouped and task == 0 and levels is None else set()
     if set(released) != _KEYS[task] | {"task", "steps", "events", "nats"} | of_group:
@@ -82,5 +82,5 @@ def check_symbol(released: Mapping[str, float], levels: int | None, *, grouped: 
 
 
 def path_of(trail: Trail) -> dict[str, float]:
-    """The path as a record holds it."""
+    """The path in the form that a record holds."""
     return {"steps": float(trail.steps), "events": float(trail.events), "nats": trail.nats}

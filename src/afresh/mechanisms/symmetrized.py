@@ -62,8 +62,8 @@ from afresh.theory.symmetrized.numbers import (
 from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 from afresh.theory.symmetrized.vectors import BALL, SHARES, Batch, batch, price
 
-_PRICE_OF_NUMBERS, _OF_ONE_MEAN = 1.01, 1.006  # how much wider plain answers may become for them
-_MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it in plans of few questions only
+_PRICE_OF_NUMBERS, _OF_ONE_MEAN = 1.01, 1.006  # how much wider plain answers may become to make room for them
+_MOST_OF_A_VECTOR = {SHARES: 4, BALL: 1}  # 4 (1 - 1/m) (1 + t), or 1 + t, is beyond it only in plans of few questions
 
 
 @dataclass(frozen=True)
@@ -84,29 +84,29 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
     D: float
     """At most this share of pairs differs, for every question, unless something fails that `failure` pays for."""
     q: float
-    """The most that all answers together may depend on one row."""
+    """The cap on how much all answers together may depend on one row."""
     bend: float
     lower: float
     most: int
     """The most answers if some are coarser; at least `questions`."""
     finest: float
-    """The least noise, as a part of s, of a difference that is 0 on most of the rows, whose features are public."""
+    """The least noise, as a share of s, for a difference that is 0 on most of the rows, whose features are public."""
     grid: float
     """The step of the public grid on which y lies."""
     height: float = 0.0
-    """ln a of the curve; 0 in plans that were made before it was kept, which sum over answers in a coarser way."""
+    """ln a of the curve; 0 in plans made before it was kept, which sum over answers in a coarser way."""
     numbers: float = 0.0
     """The finest noise of the last draw of a number, in units of s; 0 where numbers follow their bounds."""
     grouping: float = 0.0
-    """How well the share of a large group would be known; 0 in plans from before (`theory.numbers.is_large`)."""
+    """How well the share of a large group would be known; 0 in older plans (`theory.numbers.is_large`)."""
     concave: bool = False
-    """Whether kap is the sharper one of Lemma G; not in plans from before."""
+    """Whether kap is the sharper one of Lemma G; not in older plans."""
     firsts: float = 1.0
-    """What first draws of a number count, in units of the usual; less in plans of few questions."""
+    """What first draws of a number count for, in units of the usual; less in plans of few questions."""
 
     @property
     def coarseness(self) -> float:
-        """How many times the plan's noise an answer has."""
+        """An answer's noise, in multiples of the plan's."""
         return 1.0
 
     @cached_property
@@ -130,7 +130,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
 
     @property
     def _least(self) -> float:
-        """The least noise of any answer, as a part of s."""
+        """The least noise of any answer, as a share of s."""
         return min(self.finest, self.numbers or 1.0)
 
     @cached_property
@@ -159,12 +159,12 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
 
     @property
     def row_charge(self) -> float:
-        """1/(4 n^2 s^2): what one answer may depend on one row."""
+        """1/(4 n^2 s^2): how much one answer may depend on one row."""
         return self._row_unit / self.coarseness**2
 
     @property
     def row_share(self) -> float:
-        """What all answers together may depend on one row; the own row of an answer counts four times in q."""
+        """How much all answers together may depend on one row; an answer's own row counts four times in q."""
         return self.q - 3 * self._row_unit / self._least**2
 
     @property
@@ -173,7 +173,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
 
     @property
     def advice(self) -> str:
-        """The promise, and where it is a narrow one."""
+        """The guarantee, and where it is narrow."""
         return f"{super().advice} They are narrowest for means not near 0 or 1, and hardly grow with the confidence."
 
     def release(self, moments: Moments, noise: float) -> float:
@@ -182,7 +182,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         return min(max(round_to_grid(noisy, self.grid), 0.0), 1.0)
 
     def noise_in(self, released: float) -> float:
-        """Fixed."""
+        """The noise is fixed."""
         return self.s * self.coarseness
 
     def interval(self, released: float, *, levels: int | None = None) -> tuple[float, float]:
@@ -197,21 +197,21 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         return kind(**asdict(self), times=coarseness)
 
     def answering(self, levels: int | None) -> Symmetrized:
-        """The mechanism of a question with so many values: of a number, one whose noise follows its deviation.
+        """The mechanism for a question with so many values; for a number, one whose noise follows its deviation.
 
-        But for public differences of models, whose noise follows on how many rows these differ.
+        An exception is a public difference of models, whose noise follows the number of rows on which they differ.
         """
         if levels is not None or not self.numbers or self.coarseness < 1:
             return self
         return _of_other_noise(Symmetrized, _Number)(**own_constants(self, Symmetrized), times=self.coarseness)
 
     def at_once(self, kind: str, size: int) -> Vector | None:
-        """As many answers as its noise is worth, rounded, at most four or one; its noise makes up for it."""
+        """The vector, which counts as many answers as its noise costs, rounded, but at most four or one."""
         found = Vector(kind, size, min(max(round(price(self._common, kind, size)), 1), _MOST_OF_A_VECTOR[kind]))
         return found if found.answers < size else None
 
     def coordinate(self, vector: Vector) -> Symmetrized:
-        """With the vector's noise, and its part of the share that the vector's answers have."""
+        """The mechanism with the vector's noise, and its part of the share that the vector's answers have."""
         made = batch(self._common, vector.kind, vector.size, vector.answers)
         kind = _of_other_noise(type(self), _Coordinate)
         return kind(**asdict(self), times=made.times, vector=vector)
@@ -222,20 +222,20 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         return min(max(share, self.finest), 1.0)
 
     def difference(self, *parts: Heard) -> tuple[float, tuple[float, float]]:
-        """From its two parts, or from the one answer about (1 + d)/2."""
+        """The difference from its two parts, or from the one answer about (1 + d)/2."""
         if len(parts) == 2:
             return super().difference(*parts)
         (only,) = parts
         return 2 * only.value - 1, (2 * only.low - 1, 2 * only.high - 1)
 
     def disagreement(self, *parts: Heard) -> float:
-        """The two shares together; of one answer about what its noise followed."""
+        """The sum of the two shares; for one answer, roughly what its noise followed."""
         if len(parts) == 2:
             return super().disagreement(*parts)
         return min(2 * self.D * float(parts[0].mechanism.coarseness) ** 2, 1.0)
 
     def problems(self) -> list[str]:
-        """Theorem S asks for room on every row, a bound D that holds, and a curve."""
+        """Theorem S needs room on every row, a bound D that holds, and a curve."""
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.q < 1):
             return ["the noise, D or the cap on one row is out of range"]
         found = grid_problems(self.grid, self._least * self.s)
@@ -262,7 +262,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         return rate_of(self.bend)
 
     def charge_outside(self, kind: str, value: float, rows: int, count: int) -> Charges:
-        """A mean of numbers in [0, 1] with Gaussian noise is an answer; of fewer rows all pairs may differ."""
+        """A mean of numbers in [0, 1] with Gaussian noise is an answer; with fewer rows, all pairs may differ."""
         if kind != "noise_sd":
             raise InvalidArgument(
                 f"the certificate of method={self.method!r} cannot account for this: it compares the law of the "
@@ -272,7 +272,7 @@ class Symmetrized(ByGhost, FromAllRows, ReleasesMean, DifferenceOfParts):
         share = rows / self.rows
 
         def units(noise: float) -> float:
-            """In answers: of all rows as many as its noise says; of some, as many as kap and one row admit."""
+            """The charge in answers: by its noise if it uses all rows; otherwise what kap and one row admit."""
             pairs = 1.0 if rows == self.rows else max(1 / (share * self.D), 1 / share**2)
             return float(pairs * (self.s / noise) ** 2)
 
@@ -364,12 +364,12 @@ class _Number(FollowingDeviation, Symmetrized):
 
     @property
     def noise_scale(self) -> float:
-        """That of a plain answer of its coarseness."""
+        """The noise of a plain answer of its coarseness."""
         return self.s * self.times
 
     @cached_property
     def reach_scale(self) -> float:
-        """At one half."""
+        """The reach at one half."""
         low, high = self._intervals.ends(0.5, 0.0)
         return (high - low) / 2
 
@@ -391,7 +391,7 @@ class _Number(FollowingDeviation, Symmetrized):
         return {**found, "value": drawn(own.mean + f * self.noise_scale * noise[2], self.grid), "times": f}
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Draws in [0, 1] on the grid, and a noise that is not finer than the first ones allow."""
+        """Whether these are draws in [0, 1] on the grid, with a noise that is not finer than the first ones allow."""
         if not of_number(released) or released.keys() - OF_GROUPS != NUMBER:
             return False
         if not all(on_grid(released[name], self.grid) for name in released if name != "times"):
@@ -400,7 +400,7 @@ class _Number(FollowingDeviation, Symmetrized):
         return step is not None and step <= self._step(self._seen(released), grouped=grouped(released))
 
     def noise_in(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
-        """That of the last draw."""
+        """The noise of the last draw."""
         return self.noise_scale * released["times"]
 
     def value(self, released: Mapping[str, float]) -> float:  # type: ignore[override] # as it releases
@@ -408,7 +408,7 @@ class _Number(FollowingDeviation, Symmetrized):
         return released["value"]
 
     def interval(self, released: Mapping[str, float], *, levels: int | None = None) -> tuple[float, float]:  # type: ignore[override] # as it releases
-        """All truths whose half-width, at this noise and with what the first draws have shown, reaches it."""
+        """All truths whose half-width, at this noise and given the first draws, reaches the last draw."""
         seen = self._seen(released)
         return self._ends(released["value"], step_of(released["times"]), seen.pairs, self.grid / 2)
 
@@ -418,14 +418,14 @@ class _Number(FollowingDeviation, Symmetrized):
         )
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """If no draw has noise."""
+        """The half-width if the noise in every draw is zero."""
         seen = self._after(mean, min(deviation**2 / largest_square(mean), 1.0), 0.0)
         low, high = self._ends(mean, self._step(seen, grouped=False), seen.pairs, 0.0)
         return (high - low) / 2
 
 
 def _highest(common: Common, firsts: float) -> float:
-    """The largest ln a; an answer about a number meets its own first draws too, which count so much."""
+    """The largest ln a; an answer about a number also meets its own first draws, which count this much."""
     c, bend = common.constants, common.bend
     return highest(c, common.answers, bend, common.lower) - first_exponent(c.step, rate_of(bend), firsts)
 
@@ -438,14 +438,14 @@ def _shared_intervals(made: Batch, common: Common) -> Intervals:
 
 @cache
 def _of_other_noise(plan: type[Symmetrized], answer: type[Symmetrized]) -> Callable[..., Symmetrized]:
-    """The constants of a plan, how many times its noise an answer has, and of which vector it is a coordinate."""
+    """A plan's constants, the multiple of its noise that an answer has, and the vector of which it is a coordinate."""
     further: list[Any] = [("times", float, 1.0)]
     if answer is _Coordinate:
         further.append(("vector", Vector, None))
     return make_dataclass(answer.__name__, further, bases=(answer, plan), frozen=True)
 
 
-@lru_cache(maxsize=256)  # pure, and a guard opened again plans again
+@lru_cache(maxsize=256)  # pure, and a reopened guard plans again
 def plan_symmetrized(
     rows: int,
     questions: int,
@@ -468,7 +468,7 @@ def plan_symmetrized(
     except InvalidArgument:
         return None
     numbers, firsts = 0.0, 1.0
-    if disagreement is None:  # comparisons have the room, and their widths would be the ones to grow
+    if disagreement is None:  # comparisons take the room, and it is their widths that would grow
         found, numbers, firsts = _with_numbers(found, finest, typical)
     c, curve = found.constants, (found.bend, found.lower)
     grid = grid_step(min(finest, numbers or 1.0) * c.s)

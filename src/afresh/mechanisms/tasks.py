@@ -1,6 +1,6 @@
-"""What rows that only release symbols may be asked besides a mean: a claim, passed or not, and a contest.
+"""What can be asked, besides a mean, of rows that only release symbols: a claim, passed or not, and a contest.
 
-A task is public and fixed before the rows are looked at. What it says is one symbol of the tree of section 15.
+A task is public and fixed before the rows are looked at. Its outcome is one symbol of the tree of section 15.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class Claim:
     low: float
     high: float
     expected: bool = True
-    """Whether a pass is the rule, as for a claim, or the exception, as for a challenge: the other outcome costs."""
+    """Whether a pass is the rule, as for a claim, or the exception, as for a challenge; the other outcome costs."""
     signs: bool = False
-    """Of a difference above 0: whether rows are alike, so that the exact sign test may decide."""
+    """For a difference above 0: whether rows are alike, so that the exact sign test may decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Contest:
 
     candidates: int
     bins: int = 0
-    """Of how many bins the winner's score is released; 0: it is not."""
+    """The number of bins for releasing the winner's score; 0 if it is not released."""
     incumbent: bool = False
-    """Whether there is one to beat; otherwise there is always a winner."""
+    """Whether there is an incumbent to beat; otherwise there is always a winner."""
     signs: bool = False
 
 

@@ -28,7 +28,7 @@ _NAMES = ("first", "square", "last")
 
 @dataclass(frozen=True)
 class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
-    """Three draws an answer: the mean and the mean square about it with noise 2 s, then the mean with noise f s.
+    """Three draws per answer: the mean and the mean square about it with noise 2 s, then the mean with noise f s.
 
     f follows from the first two, and lies between `finest` and 1. The curve is that of Theorem S (17.7), for all draws.
     """
@@ -47,18 +47,18 @@ class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
     lower: float
     height: float
     finest: float
-    """The least noise of a last draw, as a part of s."""
+    """The least noise of a last draw, as a share of s."""
     grid: float
 
     @cached_property
     def followed(self) -> Followed:
-        """Its intervals."""
+        """The intervals of this plan."""
         c = world(self.rows, self.questions, self.s, self.failure, self.finest, pairs=self.D)
         return Followed(Common(c, DRAWS * self.questions, self.bend, self.lower, self.height), self.s, self.finest)
 
     @property
     def charge(self) -> float:
-        """Nats, whatever is drawn: noise s tells at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
+        """Nats, whatever is drawn: noise s reveals at most 1/(8 n s^2), as the mean of n rows has variance 1/(4n)."""
         return (2 / COARSE**2 + 1 / self.finest**2) / (8 * self.rows * self.s**2)
 
     @property
@@ -68,7 +68,7 @@ class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
 
     @property
     def advice(self) -> str:
-        """For what it is narrow."""
+        """The questions for which it is narrow."""
         narrow = self.deviation_width(0.5, 0.05)
         return (
             f"{super().advice} They are those of shares of rows. A number whose standard deviation is 0.05 of its "
@@ -87,13 +87,13 @@ class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
         return min(max(round_to_grid(noisy, self.grid), 0.0), 1.0)
 
     def admits(self, released: Any, *, levels: int | None = None, span: Span | None = None) -> bool:
-        """Three numbers in [0, 1] on the grid."""
+        """Whether these are three numbers in [0, 1] on the grid."""
         if not isinstance(released, Mapping) or set(released) != set(_NAMES):
             return False
         return all(0 <= released[name] <= 1 and float(released[name] / self.grid).is_integer() for name in _NAMES)
 
     def noise_in(self, released: Mapping[str, float]) -> float:
-        """That of the last draw."""
+        """The noise of the last draw."""
         return self.s * self.followed.noise(released["first"], released["square"], self.grid / 2)
 
     def value(self, released: Mapping[str, float]) -> float:
@@ -107,15 +107,15 @@ class Twofold(ByGhost, EqualAnswers, FromAllRows, DifferenceOfParts):
         return self.followed.ends(first, square, last, self.grid / 2)
 
     def half_width(self, mean: float) -> float:
-        """Of a share of rows."""
+        """The half-width for a share of rows."""
         return self.deviation_width(mean, math.sqrt(mean * (1 - mean)))
 
     def deviation_width(self, mean: float, deviation: float) -> float:
-        """Half the length of an interval of a number with this mean and standard deviation, as shares of its range."""
+        """Half the interval's length for a number with this mean and standard deviation, as shares of its range."""
         return self.followed.half_width(mean, deviation)
 
     def problems(self) -> list[str]:
-        """Theorem S asks for room on every row, a bound D that holds, and a curve that is not too high."""
+        """Theorem S needs room on every row, a bound D that holds, and a curve that is not too high."""
         if not (self.rows >= 2 and 0 < self.s < math.inf and 0 < self.D <= 1 and 0 < self.finest <= 1):
             return ["the noise or D is out of range"]
         found = grid_problems(self.grid, self.finest * self.s)

@@ -18,7 +18,7 @@ PATH = "/mcp"
 
 
 def mount(app: FastAPI) -> Any:
-    """Add the tools to an application; returns what must run while it does. Without the SDK it has none."""
+    """Add the tools to an application; returns what must run alongside it. Without the SDK there are no tools."""
     try:
         import httpx
 
@@ -34,7 +34,7 @@ def mount(app: FastAPI) -> Any:
         )
 
     server = make_server(Tools(client))
-    server.streamable_http_app(json_response=True, stateless_http=True)  # makes the manager
+    server.streamable_http_app(json_response=True, stateless_http=True)  # this creates the manager
     manager = server.session_manager
     app.router.routes.append(Route(PATH, _Door(manager)))
     return manager.run

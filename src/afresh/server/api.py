@@ -36,7 +36,7 @@ _DESCRIBED["frozen"] = None
 
 
 async def enter(request: Request, name: str, role: str) -> tuple[Desk, Served, Caller]:
-    """The desk, a dataset and who asks for it; or a refusal."""
+    """Find the desk, the dataset and the caller, or refuse."""
     desk: Desk = request.app.state.desk
     caller = await desk.caller(request)
     served = desk.house.find(name, caller)
@@ -133,7 +133,7 @@ async def exam(request: Request, name: str, body: Questions) -> Response:
 
 
 async def examined(desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]]) -> Any:
-    """The exam, taken in the caller's name."""
+    """Take the exam in the caller's name."""
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     filled = [served.dictionary.fill_question(each, schema) for each in questions]
     return await desk.asking.ask(
@@ -144,7 +144,7 @@ async def examined(desk: Desk, served: Served, caller: Caller, questions: Sequen
 async def answers(
     desk: Desk, served: Served, caller: Caller, questions: Sequence[dict[str, Any]], rows: int | None = None
 ) -> list[Any]:
-    """A guard's answers to some questions, asked together in the caller's name. Repeats leave at once."""
+    """Ask a guard several questions together in the caller's name. Repeats are returned at once."""
     question = ["ask", questions, rows]
     if (known := await desk.asking.repeat(served, caller, question)) is not None:
         return known
@@ -179,7 +179,7 @@ async def measure(request: Request, name: str, body: Measured) -> Response:
 
 
 async def measured(desk: Desk, served: Served, caller: Caller, document: dict[str, Any]) -> Any:
-    """A statistic, asked in the caller's name."""
+    """Ask for a statistic in the caller's name."""
     guard, schema = served.guard.for_analyst(caller.name), served.guard.desk.schema
     statistic = filled_statistic(served, document)
     check_batch(desk, statistic.price)
@@ -194,7 +194,7 @@ async def measured(desk: Desk, served: Served, caller: Caller, document: dict[st
 
 
 def filled_statistic(served: Served, document: Any) -> Any:
-    """The statistic of a document, filled in from the data dictionary."""
+    """Read a statistic from a document and fill it in from the data dictionary."""
     return to_statistic(served.dictionary.fill_statistic(document, served.guard.desk.schema), OF_ROWS)
 
 
@@ -220,7 +220,7 @@ async def claim(request: Request, name: str, body: Claim) -> Response:
 
 
 async def claimed(desk: Desk, served: Served, caller: Caller, body: Claim) -> Any:
-    """Whether a claim passes, asked in the caller's name."""
+    """Ask in the caller's name whether a claim passes."""
     guard, given = served.guard.for_analyst(caller.name), claim_of(served, body)
     return await desk.asking.ask(
         served, caller, ["claim", given], lambda: guard.claim(**given), lambda: 1, lambda found: found.charged
@@ -236,7 +236,7 @@ async def detects(request: Request, name: str, body: Detected) -> Response:
 
 
 def claim_of(served: Served, body: Claim) -> dict[str, Any]:
-    """The arguments of `Guard.claim`, with what the data dictionary says."""
+    """The arguments of `Guard.claim`, completed from the data dictionary."""
     given = served.dictionary.fill_question(body.given(), served.guard.desk.schema)
     return {**given, "between": tuple(body.between) if isinstance(body.between, list) else body.between}
 
@@ -246,7 +246,7 @@ Form = Annotated[str, Query(alias="format", pattern="^(parquet|csv|arrow)$")]
 
 @router.get("/datasets/{name}/open_rows", responses=gives(*FORMATS.values()), response_class=Response)
 async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
-    """The rows that are open, if the dataset was opened with some. The first call fixes the plan."""
+    """The open rows, if the dataset was opened with any. The first call fixes the plan."""
     desk, served, caller = await enter(request, name, "analyst")
 
     def make() -> tuple[Any, Any]:
@@ -259,12 +259,12 @@ async def open_rows(request: Request, name: str, form: Form = "parquet") -> Resp
 async def handed_out(
     request: Request, desk: Desk, served: Served, form: str, make: Callable[[], tuple[Any, Any]]
 ) -> Response:
-    """A table and its rows' places as a file."""
+    """A table and the positions of its rows, as a file response."""
     return tagged(request, await desk.asking.read(lambda: written(served, form, make)), FORMATS[form])
 
 
 def written(served: Served, form: str, make: Callable[[], tuple[Any, Any]]) -> bytes:
-    """The same as bytes; or `Forbidden`, if the steward keeps it."""
+    """The same as bytes; raises `Forbidden` if the steward does not hand it out."""
     if not served.settings.download:
         raise Forbidden(f"the steward does not hand out rows of {served.name} here.")
     table, places = make()
@@ -291,7 +291,7 @@ async def transcript(request: Request, name: str, after: After = 0, limit: Limit
 
 
 async def released(request: Request, desk: Desk, served: Served | Judged, after: int, limit: int) -> Response:
-    """A page of a transcript."""
+    """One page of a transcript, as a response."""
 
     def look() -> bytes:
         records, total = served.history.part(after, limit)
@@ -305,7 +305,7 @@ async def released(request: Request, desk: Desk, served: Served | Judged, after:
 
 
 RECEIPT = tells({"chain": {"head": "5f2b..."}})
-"""What a door to a receipt gives."""
+"""The response types of a receipt's door."""
 
 
 @router.get("/datasets/{name}/receipt", responses=RECEIPT)
@@ -316,7 +316,7 @@ async def receipt(request: Request, name: str) -> Response:
 
 
 async def vouched(request: Request, desk: Desk, served: Served | Judged) -> Response:
-    """A receipt."""
+    """A receipt as a response, with its ETag."""
 
     def make() -> Response:
         head, document = served.history.receipt()
@@ -326,7 +326,7 @@ async def vouched(request: Request, desk: Desk, served: Served | Judged) -> Resp
 
 
 def check_batch(desk: Desk, count: int) -> None:
-    """Refuse more than the service answers at once."""
+    """Refuse more questions than the service answers at once."""
     most = desk.config.limits.batch
     if count > most:
         raise TooLarge(

@@ -44,7 +44,7 @@ except ImportError:
     raise MissingExtra("FastAPI and uvicorn", "server") from None
 
 RECEIPTS = 20_000_000
-"""Bytes of a receipt that anyone may have checked; those of 10,000 answers are half of it."""
+"""The largest receipt, in bytes, that anyone may have checked; 10,000 answers take half of it."""
 _UPLOADS = re.compile(r"/datasets/[^/]+/score|/boards/[^/]+/submit")
 _FAILED = "the service failed; asking again is safe."
 CONFIG = "AFRESH_SERVE"
@@ -52,10 +52,10 @@ CONFIG = "AFRESH_SERVE"
 
 
 class Desk:
-    """What every door needs: the house, the limits, and who comes in."""
+    """What every door needs: the house, the limits, and the caller."""
 
     def __init__(self, config: Config) -> None:
-        """Open what is served."""
+        """Open everything the service serves."""
         self.config, self.house, self.metrics = config, House(config), Metrics()
         self.asking = Asking(self.house, self.metrics)
         self._provider = None
@@ -65,7 +65,7 @@ class Desk:
             self._provider = Provider(config.jwt)
 
     async def caller(self, request: Request) -> Caller:
-        """Who presents the token of a request, which counts against its rate."""
+        """Identify the caller by the request's token, and count the request against the token's rate."""
         given = request.headers.getlist("authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer" or not token.strip():
@@ -73,26 +73,26 @@ class Desk:
         return self.counted(request, await self.presented(token.strip()))
 
     async def presented(self, token: str) -> Caller:
-        """Whom a token belongs to, of this service or of the identity provider."""
+        """The owner of a token, issued by this service or by the identity provider."""
         if self._provider is None or token.count(".") != 2:
             return await self.asking.caller(token)
         find = self._provider.find
         return await self.asking.look_up(lambda: find(token))
 
     def counted(self, request: Request, caller: Caller) -> Caller:
-        """The same caller, one request further."""
+        """Count one more request of this caller, and return the caller."""
         request.state.who = caller.id or "jwt"
         self.asking.rates.count(caller.id or f"jwt {caller.name}")
         return caller
 
     def close(self) -> None:
-        """Finish what was begun, and close everything."""
+        """Finish what has begun, and close everything."""
         self.asking.close()
         self.house.close()
 
 
 def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
-    """The ASGI application of a configuration. It opens everything when it starts, unless it is given a desk."""
+    """Make the ASGI application for a configuration. It opens everything when it starts, unless it is given a desk."""
     from afresh.server import agents, api, boards, evaluations, models, steward
     from afresh.server.pages import doors, live
 
@@ -100,7 +100,7 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.desk = Desk(config) if desk is None else desk
         gc.collect()
-        gc.freeze()  # what is there now stays: the collector need not go through it again and again
+        gc.freeze()  # what exists now stays, so the collector need not scan it again and again
         app.state.watch = live.Watch(app.state.desk)
         undo = live.end_with_the_process(app.state.watch)
         async with tools():
@@ -134,19 +134,19 @@ def make_app(config: Config, desk: Desk | None = None) -> FastAPI:
 
 
 class Gated(FastAPI):
-    """The doors behind the gate, which nothing stands before but what other origins are told."""
+    """The doors behind the gate. Only the CORS middleware comes before the gate."""
 
     def __init__(self, config: Config, **options: Any) -> None:
-        """Of a configuration."""
+        """Make the application for a configuration."""
         super().__init__(**options)
         self._config = config
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Past FastAPI's own telemetry, which would tell whoever is configured of errors, and those may quote rows."""
+        """Bypass FastAPI's own telemetry, which would report errors, and errors may quote rows."""
         await Starlette.__call__(self, scope, receive, send)
 
     def build_middleware_stack(self) -> Any:
-        """Around all that FastAPI puts around doors: a question need not go through it twice."""
+        """Wrap everything FastAPI puts around doors, so a question need not go through it twice."""
         from starlette.middleware.cors import CORSMiddleware
 
         from afresh.server.lane import Lane
@@ -164,7 +164,7 @@ class Gated(FastAPI):
 
 
 def _describe(app: FastAPI) -> None:
-    """The OpenAPI document, with the schemas that responses refer to and the token that every door takes."""
+    """Complete the OpenAPI document with the schemas that responses refer to and the token that every door takes."""
     made = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -175,13 +175,13 @@ def _describe(app: FastAPI) -> None:
         document["security"] = [{"token": []}]
         return document
 
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI says to do it
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI recommends
 
 
 def _answer_for_itself(app: FastAPI) -> None:
     @app.get("/health", include_in_schema=False)
     async def health() -> Response:
-        """Whether the process lives."""
+        """Whether the process is alive."""
         return JSONResponse({"status": "ok", "version": __version__})
 
     @app.get("/ready", include_in_schema=False)
@@ -200,14 +200,14 @@ def _answer_for_itself(app: FastAPI) -> None:
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
-        """For Prometheus; it takes a token."""
+        """Metrics for Prometheus; requires a token."""
         desk: Desk = request.app.state.desk
         await desk.caller(request)
         return PlainTextResponse(desk.metrics.text(), media_type=METRICS)
 
 
 def _refuse(app: FastAPI) -> None:
-    """Every refusal is a problem document with a code; to a browser, a page."""
+    """Make every refusal a problem document with a code or, for a browser, a page."""
     from afresh.server.pages.frame import refused
 
     @app.exception_handler(AfreshError)
@@ -220,11 +220,11 @@ def _refuse(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
-        return refusal(request, ServiceError(_FAILED))  # and the gate writes it down
+        return refusal(request, ServiceError(_FAILED))  # and the gate logs it
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        if isinstance(error.__cause__, AfreshError):  # of reading a body
+        if isinstance(error.__cause__, AfreshError):  # raised while reading a body
             return refusal(request, error.__cause__)
         if error.status_code in (404, 405):
             if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1"):
@@ -235,7 +235,7 @@ def _refuse(app: FastAPI) -> None:
 
 
 def _mistake(request: Request, error: Any) -> str:
-    """What is wrong with a body, in our words where pydantic's leave it open what to do."""
+    """What is wrong with a body, in our own words where pydantic's do not say what to do."""
     place, kind = ".".join(str(part) for part in error["loc"] if part != "body"), error["type"]
     if kind == "json_invalid":
         return f"the body cannot be read as JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
@@ -255,7 +255,7 @@ class Gate:
     """Counts bytes as they come in, keeps answers out of caches, and writes one line for every request."""
 
     def __init__(self, app: Any, config: Config) -> None:
-        """Before an application."""
+        """Stand before an application."""
         self._app, self._limits = app, config.limits
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
@@ -273,7 +273,7 @@ class Gate:
 
         async def counted() -> _Message:
             nonlocal got, complete
-            if complete:  # what is left to receive is that the client has gone
+            if complete:  # only the client's disconnection is left to receive
                 return await receive()
             try:
                 async with asyncio.timeout(patience_left(time.monotonic() - began, got, self._limits.seconds)):
@@ -298,7 +298,7 @@ class Gate:
 
         try:
             declared = headers.get(b"content-length", b"0")
-            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # a proxy in front may go by the other one
+            if {b"content-length", b"transfer-encoding"} <= headers.keys():  # a proxy in front may use the other one
                 both = InvalidArgument("send a Content-Length or chunks, not both.")
                 await refusal(_request(scope), both, 400, {"Connection": "close"})(scope, receive, noted)  # type: ignore[arg-type]
             elif b"content-encoding" in headers:
@@ -338,14 +338,14 @@ def _request(scope: _Message) -> Request:
 
 
 def too_large(most: int) -> TooLarge:
-    """The error for a body of more bytes than the service takes."""
+    """The error for a body with more bytes than the service accepts."""
     return TooLarge(
         f"a body may have at most {most:,} bytes; send less, or fewer questions at once. Nothing was charged."
     )
 
 
 def log(line: dict[str, Any]) -> None:
-    """One JSON object a line, on stderr: no rows, tokens, questions or numbers that are not released."""
+    """Log one JSON object per line to stderr: no rows, tokens, questions or unreleased numbers."""
     sys.stderr.write(f"{json.dumps({'at': round(time.time(), 3), **line})}\n")
     sys.stderr.flush()
 

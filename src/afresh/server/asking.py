@@ -20,19 +20,19 @@ from afresh.server.together import Together
 from afresh.server.tokens import Caller
 
 _Found = TypeVar("_Found")
-_WAITING = 16  # times as many requests may wait as are answered at once
-_PATIENCE = 0.1  # seconds after which it is looked again whether a dataset is frozen
+_WAITING = 16  # how many requests may wait for each one that can be answered at once
+_PATIENCE = 0.1  # seconds after which we check again whether a dataset is frozen
 
 
 class Rates:
-    """How many requests each token made in the present minute."""
+    """How many requests each token has made in the current minute."""
 
     def __init__(self, most: int) -> None:
-        """At most so many a minute."""
+        """Allow at most `most` requests a minute."""
         self._most, self._minute, self._made = most, 0, dict[str, int]()
 
     def count(self, who: str) -> None:
-        """One more, or `TooMany`."""
+        """Count one more request, or raise `TooMany`."""
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._made = minute, {}
@@ -44,15 +44,15 @@ class Rates:
 
 
 class Asking:
-    """Puts work on threads, so that questions that wait together share a scan and a commit."""
+    """Runs work in threads, so that questions that wait together share a scan and a commit."""
 
     def __init__(self, house: House, metrics: Metrics) -> None:
-        """For what a house serves."""
+        """Answer for everything a house serves."""
         self.house, self.metrics, limits = house, metrics, house.config.limits
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.scans, "afresh-ask")
         self._readers = ThreadPoolExecutor(4, "afresh-read")
-        # Apart: neither large uploads nor keys of an identity provider that are slow to come keep others at the door.
+        # Separate pools: neither large uploads nor an identity provider that is slow to send its keys hold up others.
         self._doorkeepers = ThreadPoolExecutor(2, "afresh-door")
         self._strangers = ThreadPoolExecutor(2, "afresh-jwt")
         self._waiting, self._repeats = 0, Repeats()
@@ -65,15 +65,15 @@ class Asking:
         self.rates = Rates(limits.requests)
 
     async def read(self, work: Callable[[], _Found]) -> _Found:
-        """Something that asks nothing of the rows."""
+        """Do work that asks nothing about the rows."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def caller(self, token: str) -> Caller:
-        """Whom a token of this service belongs to."""
+        """The owner of one of this service's tokens."""
         return await self._callers.find(token)
 
     async def look_up(self, work: Callable[[], _Found]) -> _Found:
-        """The same of another's token, which may take a while."""
+        """Look up a token issued elsewhere, which may take a while."""
         return await asyncio.get_running_loop().run_in_executor(self._strangers, work)
 
     async def ask(
@@ -85,9 +85,9 @@ class Asking:
         price: Callable[[], int],
         charged: Callable[[_Found], int],
     ) -> _Found:
-        """What the guard says, when it leaves on the clock.
+        """Ask the guard, and return its answer when the clock lets it leave.
 
-        `question` is JSON-ready and says all that `work` depends on. `price` is the most it may be charged.
+        `question` is JSON-ready and has everything that `work` depends on. `price` is the most that may be charged.
         """
         came, leaves = time.time(), inf
         await self._check_frozen(served)
@@ -105,7 +105,7 @@ class Asking:
             found = await self._wait(answered)
         finally:
             await self._leave(came, leaves)
-        # Now that it leaves: until then the same question keeps to the clock as well.
+        # Kept only now that it leaves: until then, the same question has to wait for the clock too.
         if isinstance(found, list):
             self._repeats.keep(name_of(served.name, question), found)
         self.metrics.answered(charged(found))
@@ -119,9 +119,9 @@ class Asking:
         asked: Sequence[Any],
         other: Callable[[], Awaitable[list[Any]]],
     ) -> list[Answer]:
-        """The same for questions that were checked, answered together with all that wait.
+        """Do the same for questions that have been checked, answering them together with all others that wait.
 
-        What was asked before, or does not go together with others, takes the `other` way.
+        Questions that were asked before, or cannot be answered with others, take the `other` way.
         """
         came, gathering = time.time(), self._gatherings[served.name]
         put = gathering.prepared(asked, caller, came)
@@ -143,9 +143,9 @@ class Asking:
         return found
 
     async def _leave(self, came: float, leaves: float) -> None:
-        """Wait until answers leave on the clock; those of nothing have no moment of their own."""
+        """Wait until the clock lets answers leave; if nothing was answered, wait for a tick that everybody shares."""
         tick = self.house.config.tick
-        if leaves == inf:  # nothing was answered, and when that is told could tell when others' scans ended
+        if leaves == inf:  # nothing was answered, and the time of saying so could reveal when others' scans ended
             leaves = next_tick(max(time.time(), came + tick), tick)
         elif leaves > came:  # it is new
             self.metrics.ticked(late=leaves > came + 1.5 * tick > came)
@@ -199,9 +199,9 @@ class Asking:
         )
 
     async def repeat(self, served: Served, caller: Caller, question: Any) -> Again | None:
-        """The answers of questions that were asked here in these very words; None if they were not.
+        """The answers to questions asked here before in exactly these words; None if they were not.
 
-        They are as the ledger has them, and it is read for what is left: without a ledger there is no answer.
+        They are what the ledger has, and what is left is read from it: without a ledger there is no answer.
         """
         kept = self._repeats.get(name_of(served.name, question))
         if kept is None:
@@ -211,7 +211,7 @@ class Asking:
         return kept.again(left, ahead)
 
     def _look_left(self, whose: tuple[str, str]) -> tuple[str | None, int, Any]:
-        """Why a dataset is frozen, if it is, and what is left for an analyst."""
+        """Look up why a dataset is frozen, if it is, and what is left for an analyst."""
         dataset, analyst = whose
         desk = self.house.served[dataset].guard.desk
         desk.check_open()
@@ -221,7 +221,7 @@ class Asking:
         refuse_frozen(served, await self._frozen.find(served.name))
 
     def close(self) -> None:
-        """Let what was begun come to its end."""
+        """Let work that has begun finish."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._doorkeepers.shutdown(wait=True, cancel_futures=True)
@@ -229,6 +229,6 @@ class Asking:
 
 
 def _seen(running: Future[Any]) -> None:
-    """Nobody waits for work that was abandoned, and asyncio must not complain of its error."""
+    """Take the error of abandoned work, so that asyncio does not complain that nobody did."""
     if not running.cancelled():
         running.exception()

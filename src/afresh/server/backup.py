@@ -12,7 +12,7 @@ from afresh.server.config import Config
 
 
 def back_up(config: Config, folder: str | os.PathLike[str]) -> list[Path]:
-    """Copy ledger and tokens into a new folder, while the service runs. A copy is as of one moment."""
+    """Copy the ledger and the tokens into a new folder while the service runs. Each copy is of one moment."""
     if "://" in config.ledger:
         raise InvalidArgument("the ledger is in PostgreSQL; copy that database with pg_dump, tables afresh_*.")
     place = Path(folder)

@@ -26,11 +26,11 @@ router = APIRouter(tags=["boards"])
 _RULES = {"reveal": "at once", "against": 10, "limit": None, "per": None, "every": None}
 _BOARD = {"name": "spring", "holdout": "churn", "description": "Who leaves?", "public": True, "loss": None}
 _BOARD |= {"rules": _RULES, "words": "Every entry is compared ..."}
-_PAGE = 1000  # entries of one response, unless fewer are asked for
+_PAGE = 1000  # entries in one response, unless fewer are asked for
 
 
 def find(house: House, name: str, caller: Caller | None) -> Posted:
-    """A board, if it exists for the caller; without a token, if its table is public."""
+    """Find a board, if it exists for the caller; without a token, only if its table is public."""
     found = house.boards.get(name)
     if found is None or not (found.settings.public or (caller is not None and caller.sees(found.settings.holdout))):
         raise NotFound(f"there is no board {name!r} for this token.")
@@ -38,7 +38,7 @@ def find(house: House, name: str, caller: Caller | None) -> Posted:
 
 
 async def _visitor(request: Request, name: str) -> tuple[Desk, Posted]:
-    """The desk, and a board that may be looked at."""
+    """The desk, and a board that the caller may look at."""
     desk: Desk = request.app.state.desk
     try:
         caller = await desk.caller(request)

@@ -1,4 +1,4 @@
-"""What requests may say. Unknown keys are refused: a name in a body, for example, names nobody."""
+"""What requests may contain. Unknown keys are refused: a name in a body, for example, identifies nobody."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=False)
 
     def given(self) -> dict[str, Any]:
-        """As a dict."""
+        """The keys that were given, as a dict."""
         return self.model_dump()
 
 
@@ -47,7 +47,7 @@ class Question(Body):
 
 
 class Questions(Body):
-    """Those of `Guard.ask_many`: all are charged, or none."""
+    """The arguments of `Guard.ask_many`: all are charged, or none."""
 
     questions: list[Question | _Expression] = Field(
         examples=[["churned", {"expression": "amount", "bounds": [0, 500]}]]
@@ -56,7 +56,7 @@ class Questions(Body):
 
 
 class Priced(Body):
-    """A question, or a statistic, and what answer to expect."""
+    """A question or a statistic, and the answer to expect."""
 
     question: Question | None = Field(None, examples=[{"expression": "churned"}])
     statistic: dict[str, Any] | None = Field(
@@ -90,7 +90,7 @@ class Claim(Body):
 
 
 class Detected(Claim):
-    """Those of `Guard.detects`."""
+    """The arguments of `Guard.detects`."""
 
     deviation: _Number | None = None
 
@@ -112,7 +112,7 @@ class Fit(Body):
 
 
 class Division(Body):
-    """Who may have how many answers."""
+    """How many answers each analyst may have."""
 
     shares: dict[str, int] = Field(examples=[{"ann": 400, "bob": 300}])
 
@@ -137,7 +137,7 @@ class Freeze(Body):
 
 
 class NewToken(Body):
-    """Whom a token is for."""
+    """The owner, role and limits of a new token."""
 
     name: str = Field(max_length=200, examples=["ann"])
     role: str = Field("analyst", examples=["analyst"])
@@ -158,4 +158,4 @@ PREDICTIONS: dict[str, Any] = {
         },
     }
 }
-"""What OpenAPI says of a body with predictions."""
+"""What OpenAPI says about a body with predictions."""

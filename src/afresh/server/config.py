@@ -51,7 +51,7 @@ class Dataset:
     classes: tuple[Any, ...] | None = None
     id: str | None = None
     place: str = ""
-    """Where it stands in the configuration, for messages."""
+    """Its place in the configuration, for messages."""
     download: bool = True
     """Whether the service hands out open rows, and the features of a holdout, which analysts hold in any case."""
 
@@ -61,31 +61,31 @@ class Limits:
     """What one request, and one token, may ask for."""
 
     body: int = 1_000_000
-    """Bytes of a request."""
+    """The most bytes in a request."""
     predictions: int = 100_000_000
-    """Bytes of a request with predictions."""
+    """The most bytes in a request with predictions."""
     batch: int = 1000
-    """Questions of one request."""
+    """The most questions in one request."""
     requests: int = 6000
-    """Requests of a token in a minute, in every worker."""
+    """The most requests a token may make in a minute, in every worker."""
     scans: int = 64
-    """Requests that are answered at once; the others wait."""
+    """The number of requests that are answered at once; the others wait."""
     seconds: float = 60.0
-    """How long a request waits for its answer, and the service for the body of a request."""
+    """How long a request waits for its answer, and how long the service waits for a request's body."""
     headers: float = 20.0
-    """How long the service waits for the headers of a request."""
+    """How long the service waits for a request's headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jwt:
-    """An identity provider whose signed tokens are accepted besides the service's own."""
+    """An identity provider whose signed tokens are accepted in addition to the service's own."""
 
     keys: str
     """Its key set (JWKS): a file, or an https address, or an http one on this machine."""
     issuer: str
     audience: str
     role: str = "afresh_role"
-    """The claim that says the role."""
+    """The claim that holds the role."""
     datasets: str = "afresh_datasets"
 
 
@@ -108,7 +108,7 @@ class Config:
     datasets: Mapping[str, Dataset]
     state: str = "afresh-state"
     ledger: str = ""
-    """A file, or a postgresql:// address; in the state directory unless it is given."""
+    """A file, or a postgresql:// address; by default, a file in the state directory."""
     host: str = "127.0.0.1"
     port: int = 8765
     tick: float = 0.05
@@ -123,7 +123,7 @@ class Config:
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
-    """The configuration in a file; paths in it are meant from its folder."""
+    """Read the configuration in a file; paths in it are relative to its folder."""
     reader = _Reader(path)
     config = reader.config(reader.document)
     reader.finish()
@@ -131,7 +131,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
 
 
 class _Reader(Reader):
-    """Reads what a service serves."""
+    """Reads the tables of a configuration."""
 
     def config(self, document: Mapping[str, Any]) -> Config:
         names = ("datasets", "holdouts", "boards", "evaluations", "limits", "jwt")
@@ -150,7 +150,7 @@ class _Reader(Reader):
                     key, value, "a number of seconds from 0 to 60", least=0, most=60
                 ),
                 "origins": texts,
-                **dict.fromkeys(sections, words),  # named where keys are listed
+                **dict.fromkeys(sections, words),  # named in the list of keys
             },
         )
         datasets = {}
@@ -239,7 +239,7 @@ class _Reader(Reader):
         return check_keys(found) if "://" in found else found
 
     def check_plan(self, path: tuple[str, ...], wishes: Mapping[str, Any]) -> None:
-        """Whether there could be such a plan; each value by itself first, to tell which one is wrong."""
+        """Check that such a plan is possible; each value on its own first, to find out which one is wrong."""
         for some in (*({key: value} for key, value in wishes.items()), wishes):
             try:
                 check_opening("", **some)

@@ -1,8 +1,8 @@
-"""Files of strangers, decoded in a process with little memory and time, and none of our secrets: a bomb harms nobody.
+"""Decode strangers' files in a process with little memory, little time and no secrets: a bomb harms nobody.
 
     python -m afresh.server.decode KIND ROWS < file > arrays
 
-What comes back is one npz archive of plain arrays, which is read without unpickling anything.
+The output is one npz archive of plain arrays, which is read without unpickling anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from afresh.errors import InvalidArgument, TooLarge
 
 CSV = "text/csv"
-_MEMORY = 3 << 30  # bytes of address space; Arrow alone reserves one
+_MEMORY = 3 << 30  # address space in bytes; Arrow alone reserves one
 _SECONDS = 20
 _ENVIRONMENT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "HOME", "TZ")
 
@@ -27,7 +27,7 @@ _ENVIRONMENT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "HOME
 def decoded(body: bytes, kind: str, rows: int) -> dict[str, Any]:
     """The columns of a file, by name."""
     command = [sys.executable, "-m", "afresh.server.decode", kind, str(rows)]
-    given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}  # no password of a database
+    given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}  # no database password
     try:
         done = subprocess.run(command, input=body, capture_output=True, timeout=3 * _SECONDS, check=False, env=given)
     except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _from_csv(body: bytes) -> tuple[list[str], list[Any]]:
-    """A line of names, and a line for each row."""
+    """Read a line of names, and then a line for each row."""
     lines = csv.reader(io.StringIO(body.decode("utf-8-sig")), strict=True)
     header = next(lines, [])
     cells = [line for line in lines if line]
@@ -75,7 +75,7 @@ def _from_csv(body: bytes) -> tuple[list[str], list[Any]]:
 
 
 def _column(cells: list[str]) -> Any:
-    """Numbers or truth values where all cells are some, else texts."""
+    """A column as numbers or truth values if all of its cells are, otherwise as text."""
     if {cell.lower() for cell in cells} <= {"true", "false"}:
         return np.array([cell.lower() == "true" for cell in cells], dtype=bool)
     for kind in (int, float):

@@ -48,14 +48,14 @@ class Dictionary:
         return self._columns.get(name, Column())
 
     def fill_question(self, question: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-        """A question with the bounds that follow from those of its columns, where it has none of its own."""
+        """Give a question the bounds that follow from its columns' bounds, where it has none of its own."""
         filled = dict(question)
         if filled.get("bounds") is None and (found := self._bounds(filled.get("expression"), schema)) is not None:
             filled["bounds"] = found
         return filled
 
     def fill_statistic(self, statistic: Any, schema: Schema) -> Any:
-        """The same for a statistic, as it is written in JSON, and categories where it compares a column with some."""
+        """Do the same for a statistic, as written in JSON, and add categories where it compares a column with some."""
         if not isinstance(statistic, Mapping):
             return statistic
         filled = dict(statistic)
@@ -94,7 +94,7 @@ def _finite(range: Range) -> bool:
 
 
 def _parsed(expression: Any, schema: Schema) -> Any:
-    """The tree of an expression; None of one that cannot be asked, which is told elsewhere."""
+    """The tree of an expression; None if it cannot be asked, which is reported elsewhere."""
     if not isinstance(expression, str):
         return None
     try:

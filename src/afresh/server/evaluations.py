@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from afresh.server.tokens import Caller
 
 router = APIRouter(tags=["evaluations"])
-_AT_ONCE = BoundedSemaphore(8)  # requests of a worker that run candidates or wait to; the others are told to come back
+_AT_ONCE = BoundedSemaphore(8)  # requests per worker that run candidates or wait to; others must come back later
 _EXAMPLE = {"candidates": [{"name": "shorter", "files": {"prompt.txt": "Answer in one word."}}]}
 _CONTENTS = {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}
 _CANDIDATE = {
@@ -123,7 +123,7 @@ async def budget(request: Request, name: str) -> Response:
 
 @router.get("/evaluations/{name}/transcript", responses=shows("Transcript"))
 async def transcript(request: Request, name: str, after: After = 0, limit: Limit = 1000) -> Response:
-    """Everything that was released and has left on the clock, a page at a time."""
+    """Everything that was released and that the clock has let leave, one page at a time."""
     desk, _, _ = await _enter(request, name, "viewer")
     return await released(request, desk, desk.house.judges[name], after, limit)
 
@@ -194,7 +194,7 @@ async def _run(request: Request, name: str, what: str, count: int, work: Callabl
     desk, judge, caller = await _enter(request, name)
     body, media, query = await request.body(), request.headers.get("content-type", ""), request.query_params
     files = await desk.asking.read(lambda: _candidates(body, media, dict(query), count, judge.most)) if count else []
-    served: Any = desk.house.judges[name]  # all that asking needs of what is served
+    served: Any = desk.house.judges[name]  # everything that asking needs to know about what is served
     price = 0 if what in _FREE else 1
 
     def at_once() -> Any:
@@ -214,7 +214,7 @@ async def _run(request: Request, name: str, what: str, count: int, work: Callabl
 
 
 def _candidates(body: bytes, media: str, query: dict[str, str], count: int, most: int) -> list[Files]:
-    """What was uploaded: a file or an archive as it is, or several in JSON."""
+    """The candidates that were uploaded: a file or an archive as it is, or several in JSON."""
     kind = media.partition(";")[0].strip().lower()
     if kind != "application/json":
         if unknown := query.keys() - {"name", "file"}:

@@ -1,7 +1,7 @@
-"""Questions of many requests, put to their desk by one thread: a thread for each would cost more than its answer.
+"""Put the questions of many requests to their desk in one thread: one thread each would cost more than the answers.
 
-Those that come while a group is answered are the next group. Each keeps what it would have alone: its own charge, cap,
-refusal and error. Whatever cannot be answered with others is answered in a thread of its own.
+Questions that come while a group is answered form the next group. Each one is treated as if it were alone: it has its
+own charge, cap, refusal and error. A question that cannot be answered with others is answered in a thread of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Put:
     """What one request asks, and what becomes of it."""
 
     def __init__(self, request: Request, caller: Caller) -> None:
-        """To be answered in the name of a caller."""
+        """Prepare to answer in the name of a caller."""
         self.request, self.caller = request, caller
         self.done: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
         self.done.add_done_callback(_seen)
@@ -40,12 +40,12 @@ class Put:
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to do for it."""
+        """Whether nothing is left to do for it."""
         return self.error is not None or self.request.finished
 
     def tell(self) -> None:
-        """Let whoever waits have it."""
-        if self.done.done():  # nobody waits any more
+        """Give the outcome to the request that waits for it."""
+        if self.done.done():  # nobody is waiting any more
             return
         if self.error is None:
             self.done.set_result(self.answers)
@@ -54,22 +54,22 @@ class Put:
 
 
 class Gathering:
-    """The questions of one dataset that wait. For one event loop."""
+    """The waiting questions of one dataset. For one event loop."""
 
     def __init__(self, house: House, served: Served, threads: Executor, most: int) -> None:
-        """At most so many are answered together."""
+        """Answer at most so many together."""
         self._house, self._served, self._threads, self._most = house, served, threads, most
         self._waiting: list[Put] = []
         self._busy = False
 
     def prepared(self, asked: Sequence[Any], caller: Caller, came: float) -> Put | None:
-        """What came then, to be put with others; None if it takes another way."""
+        """Prepare questions that came at this time to be put with others; None if they have to take another way."""
         desk = self._served.guard.desk
         request = desk.prepared(asked, caller.name, datetime.fromtimestamp(came, UTC))
         return None if request is None else Put(request, caller)
 
     def put(self, put: Put) -> None:
-        """Have it answered."""
+        """Queue it to be answered."""
         self._waiting.append(put)
         self._next()
 
@@ -83,7 +83,7 @@ class Gathering:
     def _next(self) -> None:
         if self._waiting and not self._busy:
             self._busy = True
-            asyncio.get_running_loop().call_soon(self._begin)  # with all who come in the same turn of the loop
+            asyncio.get_running_loop().call_soon(self._begin)  # with all that come in the same turn of the loop
 
     def _begin(self) -> None:
         group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
@@ -92,7 +92,7 @@ class Gathering:
 
     def _end(self, group: Sequence[Put], done: asyncio.Future[None]) -> None:
         self._busy = False
-        if done.cancelled():  # the service stops
+        if done.cancelled():  # the service is stopping
             for put in (*group, *self._waiting):
                 put.done.cancel()
             return
@@ -105,11 +105,11 @@ class Gathering:
                 running.add_done_callback(partial(_tell, put))
 
     def _answer(self, group: Sequence[Put]) -> None:
-        """In a thread: settle all but those who have to go alone."""
+        """Run in a thread: settle all except those that have to be answered alone."""
         try:
             refuse_frozen(self._served, self._house.freezer.why(self._served.name))
             begun = [put for put in group if self._counted(put)]
-            with suppress(Exception):  # each finds out by itself what concerns it
+            with suppress(Exception):  # each one, asked alone, finds out whether the error concerns it
                 self._served.guard.desk.answer_for([put.request for put in begun])
             for put in begun:
                 if put.request.finished:
@@ -119,7 +119,7 @@ class Gathering:
                 put.error = put.error or error
 
     def _counted(self, put: Put) -> bool:
-        """Count it against the cap of its token, if it has one; whether that admits it."""
+        """Count it against its token's cap, if there is one; returns whether the cap admits it."""
         try:
             if put.caller.cap is not None:
                 desk = self._served.guard.desk
@@ -132,7 +132,7 @@ class Gathering:
             return False
 
     def _answer_alone(self, put: Put) -> None:
-        """In a thread of its own: settle it."""
+        """Run in a thread of its own: settle it."""
         try:
             self._served.guard.desk.answer_alone(put.request)
         except Exception as error:
@@ -140,7 +140,7 @@ class Gathering:
         self._finish(put)
 
     def _finish(self, put: Put) -> None:
-        """Note when it leaves and what it says, and give back what was counted and not charged."""
+        """Record when it leaves and what it says, and give back what was counted but not charged."""
         spent = 0
         try:
             if put.error is None:
@@ -162,12 +162,12 @@ def _tell(put: Put, done: asyncio.Future[None]) -> None:
 
 
 def refuse_frozen(served: Served, why: str | None) -> None:
-    """Refuse to answer anything of what is frozen."""
+    """Refuse to answer anything about a frozen dataset."""
     if why is not None:
         raise Frozen(f"{served.name} is frozen: {why} Its transcript can be read; nothing new is answered.")
 
 
 def _seen(done: asyncio.Future[list[Answer]]) -> None:
-    """Whoever asked may have gone, and asyncio must not complain of an error that nobody takes."""
+    """Take the error in case the request has gone, so that asyncio does not complain that nobody did."""
     if not done.cancelled():
         done.exception()

@@ -1,10 +1,10 @@
-"""What was released about a dataset, newest first, one page at a time: a page costs what is on it, not the whole.
+"""What was released about a dataset, newest first, by page: a page costs only as much as what is on it.
 
-It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer leaves, and is shown, some
-doubled tick after the time that its question has in the ledger: the first one after this worker saw that it was
-answered. All workers go by the same record, so neither asking again nor looking, here or at another worker, tells more
-about the time of a scan than between which two doubled ticks it ended. `Follower` sees to it that a worker which is not
-asked sees answers soon as well.
+It follows the ledger, whichever worker wrote to it, and keeps to the public clock: an answer leaves, and is shown, at
+the first doubled tick, counted from its question's time in the ledger, after this worker saw that it was answered. All
+workers use the same record, so neither asking again nor looking, at this worker or another, reveals more about the time
+of a scan than the two doubled ticks between which it ended. `Follower` makes sure that a worker sees new answers soon
+even if nobody asks it anything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from afresh.ledger.records import Reserved, Stated
 
 PAGE = 50
-"""Lines of a page."""
+"""Lines per page."""
 PERIOD = 0.5
 """Seconds between two looks at what other workers have answered."""
 
@@ -42,29 +42,29 @@ class Wanted:
     """Which lines to show."""
 
     words: str = ""
-    """A part of the question, in small letters or capitals."""
+    """Part of the question, in upper or lower case."""
     analyst: str = ""
     round: str = ""
 
     @property
     def all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether every line is wanted."""
         return self == Wanted()
 
 
 class Page(NamedTuple):
-    """Some lines, and where they stand."""
+    """Some lines, and their position among the pages."""
 
     records: Sequence[Record]
     number: int
-    """1 is that of the newest."""
+    """Page 1 has the newest lines."""
     pages: int
     total: int
     """How many lines there are on all pages."""
 
 
 class _Line(NamedTuple):
-    """Where the numbers of a line are: an answer by its number, or what follows from some; in order."""
+    """Where a line's numbers are: an answer by its number, or something derived from several; in order."""
 
     number: int
     order: int
@@ -75,25 +75,25 @@ class History:
     """The lines of one desk. Safe to use from several threads."""
 
     def __init__(self, desk: Desk, tick: float) -> None:
-        """`tick` is that of the clock; 0 if there is none."""
+        """`tick` is the clock's tick; 0 if there is no clock."""
         self._desk, self._tick = desk, tick
         self._lock, self._own = threading.Lock(), threading.local()
         self._asked: list[Reserved] = []
         self._answered = self._stated = 0
-        self._later: dict[int, float] = {}  # when an answer that was recorded leaves and may be shown, by its number
-        self._seen: set[int] = set()  # the numbers of all that are answered
+        self._later: dict[int, float] = {}  # when each recorded answer leaves and may be shown, by its number
+        self._seen: set[int] = set()  # the numbers of all answered questions
         self._lines: list[_Line] = []
         self._parts: set[int] = set()  # answers that are shown as parts of something
         self._rounds: dict[tuple[int, int], str] = {}
-        self._vectors: dict[int, int] = {}  # of a coordinate, the number of the first
+        self._vectors: dict[int, int] = {}  # for each coordinate, the number of the first one
         self._read: dict[int, list[Stated]] = {}  # what was read from a vector, by the number of its first coordinate
         self._names: dict[str, None] = {}
         desk.watch, desk.came = self._touch, self._came
         self.follow()
-        self._later = {}  # what was answered before this worker began is old
+        self._later = {}  # anything answered before this worker started is old
 
     def page(self, number: int = 1, wanted: Wanted | None = None, size: int = PAGE) -> Page:
-        """One page; the last one if there are fewer."""
+        """One page; the last one if there are fewer pages."""
         wanted = wanted or Wanted()
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
             self._follow(account)
@@ -105,7 +105,7 @@ class History:
             return Page(shown[::-1], number, pages, len(lines))
 
     def of(self, number: int) -> list[Record]:
-        """The lines with this number, of which several may follow from the same answers; or the part that has it."""
+        """The lines with this number (several may be derived from the same answers), or the part that has it."""
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
             self._follow(account)
             places = (bisect_left(self._lines, (each,)) for each in (number, number + 1))
@@ -115,13 +115,13 @@ class History:
             return found
 
     def part(self, after: int, count: int) -> tuple[list[Record], int]:
-        """So many lines from the oldest on, without the first ones, and how many there are in all."""
+        """So many lines, oldest first, after skipping the first ones, and the total number of lines."""
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
             self._follow(account)
             return [self._record(line, account) for line in self._lines[after : after + count]], len(self._lines)
 
     def receipt(self) -> tuple[str, dict[str, Any]]:
-        """The head of what may be shown, and the receipt of it."""
+        """The head of what may be shown, and its receipt."""
         from afresh.receipts import make_receipt
 
         chain = self._desk.ledger.chain(self._desk.terms)
@@ -135,9 +135,10 @@ class History:
 
     @contextmanager
     def noting(self, came: float) -> Iterator[set[int]]:
-        """The numbers of all answers that this thread gets from the desk within it, old ones too.
+        """Collect the numbers of all answers, including old ones, that this thread gets from the desk in this context.
 
-        Its questions came then: a second one, that depends on the first, would tell by its time how long that one took.
+        All its questions count as having come at this time: otherwise the time of a second one that depends on the
+        first would reveal how long the first took.
         """
         self._own.numbers, self._own.came = found, _ = set[int](), datetime.fromtimestamp(came, UTC)
         try:
@@ -154,14 +155,14 @@ class History:
             found.update(part.entry.number for reply in replies for part in reply.parts)
 
     def leaves(self, numbers: Collection[int]) -> float:
-        """When the last of these answers leaves, or has left, by the clock on the wall; 0 if that is long ago."""
-        if not self._seen.issuperset(numbers):  # of those who were answered together, the first looks for all
+        """The wall-clock time at which the last of these answers leaves, or left; 0 if that is long ago."""
+        if not self._seen.issuperset(numbers):  # the first of those answered together looks on behalf of all
             self.follow()
         with self._lock:
             return max((self._later.get(number, 0.0) for number in numbers), default=0.0)
 
     def follow(self) -> None:
-        """See what is new in the ledger."""
+        """Read what is new in the ledger."""
         with self._lock, self._desk.ledger.reading(self._desk.terms) as account:
             self._follow(account)
 
@@ -197,7 +198,7 @@ class History:
         self._answered = len(account.entries.order)
         self._later = {number: at for number, at in self._later.items() if at > now}
         new = list(islice(reversed(account.stated.values()), len(account.stated) - self._stated))[::-1]
-        if all(self._later.keys().isdisjoint(stated.parts) for stated in new):  # it tells that its parts are answered
+        if all(self._later.keys().isdisjoint(stated.parts) for stated in new):  # it reveals that its parts are answered
             for stated in new:
                 self._state(stated)
 
@@ -251,7 +252,7 @@ class History:
         return vector_of(list(self._from_vector(parts, self._read.get(line.number, ()))), first)
 
     def _from_vector(self, parts: Sequence[Record], stated: Sequence[Stated]) -> Iterator[Record]:
-        """What was read from a vector, and the coordinates that are shown for themselves."""
+        """What was read from a vector, and the coordinates that are shown on their own."""
         by_number = {part.number: part for part in parts}
         used = {part for each in stated for part in each.parts}
         own = [part for part in parts if self._asked[part.number - 1].own or part.number not in used]
@@ -266,10 +267,10 @@ class History:
 
 
 class Follower:
-    """Looks at what other workers have answered, now and then: an answer that is seen late leaves late."""
+    """Regularly looks at what other workers have answered: an answer that is seen late leaves late."""
 
     def __init__(self, histories: Collection[History], period: float = PERIOD) -> None:
-        """Until it is told to stop."""
+        """Start looking, until `stop` is called."""
         self._histories, self._period, self._ending = histories, period, threading.Event()
         self._thread = threading.Thread(target=self._look, name="afresh-follow", daemon=True)
         self._thread.start()
@@ -281,6 +282,6 @@ class Follower:
                     each.follow()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop looking."""
         self._ending.set()
         self._thread.join()

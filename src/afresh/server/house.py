@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from afresh.models.holdout import Holdout
 
 STEWARD = "steward"
-"""In whose name the service itself writes to the ledger."""
+"""The name under which the service itself writes to the ledger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Posted:
     board: Board
 
     def describe(self) -> dict[str, Any]:
-        """What anyone who may look at it may know."""
+        """What anyone who may look at the board may know."""
         rules, settings = self.settings.rules, self.settings
         return {
             "name": settings.name,
@@ -233,7 +233,7 @@ def _opened(settings: Dataset, config: Config) -> Served:
             holdout = hold(guard, label=settings.label, loss=settings.loss or "zero-one", classes=settings.classes)
         history = History(desk, config.tick)
         found = Served(settings, guard, dictionary, history, holdout)
-        _ = found.places, found.plan  # mistakes in ids are reported now
+        _ = found.places, found.plan  # mistakes in ids are reported at start
         return found
     except BaseException:
         guard.close()

@@ -13,10 +13,10 @@ _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 
 
 class Provider:
-    """Checks JWTs. Only signatures with a public key are taken: a shared secret could be guessed."""
+    """Checks JWTs. Only public-key signatures are accepted: a shared secret could be guessed."""
 
     def __init__(self, settings: Jwt) -> None:
-        """With the keys of a file, or of an address."""
+        """Use the keys in a file or at an address."""
         try:
             import jwt
         except ImportError:
@@ -26,7 +26,7 @@ class Provider:
         self._settings, self._keys = settings, Keys(settings.keys, self._parsed)
 
     def find(self, token: str) -> Caller:
-        """Who presents a token, or `NotAllowed`."""
+        """Find the caller who presents a token, or raise `NotAllowed`."""
         try:
             header = self._jwt.get_unverified_header(token)
             told = self._jwt.decode(
@@ -48,7 +48,7 @@ class Provider:
         return Caller(str(told["sub"]), role, tuple(datasets), expires=float(told["exp"]))
 
     def _parsed(self, document: Any) -> dict[str | None, Any]:
-        """Keys by their ids; a `ValueError` of what is no key set."""
+        """Keys by their ids; raises `ValueError` if this is not a key set."""
         try:
             return {each.key_id: each for each in self._jwt.PyJWKSet.from_dict(document).keys}
         except (self._jwt.PyJWTError, KeyError, TypeError, AttributeError) as error:

@@ -13,18 +13,18 @@ from afresh.errors import InvalidArgument, Unreachable
 from afresh.wire.addresses import on_this_machine
 
 FRESH = 300.0
-"""Seconds that keys from an address are kept."""
+"""How many seconds keys from an address are kept."""
 AGAIN = 10.0
-"""Seconds that pass before an unknown key makes the service ask for the keys again, or a failure is tried again."""
-_LARGEST = 1_000_000  # bytes of a key set
+"""How many seconds pass before an unknown key makes the service fetch the keys again, or a failure is retried."""
+_LARGEST = 1_000_000  # the most bytes in a key set
 _PATIENCE = 5.0  # seconds
 
 
 class Keys:
-    """Keys by their ids. Safe to use from several threads; one of them fetches, and the others go on with old keys."""
+    """Keys by their ids. Safe to use from several threads: one fetches while the others continue with the old keys."""
 
     def __init__(self, place: str, parse: Any) -> None:
-        """Read a file now; an address is fetched when a key is needed. `parse` makes keys by id of a document."""
+        """Read a file now; an address is fetched when a key is needed. `parse` turns a document into keys by id."""
         self._place, self._parse, self._fetching = place, parse, threading.Lock()
         self._remote = "://" in place
         self._keys: dict[str | None, Any] = {}
@@ -36,13 +36,13 @@ class Keys:
                 raise InvalidArgument(f"jwt.keys == {place!r}, must be a file with a JSON Web Key Set.") from None
 
     def find(self, id: str | None) -> Any:
-        """The key of an id, or of none if there is one key; `KeyError` if there is none such."""
+        """Find the key with an id, or the only key if no id is given; raises `KeyError` if there is none."""
         if self._remote and (time.monotonic() > self._fresh_until or id not in self._keys):
             self._renew()
         return self._keys[id] if id is not None or len(self._keys) != 1 else next(iter(self._keys.values()))
 
     def _renew(self) -> None:
-        """Fetch, unless it was tried just now or somebody does: whoever presents unknown ids cannot make it busy."""
+        """Fetch, unless a fetch was tried just now or is under way: presenting unknown ids cannot keep it busy."""
         if not self._fetching.acquire(blocking=not self._keys):
             return
         try:

@@ -1,4 +1,4 @@
-"""A short way to the door that is used most: what FastAPI does around a single question takes as long as a repeat."""
+"""A fast path to the most used door: what FastAPI does around a single question takes as long as a repeat."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _JSON = (b"content-type", b"application/json")
 
 
 class _Route:
-    """What the log and the metrics call it."""
+    """The name that the log and the metrics use."""
 
     path = "/v1/datasets/{name}/ask"
 
 
 class Lane:
-    """Takes plain questions to their door. Unusual requests are left to the normal way, which reports what is wrong."""
+    """Takes plain questions to their door. Unusual requests take the normal way, which reports what is wrong."""
 
     def __init__(self, app: Any) -> None:
-        """Before an application."""
+        """Stand before an application."""
         self._app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -52,7 +52,7 @@ class Lane:
 
 
 def _question(message: dict[str, Any]) -> Question | None:
-    """What a body asks, if it has come whole and asks something."""
+    """The question in a body, if it has arrived complete and asks one."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     try:
@@ -62,7 +62,7 @@ def _question(message: dict[str, Any]) -> Question | None:
 
 
 def _again(first: Any, receive: Any) -> Any:
-    """Receives what was received, and then the rest."""
+    """A `receive` that first repeats what was received, and then receives the rest."""
     kept = [first]
 
     async def received() -> Any:

@@ -1,4 +1,4 @@
-"""Counters in Prometheus's text format. No label comes from data, questions or names of people."""
+"""Counters in Prometheus's text format. No label comes from data, questions or people's names."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class Metrics:
     """What one worker has done since it started."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Start with nothing counted."""
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._answers = self._on_time = self._late = 0
 
     def requested(self, route: str, status: int) -> None:
-        """A request was answered; `route` is the pattern of its path."""
+        """Count a request that was answered; `route` is the pattern of its path."""
         with self._lock:
             self._requests[route, status] += 1
 
     def answered(self, charged: int) -> None:
-        """So many answers were charged."""
+        """Count answers that were charged."""
         with self._lock:
             self._answers += charged
 
     def ticked(self, *, late: bool) -> None:
-        """An answer left with the first tick, or with a later one."""
+        """Count an answer that left at the first tick, or at a later one."""
         with self._lock:
             if late:
                 self._late += 1
@@ -36,7 +36,7 @@ class Metrics:
                 self._on_time += 1
 
     def text(self) -> str:
-        """For Prometheus to read."""
+        """All counters, for Prometheus to read."""
         with self._lock:
             lines = [
                 "# TYPE afresh_requests_total counter",

@@ -35,14 +35,14 @@ async def _holdout(request: Request, name: str, role: str = "analyst") -> tuple[
 
 @router.get("/holdouts/{name}/features", responses=gives(*FILES.values()), response_class=Response)
 async def features(request: Request, name: str, form: Form = "parquet") -> Response:
-    """The features of all rows, in the order in which predictions come; with the id column, if there is one."""
+    """The features of all rows, in the order predictions must have; with the id column, if there is one."""
     desk, served, _, holdout = await _holdout(request, name, "viewer")
     return await handed_out(request, desk, served, form, lambda: (holdout.features, None))
 
 
 @router.get("/holdouts/{name}/open_rows", responses=gives(*FILES.values()), response_class=Response)
 async def open_rows(request: Request, name: str, form: Form = "parquet") -> Response:
-    """Features and labels of the rows that are open, if the holdout was opened with some."""
+    """Features and labels of the open rows, if the holdout was opened with any."""
     desk, served, _, holdout = await _holdout(request, name)
 
     def make() -> tuple[Any, Any]:

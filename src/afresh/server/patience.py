@@ -8,26 +8,26 @@ from typing import Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 PACE = 50_000
-"""Bytes a second of a body that takes longer than a request may wait for its answer."""
+"""The lowest rate, in bytes per second, for a body that takes longer than a request may wait for its answer."""
 
-_Protocol: Any = AutoHTTPProtocol  # one class or another, by what is installed
+_Protocol: Any = AutoHTTPProtocol  # one class or another, depending on what is installed
 
 
 class Patient(_Protocol):  # type: ignore[misc]  # see above
-    """uvicorn's reader of requests, which by itself waits for headers for ever.
+    """uvicorn's reader of requests, which without this would wait for headers for ever.
 
-    From when a connection is made, or its next request begins, they may take as long as the application's state says.
+    Headers may take as long as the application's state says, counted from the connection or the start of the request.
     """
 
     _limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """A client connects and begins a request."""
+        """Start waiting: a client has connected and begins a request."""
         super().connection_made(transport)
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Some of it has come."""
+        """Take in some of a request."""
         super().data_received(data)
         if self._asked:
             self._cancel()
@@ -35,7 +35,7 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
             self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """They have gone."""
+        """Stop waiting: the client has gone."""
         self._cancel()
         super().connection_lost(exc)
 
@@ -59,5 +59,5 @@ class Patient(_Protocol):  # type: ignore[misc]  # see above
 
 
 def patience_left(seconds: float, got: int, patience: float) -> float:
-    """How long to wait for more of a body, of which so many bytes came in so many seconds."""
+    """How long to wait for more of a body, given how many bytes of it came in how many seconds."""
     return max(patience + got / PACE - seconds, 0.0)

@@ -1,4 +1,4 @@
-"""Predictions as they are uploaded: JSON, CSV, Parquet, Arrow or npy; in the rows' order, or by row id.
+"""Uploaded predictions: JSON, CSV, Parquet, Arrow or npy; in row order, or by row id.
 
 Nothing is unpickled. CSV, Parquet and Arrow are decoded in a process of their own, with little memory and time.
 """
@@ -25,7 +25,7 @@ STREAM, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache
 FORMATS = (CSV, NPY, ARROW, STREAM, PARQUET)
 _OPTIONS = ("loss", "precision", "names", "kinds", "statistic", "by", "between", "challenge", "incumbent", "bins")
 _KNOWN = (*_OPTIONS, "disagreement")
-_LONGEST = 200  # characters of a name
+_LONGEST = 200  # the most characters in a name
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Submission:
     names: list[str] | None
     options: Mapping[str, Any]
     digest: str
-    """Of the whole request, for whoever looks for a repeat."""
+    """The digest of the whole request, to recognize a repeat."""
 
 
 def read_submission(
     body: bytes, media: str, query: Mapping[str, str], rows: int, places: Mapping[str, int] | None, id: str | None
 ) -> Submission:
-    """What was uploaded, or an error that quotes nothing but it."""
+    """Read what was uploaded, or raise an error that quotes nothing else."""
     kind = media.partition(";")[0].strip().lower()
     options = _options(query)
     if kind == "application/json":
@@ -74,7 +74,7 @@ def read_submission(
 
 
 def _options(query: Mapping[str, str]) -> dict[str, Any]:
-    """The options after `?` in the address: values are JSON, or strings."""
+    """The options after `?` in the address; values are JSON or strings."""
     found: dict[str, Any] = {}
     for name, value in query.items():
         if name not in _KNOWN:
@@ -109,7 +109,7 @@ def _from_json(body: bytes, options: dict[str, Any]) -> tuple[list[str] | None, 
 
 
 def _from_npy(body: bytes) -> list[Any]:
-    """An array whose first axis is the models', or one of one model."""
+    """An array whose first axis is the models, or the array of a single model."""
     try:
         _check_length(body)
         array = np.load(io.BytesIO(body), allow_pickle=False)
@@ -125,7 +125,7 @@ def _from_npy(body: bytes) -> list[Any]:
 
 
 def _check_length(body: bytes) -> None:
-    """Refuse an array that claims to be larger than it is: memory is reserved for what it claims."""
+    """Refuse an array that claims to be larger than it is: memory is reserved for the claimed size."""
     reader = io.BytesIO(body)
     version = np.lib.format.read_magic(reader)
     if version not in ((1, 0), (2, 0)):
@@ -137,7 +137,7 @@ def _check_length(body: bytes) -> None:
 
 
 def _order(ids: Any, rows: int, places: Mapping[str, int] | None) -> list[int]:
-    """For every row, which prediction is its own."""
+    """For every row, the position of its prediction."""
     if places is None:
         raise InvalidArgument("this holdout has no id column: send one prediction per row, in row order.")
     given = [str(each) for each in ids]

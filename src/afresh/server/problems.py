@@ -1,4 +1,4 @@
-"""Refusals, as problem documents with a code."""
+"""Refusals as problem documents with a code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from afresh.wire import problems
 def refusal(
     request: Request, error: AfreshError, status: int | None = None, more: Mapping[str, str] | None = None
 ) -> Response:
-    """The response for an error, with more headers if some are given."""
+    """The response for an error, with additional headers if any are given."""
     request.state.code = error.code
     document = problems.to_problem(error)
     if status is not None:

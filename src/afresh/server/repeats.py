@@ -1,4 +1,4 @@
-"""What a worker has answered lately, so that a repeat in the same words is quick. Only the ledger is authoritative."""
+"""A worker's recent answers, so that a repeat in the same words is quick. Only the ledger is authoritative."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 from afresh.results.answer import Answer
 
 MOST = 20_000
-"""Questions and answers together: memory stays bounded, whatever the size of batches."""
+"""The most questions and answers kept, counted together: memory stays bounded, whatever the size of batches."""
 
 
 class Again(list[Answer]):
-    """Answers as a repeat tells them."""
+    """Answers as a repeat reports them."""
 
     text: bytes | None = None
-    """The same as a document, once it was written."""
+    """The same as a document, once it has been written."""
 
 
 class _Kept:
-    """The answers of a question, and how they were told last: most repeats find the budget as it was."""
+    """The answers to a question, and how they were last reported: at most repeats the budget has not changed."""
 
     def __init__(self, answers: Sequence[Answer]) -> None:
         self.answers = answers
@@ -41,12 +41,12 @@ class Repeats:
     """The latest questions, by their words, with their answers."""
 
     def __init__(self, most: int = MOST) -> None:
-        """None yet."""
+        """Start with none."""
         self._most, self._size = most, 0
         self._known: OrderedDict[bytes, _Kept] = OrderedDict()
 
     def get(self, name: bytes) -> _Kept | None:
-        """Its answers, if they are kept."""
+        """The answers to a question, if they are kept."""
         return self._known.get(name)
 
     def keep(self, name: bytes, answers: Sequence[Answer]) -> None:
@@ -60,5 +60,5 @@ class Repeats:
 
 
 def name_of(dataset: str, question: Any) -> bytes:
-    """A short name of a question in its very words."""
+    """A short name for a question in its exact words."""
     return hashlib.blake2b(json.dumps([dataset, question]).encode(errors="surrogatepass"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What was asked in rounds, by any worker, so that each of them can look at all of it again in the end."""
+"""What was asked in rounds at any worker, so that each of them can repeat all of it in the final look."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Questions = Sequence[Mapping[str, Any]]
 
 
 class Rounds:
-    """The questions of every dataset that is asked in rounds, in their words."""
+    """The questions of every dataset that is asked in rounds, in their original words."""
 
     def __init__(self, store: Store) -> None:
-        """In a store that all workers share."""
+        """Keep questions in a store that all workers share."""
         self._store = store
 
     def keep(self, dataset: str, questions: Questions) -> None:
@@ -29,12 +29,12 @@ class Rounds:
         )
 
     def of(self, dataset: str) -> list[Questions]:
-        """All of it."""
+        """Everything that was asked of a dataset in rounds."""
         found = self._store.run("SELECT questions FROM afresh_rounds WHERE dataset = ?", (dataset,))
         return [json.loads(questions) for (questions,) in found]
 
     def ask_again(self, dataset: str, guard: Guard) -> None:
-        """Have this worker's guard know all of it: it was paid for. What was not, in an older ledger, is left alone."""
+        """Make this worker's guard know all of it: it was paid for. What was not, in an older ledger, is left alone."""
         inner = guard.desk
         for questions in self.of(dataset):
             asked = guard.checked(questions)

@@ -12,7 +12,7 @@ from afresh.settings.reader import NAME
 
 
 def serve(config: Config, path: str | None) -> None:
-    """Serve until a signal says to stop. `path` is the file of the configuration, which several workers need."""
+    """Serve until a signal stops it. `path` is the configuration file, which several workers need."""
     try:
         import uvicorn
     except ImportError:
@@ -30,9 +30,9 @@ def serve(config: Config, path: str | None) -> None:
         "proxy_headers": False,
         "http": Patient,
     }
-    desk = Desk(config)  # what is wrong with the data is said before anything listens
+    desk = Desk(config)  # mistakes in the data are reported before anything listens
     if config.workers > 1 and path is not None:
-        desk.close()  # every worker opens its own
+        desk.close()  # every worker opens its own copy
         os.environ[CONFIG] = os.path.abspath(path)
         uvicorn.run("afresh.server.app:from_environment", factory=True, workers=config.workers, **options)  # type: ignore[arg-type]
     else:
@@ -40,7 +40,7 @@ def serve(config: Config, path: str | None) -> None:
 
 
 def first_try(data: str, questions: int | None, port: int) -> Config:
-    """The configuration of one dataset, on the ledger that a command without a service would use."""
+    """A configuration with one dataset, on the ledger that a command without a service would use."""
     from afresh.ledger import default_place
 
     if "://" not in data and not Path(data).expanduser().exists():

@@ -39,7 +39,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def shows(*kinds: str, listed: str | None = None) -> Responses:
-    """The responses of a door that shows a result of one of these kinds, or a list of such results under a name."""
+    """Describe the responses of a door that shows a result of one of these kinds, or a list of them under a name."""
     shown: list[dict[str, Any]] = [{"$ref": _REFS + kind} for kind in kinds]
     one = shown[0] if len(shown) == 1 else {"anyOf": shown}
     if listed is not None:
@@ -48,12 +48,12 @@ def shows(*kinds: str, listed: str | None = None) -> Responses:
 
 
 def tells(example: Mapping[str, Any]) -> Responses:
-    """Those of a door that tells an object like this; None stands for a value that may be null."""
+    """Describe the responses of a door that returns an object like this; None stands for a value that may be null."""
     return _with(_like(example), {"example": example})
 
 
 def gives(*media: str) -> Responses:
-    """Those of a door that hands out a file."""
+    """Describe the responses of a door that hands out a file."""
     content = {each: {"schema": {"type": "string", "format": "binary"}} for each in media}
     return {200: {"description": "The file.", "content": content}, 304: _SAME, **_refusals()}
 
@@ -72,7 +72,7 @@ def _refusals() -> Responses:
 
 
 class ByName(dict[str, Any]):
-    """An example of things by their names, whatever these are."""
+    """An example of things by name, whatever the names are."""
 
 
 class AnyObject(dict[str, Any]):
@@ -80,7 +80,7 @@ class AnyObject(dict[str, Any]):
 
 
 def _like(example: Any) -> dict[str, Any]:
-    """The schema of values like this one."""
+    """The JSON schema of values like this one."""
     if isinstance(example, AnyObject):
         return {"type": "object"}
     if isinstance(example, ByName):
@@ -99,7 +99,7 @@ def _like(example: Any) -> dict[str, Any]:
 
 @cache
 def examples() -> dict[str, Any]:
-    """A document of each kind, as a service gave it; `python -m server.examples` in tests/ makes them."""
+    """A document of each kind, as returned by a service; `python -m server.examples` in tests/ makes them."""
     found: dict[str, Any] = json.loads(resources.files("afresh.server").joinpath("examples.json").read_text("utf-8"))
     return found
 

@@ -1,4 +1,4 @@
-"""Predictions of boards' entries, in the tables that all workers of a service share."""
+"""The predictions of board entries, in the tables that all workers of a service share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Stored:
     """A shelf in the tables that all workers of a service share."""
 
     def __init__(self, store: Store, board: str) -> None:
-        """Of one board."""
+        """Open the shelf of one board."""
         self._store, self._board = store, board
 
     def claim(self, entry: Kept, *, sealed: bool) -> bool:
@@ -46,7 +46,7 @@ class Stored:
         return read(io.BytesIO(found[0][0])) if found else None
 
     def sealed(self) -> list[Kept]:
-        """Those that wait."""
+        """The entries that wait to be revealed."""
         found = self._store.run("SELECT content FROM afresh_shelf WHERE board = ? AND sealed = 1", (self._board,))
         return in_order(read(io.BytesIO(content)) for (content,) in found)
 

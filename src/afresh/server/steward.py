@@ -40,7 +40,7 @@ async def charge(request: Request, name: str, body: Charge) -> Response:
 
 @router.post("/datasets/{name}/close_rounds", responses=shows("Answer", listed="answers"))
 async def close_rounds(request: Request, name: str) -> Response:
-    """The final look: everything that was asked, once more, from all rows. It ends the rounds for everyone."""
+    """Take the final look: answer everything asked so far once more, from all rows. It ends the rounds for everyone."""
     desk, served, caller = await enter(request, name, "steward")
     guard = served.guard.for_analyst(caller.name)
 

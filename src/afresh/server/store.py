@@ -1,4 +1,4 @@
-"""What all workers of a service must see at once, besides the ledger: a few small tables, in SQLite or PostgreSQL."""
+"""What all workers must see at once, besides the ledger: a few small tables in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Store:
     """Runs statements, each a transaction of its own. Safe to use from several threads."""
 
     def __init__(self, place: str) -> None:
-        """`place` is the path of an SQLite file, made if there is none, or a postgresql:// address."""
+        """`place` is the path of an SQLite file, created if there is none, or a postgresql:// address."""
         self.place, self._lock, self._connection = place, threading.Lock(), None
         self._server = "://" in place
         self._process = 0
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement, which marks its values with `?`."""
+        """Run a statement, which marks its values with `?`, and return its rows."""
         with self._lock:
             for attempt in (1, 2):
                 try:
@@ -141,5 +141,5 @@ class Store:
 
 
 def store_of(state: str, ledger: str) -> Store:
-    """In the ledger's database if it is a server, else in the state directory."""
+    """Open the store in the ledger's database if that is a server, otherwise in the state directory."""
     return Store(ledger if "://" in ledger else os.path.join(state, "service.sqlite"))

@@ -1,4 +1,4 @@
-"""Looking things up for many requests at once: a turn in a thread costs more than what is looked up there."""
+"""Look things up for many requests at once: a turn in a thread costs more than the lookup itself."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _Waiting = dict[_Key, list[asyncio.Future[_Found]]]
 
 
 class Together(Generic[_Key, _Found]):
-    """Those who come while one look runs share the next one, which begins after they came: nothing is kept.
+    """Requests that come while one lookup runs share the next one, which begins after they came: nothing is kept.
 
-    For one event loop. Whoever asks for the same gets the same.
+    For one event loop. Requests for the same thing get the same result.
     """
 
     def __init__(self, look: Callable[[_Key], _Found], threads: Executor) -> None:
-        """How to find one thing, and where."""
+        """Take the function that finds one thing, and the threads to run it in."""
         self._look, self._threads = look, threads
         self._next: _Waiting[_Key, _Found] = {}
         self._looking = False
 
     async def find(self, key: _Key) -> _Found:
-        """What is found, or the error that looking raised."""
+        """Return what is found, or raise the error of the lookup."""
         loop = asyncio.get_running_loop()
-        found: asyncio.Future[_Found] = loop.create_future()  # its own: whoever goes away takes nothing from others
+        found: asyncio.Future[_Found] = loop.create_future()  # its own: a request that goes away does not affect others
         self._next.setdefault(key, []).append(found)
         if not self._looking:
             self._looking = True
-            loop.call_soon(self._begin)  # for all who come in the same turn of the loop
+            loop.call_soon(self._begin)  # for all that come in the same turn of the loop
         return await found
 
     def _begin(self) -> None:
@@ -50,7 +50,7 @@ class Together(Generic[_Key, _Found]):
             return error
 
     def _end(self, batch: _Waiting[_Key, _Found], done: asyncio.Future[list[_Found | Exception]]) -> None:
-        if done.cancelled():  # the service stops
+        if done.cancelled():  # the service is stopping
             self._looking = False
             for waiting in chain(*batch.values(), *self._next.values()):
                 waiting.cancel()
@@ -61,7 +61,7 @@ class Together(Generic[_Key, _Found]):
             self._looking = False
         for those, found in zip(batch.values(), done.result(), strict=True):
             for waiting in those:
-                if waiting.done():  # whoever asked has gone
+                if waiting.done():  # the request has gone
                     continue
                 if isinstance(found, Exception):
                     waiting.set_exception(found)

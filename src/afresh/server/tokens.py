@@ -1,7 +1,7 @@
-"""Tokens: who asks, as what, of which datasets, until when, and for how many answers.
+"""Tokens: who may ask, in which role, about which datasets, until when, and for how many answers.
 
-A token is 256 random bits. It is shown once and stored as a hash; every request looks it up, so that revoking it acts
-at once on all workers.
+A token is 256 random bits. It is shown once and stored as a hash; every request looks it up, so revoking it takes
+effect at once on all workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from afresh.errors import BudgetExhausted, NotAllowed, NotFound
 from afresh.server.store import Store
 
 ROLES = ("viewer", "analyst", "steward")
-"""Each may do what those before it may."""
+"""Each role may do everything that the roles before it may."""
 ALL = "*"
 _PREFIX = "afresh_"
 _UNKNOWN = "the token is unknown here, has expired or was revoked; ask the steward for another."
@@ -28,23 +28,23 @@ _UNKNOWN = "the token is unknown here, has expired or was revoked; ask the stewa
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom a token belongs to."""
+    """The owner of a token."""
 
     name: str
     role: str
     datasets: tuple[str, ...]
     cap: int | None = None
     id: str | None = None
-    """Of a token of this service; None of an identity provider's."""
+    """The id of this service's token; None for an identity provider's token."""
     expires: float | None = None
-    """Until when it is good; None of one that is good until it is revoked."""
+    """When it expires; None if it is valid until it is revoked."""
 
     def may(self, role: str) -> bool:
-        """Whether it has a role, or a stronger one."""
+        """Whether the caller has this role or a stronger one."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def sees(self, dataset: str) -> bool:
-        """Whether a dataset exists for it."""
+        """Whether a dataset exists for the caller."""
         return self.role == "steward" or ALL in self.datasets or dataset in self.datasets
 
 
@@ -52,7 +52,7 @@ class Tokens:
     """The tokens of a service."""
 
     def __init__(self, store: Store) -> None:
-        """In a store that all workers share."""
+        """Keep tokens in a store that all workers share."""
         self._store = store
 
     def new(
@@ -63,7 +63,7 @@ class Tokens:
         days: float | None = None,
         cap: int | None = None,
     ) -> str:
-        """A new token: the only time that it is shown."""
+        """Make a new token. This is the only time it is shown."""
         checks.text("name", name, "a name")
         checks.one_of("role", role, ROLES)
         listed = [checks.text("datasets", each, "names of datasets, or *") for each in datasets]
@@ -91,7 +91,7 @@ class Tokens:
         return [{**each, "datasets": json.loads(each["datasets"])} for each in found]
 
     def revoke(self, which: str) -> list[str]:
-        """Revoke the token of this id, or all of this name; the ids that were good until now."""
+        """Revoke the token with this id, or all with this name; returns the ids that were valid until now."""
         found = [each["id"] for each in self.all() if which in (each["id"], each["name"]) and each["revoked"] is None]
         if not found:
             raise NotFound(f"there is no token with the id or name {checks.shown(which)} that could be revoked.")
@@ -100,11 +100,11 @@ class Tokens:
         return found
 
     def find(self, token: str) -> Caller:
-        """The caller who presents a token, or `NotAllowed`, the same for every invalid one."""
+        """Find the caller who presents a token, or raise `NotAllowed`, the same error for every invalid token."""
         return self._good("hash", _hash(token))
 
     def again(self, id: str) -> Caller:
-        """Who presented the token of this id before, if it is still good."""
+        """The caller who presented the token with this id before, if it is still valid."""
         return self._good("id", id)
 
     def _good(self, key: str, wanted: str) -> Caller:
@@ -119,7 +119,7 @@ class Tokens:
         raise NotAllowed(_UNKNOWN)
 
     def take(self, caller: Caller, answers: int) -> None:
-        """Count answers against the cap of a token, before they are asked for, or refuse."""
+        """Count answers against a token's cap before they are asked for, or refuse."""
         if caller.cap is None or caller.id is None or not answers:
             return
         taken = self._store.run(
@@ -138,13 +138,13 @@ class Tokens:
             )
 
     def give_back(self, caller: Caller, answers: int) -> None:
-        """What was counted and not charged."""
+        """Give back what was counted but not charged."""
         if caller.cap is not None and caller.id is not None and answers:
             self._store.run("UPDATE afresh_tokens SET spent = spent - ? WHERE id = ?", (answers, caller.id))
 
 
 def check_datasets(wanted: Sequence[str], there: Collection[str]) -> None:
-    """Refuse a token for something that is not served: a typo would surface much later."""
+    """Refuse a token for something that is not served: a typo would otherwise surface much later."""
     for name in wanted:
         if name != ALL:
             checks.one_of("datasets", name, there)
@@ -154,7 +154,7 @@ class Freezer:
     """Which datasets the steward has frozen."""
 
     def __init__(self, store: Store) -> None:
-        """In a store that all workers share."""
+        """Keep what is frozen in a store that all workers share."""
         self._store = store
 
     def freeze(self, dataset: str, why: str) -> None:

@@ -55,7 +55,7 @@ def entropy(p: float) -> float:
     """The binary entropy h(p) in nats."""
     if p in (0.0, 1.0):
         return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)  # not log(1 - p), which forgets a small p
+    return -p * math.log(p) - (1.0 - p) * math.log1p(-p)  # not log(1 - p), which loses a small p
 
 
 def kl_upper(p: float, bound: float) -> float:
@@ -165,7 +165,7 @@ def _term(x: float, y: float, gap: float) -> float:
     u = gap / x
     if -0.25 <= u <= 0.35:
         return x * _log_series(u)
-    ratio = y / x  # not 1 + u, which forgets a small y; infinite only if x is below 1e-308
+    ratio = y / x  # not 1 + u, which loses a small y; infinite only if x is below 1e-308
     return gap - x * (math.log(ratio) if 0.0 < ratio < math.inf else math.log(y) - math.log(x))
 
 
@@ -181,7 +181,7 @@ def _log_ratio(grows: float, shrinks: float, bound: float) -> float:
     w = min((bound - grows * log) / shrinks, _BEYOND)
     # kl = integral of x/(q (1-q)) over the gap, and q (1-q) is at most 1/4, the growing share, or its start.
     if grows >= shrinks:
-        gap = math.sqrt(2.0 * grows * shrinks) * math.sqrt(bound)  # apart, lest the product underflow
+        gap = math.sqrt(2.0 * grows * shrinks) * math.sqrt(bound)  # separately, so that the product does not underflow
     else:
         gap = min(math.sqrt(bound / 2.0), bound + math.sqrt(bound) * math.sqrt(bound + 2.0 * grows))
     if gap < shrinks:

@@ -2,10 +2,10 @@
 
 A few are found here, by Newton's steps in ln(x/(1-x)), in which ln I_x(a, b) is concave because the density is
 log-concave there: steps cannot run away. I_x(a, b) is x^a (1-x)^b / (a B(a, b)) over its continued fraction (DLMF
-8.17.22), which needs a few dozen terms in the tails that limits are about; the factor before it is written by the
-divergence between a/(a+b) and x, so that nothing cancels for however many rows. What is far from a tail, or comes in
-large arrays, is left to scipy, which takes longer to import than to calculate. Against mpmath both are good to 2e-7 of
-the probability (tests/theory/test_beta.py), for which callers allow.
+8.17.22), which needs a few dozen terms in the tails that limits are about; the factor before it is written with the
+divergence between a/(a+b) and x, so that nothing cancels for any number of rows. Anything far from a tail, or in large
+arrays, is left to scipy, which takes longer to import than to calculate. Against mpmath both are good to 2e-7 of the
+probability (tests/theory/test_beta.py), for which callers allow.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ else:
     from afresh.lazy import np
 
 
-_FEW = 32  # so many are faster here than scipy is imported
+_FEW = 32  # up to this many take less time here than importing scipy
 _TERMS = 300
 _DIGITS = 1e-13
-_NEAR = 1e-6  # of a standard deviation: Newton's next step would be below the last digit
+_NEAR = 1e-6  # in standard deviations: Newton's next step would be below the last digit
 
 
 def lower_quantile(a: Floats, b: Floats, probability: Floats) -> Floats:
@@ -42,7 +42,7 @@ def lower_quantile(a: Floats, b: Floats, probability: Floats) -> Floats:
 
 
 def upper_quantile(a: Floats, b: Floats, probability: Floats) -> Floats:
-    """x with 1 - I_x(a, b) = probability, of each: the same of 1 - x, with a and b exchanged."""
+    """x with 1 - I_x(a, b) = probability, of each: the same for 1 - x, with a and b exchanged."""
     found = _few(b, a, probability)
     if found is None:
         from scipy.special import betainccinv
@@ -64,7 +64,7 @@ def one_upper_quantile(a: float, b: float, probability: float) -> float | None:
 
 
 def _few(a: Floats, b: Floats, probability: Floats) -> list[float] | None:
-    """ln(x/(1-x)) of each, or None if one had better be left to scipy."""
+    """ln(x/(1-x)) of each, or None if scipy should do one of them."""
     if a.size > _FEW:
         return None
     found = [_log_odds(*each) for each in zip(a.flat, b.flat, probability.flat, strict=True)]
@@ -79,7 +79,7 @@ def _share(log_odds: float) -> float:
 
 
 def _log_odds(a: float, b: float, probability: float) -> float | None:
-    """ln(x/(1-x)) of a quantile below the median; None where the fraction is slow."""
+    """ln(x/(1-x)) of a quantile below the median; None where the fraction converges slowly."""
     a, b, probability = float(a), float(b), float(probability)
     rows, spread = a + b, math.sqrt(1 / a + 1 / b)
     factor = 0.5 * math.log(a * b / (2 * math.pi * rows)) - math.log(a)

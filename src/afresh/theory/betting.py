@@ -1,19 +1,19 @@
-"""Two-point betting: limits of a mean from count, sum and sum of squares, which follow the spread (section 13).
+"""Two-point betting: limits on a mean, from count, sum and sum of squares, that follow the spread (section 13).
 
 A bet of lam on "the mean is above m" multiplies its stake by 1 + lam (x - m) on every row. If the mean is m or less
-(or, of unequal rows, their average is), the stake is not expected to grow, so that it reaches 1/alpha with
+(or, for unequal rows, their average is), the stake is not expected to grow, so it reaches 1/alpha with
 probability at most alpha (Markov). With f(x) = ln(1 + lam (x - m)),
 
     sum_i f(x_i) >= (n - N) f(0) + N f(xi),     N = S1^2/S2,   xi = S2/S1
 
 because f''' > 0: the parabola through f(0) that touches f at xi lies below f, and the law on 0 and xi has the
-moments S1 and S2. So three numbers are enough, and no better bound can be had from them.
+moments S1 and S2. So three numbers are enough, and no better bound can be obtained from them.
 
-Six bets share the stake. How much each stakes on a row is a function of m, n and alpha alone, fixed before the rows:
+Six bets share the stake. How much each stakes on a row depends on m, n and alpha alone, fixed before the rows:
 
     v = m (1-m) 4^-g,   a = sqrt(2 (ln(1/alpha) + 1)/(n v)),   lam = min(.9/m, a/(1 + a min(2m, 1)/3))
 
-For these, 1 + lam(m) (x - m) falls as m rises, whatever x in [0, 1] is (section 13), so that the stake does too and the
+For these, 1 + lam(m) (x - m) falls as m rises, for any x in [0, 1] (section 13), so the stake does too and the
 lower limit is where it crosses 1/alpha: one crossing, found by bracketing, and the end outside is returned.
 The upper limit is that of 1 - x.
 """
@@ -44,9 +44,9 @@ HINTED = 0.7
 
 _LOG_HINTED = math.log(HINTED)
 _SLACK = 1e-6  # nats; covers the rounding of sums (1e-12 of them) and of logarithms for up to 1e9 rows
-_SUMS = 1e-12  # by how much of themselves sums may be wrong
-# The bracket's width, as a share of the distance from the mean, at which the search stops: two processors that stop at
-# other places then differ by far less than a receipt's verification tolerates.
+_SUMS = 1e-12  # relative error that sums may have
+# The bracket's width, as a share of the distance from the mean, at which the search stops. Two processors that stop at
+# different places then differ by far less than a receipt's verification tolerates.
 _NARROW = 1e-11
 _LEAST = 1e-9  # a lower limit below this share of the mean is reported as 0
 _NOTHING = 1e-12  # a mean that small has a lower limit of 0
@@ -78,7 +78,7 @@ def betting_upper(
 ) -> Floats:
     """The upper limit: 1 minus the lower limit of 1 - x."""
     n, s1, s2, level = _checked(rows, total, squares, nats)
-    # The sums' errors do not shrink with these differences, so they are allowed for before, not after.
+    # The sums' errors do not shrink with these differences, so they are allowed for first, not afterwards.
     mirrored = np.clip(n - s1 - _SUMS * s1, 0.0, n)
     squared = np.clip(n - 2 * s1 + s2 + 3 * _SUMS * s1, mirrored**2 / n, np.maximum(mirrored, mirrored**2 / n))
     return np.minimum(1 - betting_lower(n, mirrored, squared, level, hint) + 1e-16, 1.0)
@@ -97,7 +97,8 @@ def three_valued_lower(
 ) -> Floats:
     """A lower limit of the mean of values -1 (`worse` rows), 1 (`better` rows) and 0: the bets are settled exactly.
 
-    Differences of 0/1 losses are such. `hint` is a share of rows that differ, known before the rows are looked at.
+    Differences of 0/1 losses are of this kind. `hint` is a share of rows that differ, known before the rows are looked
+    at.
     """
     counts = (np.asarray(x, dtype=np.float64) for x in (rows, better, worse, nats))
     n, plus, minus, level = np.broadcast_arrays(*counts)
@@ -171,7 +172,7 @@ def _lower_limit(
     n, mean, nats, hint = flat
     counts = [np.broadcast_to(x, shape).ravel() for x in counts]
     values = [np.broadcast_to(x, shape).ravel() for x in values]
-    if mean.size == 1:  # arrays have a price of their own: ten times as much
+    if mean.size == 1:  # numpy takes ten times as long on small arrays
         points = [(float(count[0]), float(value[0])) for count, value in zip(counts, values, strict=True)]
         return np.full(shape, _limit_of_one(float(n[0]), float(mean[0]), float(nats[0]), float(hint[0]), points))
 
@@ -181,8 +182,8 @@ def _lower_limit(
 
     limit = np.zeros_like(mean)
     at = np.flatnonzero(mean > 0)
-    # Start twice as far out as the crossing usually is, and at the bottom where that is not far enough.
-    high = np.minimum(mean[at], 1 - 1e-15)  # at m = 1 no bet has a variance to go by
+    # Start twice as far out as the crossing usually is, or at the bottom where that is not far enough.
+    high = np.minimum(mean[at], 1 - 1e-15)  # at m = 1 no bet has a variance to use
     second = sum(count[at] * value[at] ** 2 for count, value in zip(counts, values, strict=True)) / n[at]
     spread = np.maximum(second - mean[at] ** 2, 0.0)
     reach = np.sqrt(2 * (nats[at] + 2) * spread / n[at]) + (nats[at] + 2) / n[at]
@@ -214,7 +215,7 @@ def _lower_limit(
         at_low = np.where(up, value, np.where(last < 0, at_low / 2, at_low))
         low, high = np.where(up, m, low), np.where(up, high, m)
         last = np.where(up, 1.0, -1.0)
-    limit[at] = low  # whatever is left is still on the safe side
+    limit[at] = low  # what is left is on the safe side in any case
     return limit.reshape(shape)
 
 
@@ -224,7 +225,7 @@ def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Seque
         return 0.0
     known, per_nat = not math.isnan(hint), n / (2 * (nats + 1))
     staked = 1 - HINTED if known else 1.0
-    # As `bets` has them: 1/a is the root of n v/(2 (nats + 1)), and v a part of m (1-m).
+    # As in `bets`: 1/a is the root of n v/(2 (nats + 1)), and v is a part of m (1-m).
     spreads = [
         (math.sqrt(per_nat * 4.0**-g), math.log(staked * share)) for g, share in zip(SPREADS, STAKES, strict=True)
     ]
@@ -260,9 +261,9 @@ def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Seque
         if width <= narrow:
             break
         share = at_low / (at_low - at_high)
-        if step % 3 == 2:  # Illinois' rule, which halves the bracket outright where it has not done so by itself
+        if step % 3 == 2:  # Illinois' rule, which halves the bracket outright where it has not done so already
             share, wide = (0.5 if width > wide / 2 else share), width
-        # Not nearer to an end than what is left to close in on the crossing from both sides.
+        # Not nearer to an end than what is left, to close in on the crossing from both sides.
         least = min(0.4 * narrow / width, 0.5)
         m = low + width * min(max(share, least), 1 - least)
         value = above(m)
@@ -274,7 +275,7 @@ def _limit_of_one(n: float, mean: float, nats: float, hint: float, points: Seque
 
 
 def _hints(hint: ArrayLike | None, like: Floats) -> Floats:
-    """A variance for each, nan for none."""
+    """A variance for each; nan where there is none."""
     if hint is None:
         return np.full(like.shape, np.nan)
     found: Floats = np.asarray(hint, dtype=np.float64)
@@ -297,12 +298,12 @@ def side_nats(alpha: ArrayLike) -> Floats:
 def _checked(
     rows: ArrayLike, total: ArrayLike, squares: ArrayLike, nats: ArrayLike
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Arrays of one shape; sums may leave their range by rounding, not by more, and are then cut to it."""
+    """Arrays of one shape; sums may leave their range only by rounding, and are then cut to it."""
     n, s1, s2, level = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (rows, total, squares, nats)))
     if not (n >= 1).all():
         raise InvalidArgument(f"rows contains {n[~(n >= 1)][0]}, must be >= 1.")
     _check_nats(level)
-    room = 1e-6 * n  # far beyond rounding, so that no refusal can depend on values that are in range
+    room = 1e-6 * n  # far beyond rounding, so no refusal can depend on values that are in range
     if not ((s1 >= -room) & (s1 <= n + room) & (s2 >= s1 * s1 / n - room) & (s2 <= s1 + room)).all():
         raise InvalidArgument("these are not the sum and the sum of squares of values in [0, 1].")
     s1 = np.clip(s1, 0.0, n)

@@ -1,8 +1,8 @@
-"""Limits of a mean from a count or a sum: exact binomial, Chernoff, Hoeffding and Bentkus, the sign test (section 13).
+"""Limits on a mean from a count or a sum: exact binomial, Chernoff, Hoeffding and Bentkus, the sign test (section 13).
 
-Rows that a question does not depend on give its mean exactly. These limits see the sum alone, so all of them
-increase with it; a contest's winner relies on that (section 15). Each is one-sided at a failure probability of its
-own, `alpha`, broadcasts over arrays, and errs outward.
+Rows that a question does not depend on give its mean exactly. These limits use only the sum, so all of them increase
+with it; a contest's winner relies on that (section 15). Each is one-sided with its own failure probability `alpha`,
+broadcasts over arrays, and errs outward.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ else:
 # The incomplete beta function and its inverse agree to 2e-7 of alpha for up to 1e9 rows; this is five times that.
 _ALPHA = 1 - 1e-6
 _OUTWARD = 1e-13
-# A sum of floats may miss a whole number by its rounding. Bentkus's bound is log-linear between whole numbers, so
-# that taking 3.0000000001 for 3 costs a share of alpha far below 1e-6.
+# A sum of floats may miss a whole number through rounding. Bentkus's bound is log-linear between whole numbers, so
+# taking 3.0000000001 for 3 costs a share of alpha far below 1e-6.
 _WHOLE = 1e-9
 _QUARTER = 0.25
-_LEAST = 1e-290  # a probability below is left to Chernoff's bound
+_LEAST = 1e-290  # smaller probabilities are left to Chernoff's bound
 
 
 def clopper_pearson_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -56,7 +56,7 @@ def unequal_lower(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The same for rows that are independent but not alike, whose mean probability it bounds (section 13).
 
     By Hoeffding (1956) the sum's tail from one above its mean on is largest for equal rows. At alpha <= 1/4 only a
-    single hit can lie nearer to the mean, and of that the tail is at most the sum of all probabilities.
+    single hit can lie nearer to the mean, and its tail is at most the sum of all probabilities.
     """
     h, n, a = _checked(hits, rows, alpha)
     exact = clopper_pearson_lower(h, n, a)
@@ -73,7 +73,7 @@ def unequal_upper(hits: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
 
 
 def one_lower(hits: float, rows: float, alpha: float, *, unequal: bool) -> float | None:
-    """`clopper_pearson_lower`, or `unequal_lower`, of one; None where it takes more than a quantile in a tail."""
+    """`clopper_pearson_lower`, or `unequal_lower`, of one; None where it needs more than a quantile in a tail."""
     if not (0 <= hits <= rows and rows >= 1 and 0 < alpha <= _QUARTER):
         return None
     if hits == 0:
@@ -99,7 +99,7 @@ def one_upper(hits: float, rows: float, alpha: float, *, unequal: bool) -> float
 
 
 def chernoff_lower(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:
-    """The smallest q <= total/rows with rows kl(total/rows || q) <= nats; at alpha = e^-nats, be it ever so small."""
+    """The smallest q <= total/rows with rows kl(total/rows || q) <= nats; at alpha = e^-nats, however small."""
     x, n, level = _in_nats(total, rows, nats)
     return kl_lower_each(x / n, level * (1 + _OUTWARD) / n)
 
@@ -113,8 +113,8 @@ def chernoff_upper(total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats
 def hoeffding_bentkus_lower(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> Floats:
     """The better of Chernoff and Bentkus (2004), for values in [0, 1] of which only the sum is used.
 
-    Pr(sum >= x) <= min(exp(-n kl), e Pr(Bin(n, q) >= floor x)): both bound one and the same tail, so that the
-    minimum is free.
+    Pr(sum >= x) <= min(exp(-n kl), e Pr(Bin(n, q) >= floor x)): both bound one and the same tail, so taking the minimum
+    costs nothing.
     """
     x, n, a = _checked(total, rows, alpha)
     exact = clopper_pearson_lower(np.minimum(np.floor(x + _WHOLE), n), n, a / math.e)
@@ -175,7 +175,7 @@ def _checked(total: ArrayLike, rows: ArrayLike, alpha: ArrayLike) -> tuple[Float
     x, n, a = np.broadcast_arrays(*(np.asarray(y, dtype=np.float64) for y in (total, rows, alpha)))
     if not (n >= 1).all():
         raise InvalidArgument(f"rows contains {n[~(n >= 1)][0]}, must be >= 1.")
-    room = 1e-6 * n  # far beyond rounding, so that no refusal can depend on values that are in range
+    room = 1e-6 * n  # far beyond rounding, so no refusal can depend on values that are in range
     inside = (x >= -room) & (x <= n + room)
     if not inside.all():
         raise InvalidArgument(f"a total of {x[~inside][0]} is not between 0 and the rows.")

@@ -1,17 +1,16 @@
 """Checked answers and open rows: claims that follow the spread, checked on rows that only release symbols (section 15).
 
-A claim is an interval that depends on anything but the checking rows: on guess rows through noise, on open rows that
+A claim is an interval that may depend on anything but the checking rows: on guess rows through noise, on open rows that
 the analyst holds in full, on the analyst's word. It passes if the checking rows' own limits lie within it, and then
-nothing but the claim is released. If it fails, the interval of the checking rows is released, rounded outward to a
-public grid (or, of a two-valued question, the bin of their mean). Levels come from the tree of all that may be
-released.
+only the claim is released. If it fails, the interval of the checking rows is released, rounded outward to a public grid
+(or, for a two-valued question, the bin of their mean). Levels come from the tree of everything that may be released.
 
 A node's share alpha is split: both limits of the test are at passing * alpha, those released after a failure at (1 -
 passing) * alpha together. A truth below the claim can pass only if the lower limit is wrong, one above only if the
-upper is, so that the test needs no second side: passing + (1 - passing) = 1.
+upper is, so the test needs no second side: passing + (1 - passing) = 1.
 
-Widths here are expected, not promised: what matters for validity is only that the plan is fixed before the checking
-rows are looked at.
+Widths here are expected, not guaranteed: validity only needs the plan to be fixed before the checking rows are looked
+at.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ else:
 
 
 _MOST_GROWTH = 4.0
-_MOST_FAILURES = 80  # that the attack's model follows
+_MOST_FAILURES = 80  # the most failures that the attack's model follows
 _EDGE = 1e-12  # covers the rounding of a mean and of a bin's edges
 _LEAST_MARGIN = 1e-6  # on the scale of [0, 1]: a claim is never finer than a millionth
 
@@ -102,7 +101,7 @@ def claim(
 
 
 def bins(plan: Checking, guess: float, deviation: float | None, trail: Trail, values: Values = "two-valued") -> int:
-    """How many steps the public grid of a failed claim has: one a margin."""
+    """The number of steps in the public grid of a failed claim: one per margin."""
     margin = _margin(plan, guess, deviation, trail, values) / (2 if values == "three-valued" else 1)
     return math.ceil(1 / min(margin, 1.0))
 
@@ -145,9 +144,9 @@ def failed_limits(
 def failed_bin_limits(
     plan: Checking, index: int, count: int, trail: Trail, *, values: Values = "two-valued"
 ) -> tuple[float, float]:
-    """The same of a two-valued question, of which only the bin floor(mean count) is released: those of its edges.
+    """The same for a two-valued question, which releases only the bin floor(mean count): the limits of its edges.
 
-    Limits that see the sum alone increase with it, so they hold for every mean in the bin.
+    Limits that use only the sum increase with it, so they hold for every mean in the bin.
     """
     if not (0 <= index < count and values in ("two-valued", "nearly two-valued")):
         raise InvalidArgument(f"bin {index} of {count} for values == {values!r}: there is no such bin.")
@@ -179,12 +178,12 @@ def plan_checked(rows: int, questions: int, failure: float) -> Checking:
 
 
 def plan_open(guess_rows: int, check_rows: int, questions: int, failure: float) -> Checking:
-    """Claims are exact means of open rows, which the analyst holds; the others check."""
+    """Constants for claims that are exact means of open rows, which the analyst holds; the other rows check."""
     _, _, misses, growth, none, passing = _FOUND
     return _constants(guess_rows, check_rows, questions, failure, 0.0, misses, growth, none, passing)
 
 
-# Relative noise, share of guess rows, honest failures to expect, growth, weight of none, share of a pass.
+# Relative noise, share of guess rows, expected honest failures, growth, weight of none, share of a pass.
 _FOUND = (0.22, 0.6, 0.15, 0.05, 0.7, 0.95)
 _CALM = 10  # one failure in a tenth of the questions, if there are any
 
@@ -228,7 +227,7 @@ def attacked_half_width(plan: Checking) -> float:
     had. It lifts the guess by Phi(eps sqrt(j)) - 1/2, eps twice the mean gain of a column, and leaves the check as it
     is. The law of the number of failures is followed exactly, question by question.
     """
-    from scipy.special import ndtri_exp  # in the lab's searches only
+    from scipy.special import ndtri_exp  # only in the lab's searches
 
     f = np.arange(_MOST_FAILURES + 1)
     growth = np.minimum((1 + plan.growth) ** f, _MOST_GROWTH)
@@ -297,7 +296,7 @@ def search_checked(
 
 def _margin(plan: Checking, guess: float, deviation: float | None, trail: Trail, values: Values) -> float:
     variance = _largest(guess, values) if deviation is None else min(deviation**2, _largest(guess, values))
-    # A rare event's variance is itself uncertain: as if one more row in either part had been a hit.
+    # A rare event's variance is itself uncertain: as if one more row in either part were a hit.
     variance += 1 / min(plan.guess_rows, plan.check_rows)
     spread = variance * (plan.noise + 1 / plan.guess_rows + 1 / plan.check_rows)
     grown = min((1 + plan.growth) ** trail.events, _MOST_GROWTH)
@@ -321,6 +320,6 @@ def _largest(mean: float, values: Values) -> float:
 
 
 def _second(mean: float, variance: float, values: Values) -> float:
-    """The second moment of such a mean and variance, within what its values allow."""
+    """The second moment for this mean and variance, within what the values allow."""
     second = variance + mean * mean
     return min(max(second, abs(mean)), 1.0) if values == "three-valued" else min(second, mean)

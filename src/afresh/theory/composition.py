@@ -37,7 +37,7 @@ def on_some_rows(charge: float, rows: int, n: int) -> float:
 class Filter:
     """A hard limit on adaptively chosen charges: an interaction that it admits is `cap`-stable.
 
-    `spent` is exact, so that k charges of which `compose` made the cap are all admitted.
+    `spent` is exact, so if `compose` made the cap from k charges, all k are admitted.
     """
 
     cap: float
@@ -48,11 +48,11 @@ class Filter:
         _charge(self.cap, "cap")
 
     def admits(self, charge: float) -> bool:
-        """Whether an answer of this charge may still be released; to be asked before it is computed."""
+        """Whether an answer with this charge may still be released; check it before computing the answer."""
         return self.spent + Fraction(_charge(charge)) <= Fraction(self.cap)
 
     def after(self, charge: float) -> Filter:
-        """The filter once an answer of this charge was released."""
+        """The filter after an answer with this charge was released."""
         if not self.admits(charge):
             raise InvalidArgument(
                 f"charge == {charge}: spent + charge <= cap would fail, with {float(self.spent)} of {self.cap} spent."

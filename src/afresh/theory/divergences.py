@@ -112,12 +112,12 @@ def conditional_mutual_information(joint: ArrayLike) -> float:
 
 
 def scale_term(x: Floats, minus_one: Floats) -> Floats:
-    """x - 1 - ln x >= 0, given x - 1, which keeps x near 1 exact as x keeps small x."""
+    """x - 1 - ln x >= 0, given x and x - 1: the latter keeps x near 1 exact, as x itself keeps small x exact."""
     return relative_term_each(np.ones_like(x), x, minus_one)
 
 
 def _square_ratio_minus_one(s: Floats, other: Floats) -> Floats:
-    """s^2/s'^2 - 1, exact to rounding also where s is near s'."""
+    """s^2/s'^2 - 1, exact to rounding even where s is near s'."""
     ratio: Floats = (s - other) / other * ((s + other) / other)
     return ratio
 

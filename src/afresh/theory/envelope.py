@@ -25,8 +25,8 @@ else:
     from afresh.lazy import np
 
 
-LARGEST_QB = 4.0  # beyond, no constants are worth having
-_SMALLEST_QB = 3e-4  # constants for qb serve every smaller one; below, they cost under 1 % and the check is slow
+LARGEST_QB = 4.0  # beyond this, no constants are useful
+_SMALLEST_QB = 3e-4  # constants for qb serve every smaller one; below this they cost under 1% and the check is slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def parabola_slack(eps: float, qb: float) -> float:
 
 
 def smallest_A(eps: float, theta: float, qb: float, points: tuple[int, int] = (160, 16)) -> float:
-    """The smallest A for which (*) holds on a grid; `holds` decides whether it does in between."""
+    """The smallest A for which (*) holds on a grid; `holds` decides whether it also holds in between."""
     c, B = 1 + eps, parabola_slack(eps, qb)
     start = 3 * (1 - 1 / c)
     # Beyond the end the exponential with the larger rate theta dominates; 12 nats of room are ample.
@@ -123,7 +123,7 @@ def rough_envelope(qb: float, failure: float) -> Envelope:
 def choose_envelope(qb: float, failure: float, weight: float) -> Envelope | None:
     """The verified envelope that (nearly) minimises c weight + 2 B + A theta^2 / failure, or None.
 
-    `weight` is what one unit of c costs in H; `failure` is beta, through which Markov pays for A.
+    `weight` is what one unit of c costs in H; `failure` is beta, with which Markov's inequality pays for A.
     """
     qb = max(qb, _SMALLEST_QB)
 

@@ -2,12 +2,12 @@
 
 The rule is fixed before the rows are looked at, by what the question's values can be:
 
-- two-valued: Clopper and Pearson's exact binomial, with another limit for a single hit where rows are unequal;
+- two-valued: Clopper and Pearson's exact binomial, with a different limit for a single hit where rows are unequal;
 - three-valued (differences of 0/1 losses): bets settled exactly;
 - number: two-point betting, which follows the standard deviation;
 - nearly two-valued number (most values at the ends): Hoeffding and Bentkus's bound, up to a quarter narrower there.
 
-To take whichever came out narrower would need a share of the failure probability for each: `intersected`.
+Taking whichever came out narrower would need a share of the failure probability for each: `intersected`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ else:
 
 
 Values = Literal["two-valued", "three-valued", "number", "nearly two-valued"]
-# From here on (alpha below 1e-130) the exact binomial gains less than a hundredth on Chernoff, and floats end.
+# From here on (alpha below 1e-130) the exact binomial gains less than a hundredth on Chernoff, and floats run out.
 _FAR = 300.0
 VALUES: tuple[Values, ...] = ("two-valued", "three-valued", "number", "nearly two-valued")
 
@@ -59,8 +59,8 @@ def lower_limit(
 ) -> Floats:
     """The truth is below it with probability at most e^-nats. Three-valued questions lie in [-1, 1], others in [0, 1].
 
-    `unequal`: rows are independent but not alike, as where features are public; the truth is then their average.
-    `hint`: a variance (of three-valued questions, a share of rows that differ) known beforehand; bets use it.
+    `unequal`: rows are independent but not alike, for example if features are public; the truth is then their average.
+    `hint`: a variance (for three-valued questions, a share of rows that differ) known in advance; bets use it.
     """
     _check(values)
     if values == "three-valued":
@@ -148,7 +148,7 @@ def half_width(
 
 
 def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayLike]) -> tuple[Floats, Floats]:
-    """What two intervals for one question have in common, each at a share of its own; the first if nothing."""
+    """The intersection of two intervals for one question, each with its own share; the first if it is empty."""
     low = np.maximum(one[0], other[0])
     high = np.minimum(one[1], other[1])
     empty = low > high
@@ -156,14 +156,14 @@ def intersected(one: tuple[ArrayLike, ArrayLike], other: tuple[ArrayLike, ArrayL
 
 
 def _one(limit: Callable[..., float | None], total: object, rows: object, nats: object, unequal: bool) -> Floats | None:
-    """A limit of plain numbers, as plain numbers find it; None where there are arrays, or it takes more than that."""
+    """A limit from plain numbers, computed on plain numbers; None if there are arrays, or if it needs more."""
     if isinstance(total, float | int) and isinstance(rows, float | int) and isinstance(nats, float | int):
         return limit(total, rows, math.exp(-nats), unequal=unequal) if 0 < nats < _FAR else None  # type: ignore[return-value] # of plain numbers a plain number
     return None
 
 
 def _near_or_far(near: Limit, far: Limit, total: ArrayLike, rows: ArrayLike, nats: ArrayLike) -> Floats:
-    """A limit at e^-nats while that is a number to calculate with, Chernoff's beyond."""
+    """A limit at e^-nats while floats can handle that, Chernoff's beyond."""
     level = np.asarray(nats, dtype=np.float64)
     if not (level > 0).all():
         raise InvalidArgument(f"nats contains {level[~(level > 0)].flat[0]}, must be > 0.")

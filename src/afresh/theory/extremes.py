@@ -1,4 +1,4 @@
-"""The largest of k noises: M = max_j |xi_j| with xi_j independent N(0, 1), alone and next to a square."""
+"""The largest of k noises: M = max_j |xi_j| with xi_j independent N(0, 1), alone and together with a square."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def cvar_with_square(k: int, failure: float, weight: float, share: float | None 
         m, mass, scale = _maximum_around(k, weight, share, tau, _ROUGH)
         return math.log(float(mass @ erfc(np.sqrt(np.maximum(tau - m, 0.0) / (2 * scale))))) - math.log(failure)
 
-    # Pr(X > tau) = b at the minimum, which is flat: a rough root of the logarithm, nearly straight, will do.
+    # Pr(X > tau) = b at the minimum, which is flat: a rough root of the nearly straight logarithm is enough.
     tau = root_between(too_low, low, high, tolerance=1e-6 * (high - low))
     m, mass, scale = _maximum_around(k, weight, share, tau, _FINE)
     z = np.sqrt(np.maximum(tau - m, 0.0) / scale)
@@ -98,7 +98,7 @@ def _maximum_around(k: int, weight: float, share: float, tau: float, points: int
     layer = weight * (1 + max((math.pi / 2) * tau * tau - 1, 0.0) * share)
     below = tau - layer * np.array([160.0, 40.0, 10.0, 2.5, 0.6, 0.1, 0.0])
     kink = math.sqrt(2 / math.pi)  # where the positive part begins
-    edges = np.sort(np.concatenate([support, np.clip([*below, kink], least, most)]))  # equal ones are no panel
+    edges = np.sort(np.concatenate([support, np.clip([*below, kink], least, most)]))  # equal edges make no panel
     half = np.diff(edges)[:, None] / 2
     nodes, weights = _gauss(points)
     m = (edges[:-1, None] + half * (nodes + 1)).ravel()

@@ -1,8 +1,8 @@
-"""The half-widths of the narrower ways of asking, as far as theory alone gives them (sections 13 to 16).
+"""The half-widths of the narrower ways of asking, where theory alone gives them (sections 13 to 16).
 
 Half-widths at 95% and, unless said otherwise, at a mean of 1/2. Those of checked answers and of open rows are
-expected while checks pass; the attacked ones follow from a model (`attacked_half_width`). What the lab's analysts do to
-them is measured there.
+expected while checks pass; the attacked ones follow from a model (`attacked_half_width`). The lab measures what its
+analysts do to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILURE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One task: what was set as the most its half-width may be, and what it is."""
+    """One task: the largest half-width it may have, and the half-width it has."""
 
     task: str
     most: float
@@ -27,12 +27,12 @@ class Figure:
 
     @property
     def reached(self) -> bool:
-        """Whether the half-width is no larger than it may be."""
+        """Whether the half-width is within its limit."""
         return self.found <= self.most
 
 
 def figures() -> list[Figure]:
-    """All of them, in a fixed order."""
+    """All figures, in a fixed order."""
     return [*_rounds(), *_checked(), *_open_rows(), *_delays(), *_comparisons()]
 
 

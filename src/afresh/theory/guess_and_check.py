@@ -1,13 +1,13 @@
 """Guess and check (Rogers et al. 2020), made variance-adaptive: section 11.
 
 Rows are split once. Guesses come from one part, or from anywhere else; the other part only checks them. A guess is
-an interval, its claim. If the check part's own interval lies within the claim, the claim is released and nothing
-else; if not, the index of the bin that holds the check part's mean, and nothing else. So given the guess side, what
-the check part can say is a tree: a pass has one child, a failure as many as there were bins. The failure
-probability is shared out over the nodes of that tree, and a union over them makes all intervals hold at once.
+an interval, its claim. If the check part's own interval lies within the claim, the claim is released and nothing else;
+if not, the index of the bin that holds the check part's mean, and nothing else. So given the guess side, what the check
+part can say is a tree: a pass has one child, a failure as many as there were bins. The failure probability is divided
+among the nodes of that tree, and a union over them makes all intervals hold at once.
 
-Everything here is a pure function of released records and public constants, so that anyone with the records can
-compute the intervals again.
+Everything here is a pure function of released records and public constants, so anyone with the records can compute the
+intervals again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _OUTWARD = 1e-12  # covers the rounding of logarithms, of a mean and of a bin's 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All that later levels need of the past: questions asked, failures, and the logarithm of all their bins."""
+    """Everything later levels need from the past: questions asked, failures, and the logarithm of all their bins."""
 
     asked: int = 0
     failures: int = 0
     log_bins: float = 0.0
 
     def after(self, record: Record) -> History:
-        """The history once a record was released."""
+        """The history after a record was released."""
         if record.bin is None:
             return History(self.asked + 1, self.failures, self.log_bins)
         return History(self.asked + 1, self.failures + 1, self.log_bins + math.log(record.bins))
@@ -100,7 +100,7 @@ def check(mean: float, guess: float, low: float, high: float, bins: int, rows: i
 
 
 def released_interval(record: Record, rows: int, level: float) -> tuple[float, float]:
-    """The interval that goes with a record: the claim, or that of the bin."""
+    """The interval that goes with a record: the claim, or the bin's interval."""
     if record.bin is None:
         return record.low, record.high
     return bin_interval(record.bin, record.bins, rows, level)
@@ -112,7 +112,7 @@ def released_value(record: Record) -> float:
 
 
 def replay(records: Iterable[Record], k: int, failure: float, rows: int) -> Iterator[tuple[float, float, float]]:
-    """Value, low and high of every record, from the records alone; refuses records that cannot be."""
+    """Value, low and high of every record, from the records alone; refuses impossible records."""
     history = History()
     for number, record in enumerate(records, start=1):
         claimed = 0 <= record.low <= record.guess <= record.high <= 1 and record.bins >= 1

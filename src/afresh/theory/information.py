@@ -144,8 +144,8 @@ def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
     the event has fresh probability at most the p whose correction is alpha (Lemma prob-gen before rounding).
 
     It is valid for **one** test chosen from released answers. For the smallest of m chosen tests, pass
-    min(m * pvalue, 1). A p-value computed on the guarded rows is exact, and nobody paid for it: once it is shown,
-    no further question may be asked of them. Either it is the last thing released, or it is computed from released
+    min(m * pvalue, 1). A p-value computed on the guarded rows is exact and has not been charged: once it is shown, no
+    further question may be asked about them. Either it is the last thing released, or it is computed from released
     answers. p' >= I/ln(1/p) roughly, so the p-value must be small exponentially in I/alpha to survive.
 
     Args:
@@ -162,7 +162,7 @@ def correct_pvalue(pvalue: ArrayLike, information: ArrayLike) -> float | Floats:
     nats = checks.array("information", information, "a number of nats, at least 0, or an array of them", 0.0)
     if nats.ndim and p.ndim and nats.shape != p.shape:
         raise checks.wrong("information", information, f"one number, or an array of shape {p.shape}")
-    tiny = np.finfo(np.float64).tiny  # zero is what a smaller p-value rounds to
+    tiny = np.finfo(np.float64).tiny  # smaller p-values round to zero
     corrected = np.maximum(event_probability(-np.log(np.maximum(p, tiny)), nats), p)
     corrected = np.where(nats == 0.0, p, corrected)
     return float(corrected) if corrected.ndim == 0 else corrected

@@ -1,8 +1,8 @@
 """Numbers whose noise follows their standard deviation, at the price of one plain answer (sections 7 and 10).
 
-The mean of a number psi in [0, 1] may lie anywhere, so what it allows, m(1-m), does not see a small variance. The mean
-of phi = (psi - c)^2/M^2 does, whatever the centre c is that an earlier draw has shown, with M = max(c, 1 - c): the
-variance of psi is at most M^2 times it, in the sample and in the population.
+The mean of a number psi in [0, 1] may lie anywhere, so the variance it allows, m(1-m), does not show that the variance
+is small. The mean of phi = (psi - c)^2/M^2 does, for any centre c that an earlier draw has shown, with M = max(c, 1 -
+c): the variance of psi is at most M^2 times it, in the sample and in the population.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from afresh.theory.special import ndtri
 from afresh.theory.stabilized import stabilized_charge
 from afresh.theory.symmetrized.constants import first_argument_upper
 
-# As what part of one answer each draw counts, by measurement. Theorem T: centre, square, mean (section 10).
+# The part of one answer that each draw counts as, by measurement. Theorem T: centre, square, mean (section 10).
 FIRST, SQUARE = 1 / 16, 1 / 8
 LAST = 1 - FIRST - SQUARE
 # Figure 1: mean, which is also the centre, and square (section 7).
@@ -23,7 +23,7 @@ MEAN = 3 / 4
 # Within a group the centre takes two draws: the share of rows in it, and the mean of A 1_B.
 IN_GROUP = 1 / 16
 LARGE = 0.15
-"""To which part of itself a large group's share would be known, in plans that do not say it (`is_large`)."""
+"""The relative accuracy to which a large group's share would be known, in plans that do not state it (`is_large`)."""
 _UP = 1 + 1e-12
 
 
@@ -39,14 +39,14 @@ def mean_square(mean: float, square: float, centre: float) -> float:
 
 
 def rare_noise(answers: int, failure: float) -> float:
-    """z0: of so many normal numbers none is below -z0, except with this probability (a union over them)."""
+    """z0: none of so many normal numbers is below -z0, except with this probability (a union over them)."""
     return -ndtri(failure / answers) * _UP
 
 
 def two_point_cumulant(theta: float, variance: float) -> float:
     """The largest ln E exp(theta (psi - E psi)) of a psi in [0, 1] with at most this variance, at most: Hoeffding 1963.
 
-    ln((V e^theta + e^(-theta V))/(1 + V)), concave in V, so that rows may have variances of which V is the mean.
+    ln((V e^theta + e^(-theta V))/(1 + V)), concave in V, so V may be the mean of the rows' different variances.
     """
     rise = variance * math.expm1(theta) + math.expm1(-theta * variance)
     return math.log1p(max(rise, 0.0) / (1 + variance)) * _UP + 4e-16
@@ -58,12 +58,12 @@ def least_noise(floor: float) -> float:
 
 
 def rare_slack(rows: int, tilt: float, part: float) -> float:
-    """What H grows by where eps of beta is kept for squares that come out too small: n eps/(lam (1 - eps))."""
+    """How much H grows if eps of beta is kept for squares that come out too small: n eps/(lam (1 - eps))."""
     return rows * part / (tilt * (1 - part)) * _UP
 
 
 def kept_part(rows: int, tilt: float, bound: float) -> float:
-    """An eps that makes H larger by a ten-thousandth."""
+    """An eps that makes H larger by one ten-thousandth."""
     return 1e-4 * bound * tilt / rows
 
 
@@ -72,15 +72,15 @@ class Spread:
     """What the first two draws of Theorem T have shown."""
 
     noise: float
-    """f: with noise f s/sqrt(rho) the last draw tells no more than its part of a plain answer."""
+    """f: with noise f s/sqrt(rho) the last draw reveals no more than its part of a plain answer."""
     reach: float
-    """How far the truth may be from the last draw, before that is rounded."""
+    """How far the truth may be from the last draw before rounding."""
 
 
 def spread_shown(
     centre: float, sample: float, rows: int, floor: float, tilt: float, bound: float, part: float = LAST
 ) -> Spread:
-    """From S[phi] <= `sample`, with Theorem T's tilt lam and bound H, and rho the part of the last draw.
+    """What S[phi] <= `sample` shows, with Theorem T's tilt lam and bound H, and rho the part of the last draw.
 
     f = 2 M sqrt(u) within [f_min, 1]. n kl(u || P[phi]) <= lam H bounds the variance V of the population, and |y - P|
     is at most f H/sqrt(rho) + (n/lam_j) K(lam_j/n, V), lam_j = lam sqrt(rho)/f.
@@ -111,23 +111,24 @@ def plain_noise(charge: float, n: int) -> float:
 def is_large(unsure: float, inside: float, share: float, grouping: float, before: float = LARGE) -> bool:
     """Whether a group of about this share, E[A 1_B] about `inside`, is answered as a large one (12).
 
-    If its share would be known to within `unsure`, a small part of itself: smaller where E[A | B] is near an end, since
-    one of the halves is then rare and known well. Plans without a `grouping` take one part, whatever the mean.
+    It is, if its share would be known to within `unsure`, a small part of itself: smaller where E[A | B] is near an
+    end, since one of the halves is then rare and known well. Plans without a `grouping` use one part, whatever the
+    mean.
     """
     centre = centre_in_group(inside, share)
     return unsure <= (grouping * 4 * centre * (1 - centre) if grouping else before) * share
 
 
 def centre_in_group(inside: float, share: float) -> float:
-    """About E[A | B]."""
+    """Roughly E[A | B]."""
     return min(inside / share, 1.0) if share > 0 else 0.5
 
 
 def aim_in_group(first: float, share: float, *, second: bool, large: bool) -> tuple[float, float, float, float]:
-    """What an answer about E[A | B] averages, as coefficients of A 1_B, 1_B and 1, and about where it lies (12).
+    """What an answer about E[A | B] averages, as coefficients of A 1_B, 1_B and 1, and roughly where it lies (12).
 
-    From about E[A 1_B] and Pr(B). Of a large group, whose share is known well, the share, and A in B with its centre
-    elsewhere; of a small one the halves A 1_B and (1 - A) 1_B.
+    From rough values of E[A 1_B] and Pr(B). For a large group, whose share is known well: the share, and A in B with
+    its centre elsewhere. For a small one: the halves A 1_B and (1 - A) 1_B.
     """
     if not large:
         return (-1.0, 1.0, 0.0, min(max(share - first, 0.0), 1.0)) if second else (1.0, 0.0, 0.0, min(first, 1.0))

@@ -91,9 +91,9 @@ def noise_level(k: int, failure: float) -> float:
 def posterior_interval(
     value: float, s: float, n: int, level: float, noise: float, half_step: float = 0.0
 ) -> tuple[float, float]:
-    """(i) and (ii): the truth of one answer, given level = R(b1), noise = zeta(b2), except b1 + b2 for all.
+    """(i) and (ii): one answer's truth, given level = R(b1), noise = zeta(b2); all fail with probability <= b1 + b2.
 
-    [m_lo, m_hi] = v -+ (s zeta + half a step of rounding) holds E[S[psi] | Y]; then n kl(m || q) <= R.
+    [m_lo, m_hi] = v -+ (s zeta + half a step of rounding) contains E[S[psi] | Y]; then n kl(m || q) <= R.
     """
     _check(n, s=s)
     reach = s * noise + half_step

@@ -1,9 +1,9 @@
 """The differential privacy that the noise happens to give (the footnote of Section 1.1.1). Not a privacy product.
 
 Neighbouring samples differ in one of n rows; n is public. (eps, delta)-private: Pr(M(s) in E) <= e^eps Pr(M(s')
-in E) + delta. Noise of a fixed scale has an exact profile, k answers together that of one with shift m: the
-distance between neighbours in noise deviations, times sqrt(k), however the questions were chosen. Calibrated noise
-has a scale that depends on the rows, so its floor alone proves nothing: there the Renyi divergences compose.
+in E) + delta. Noise of a fixed scale has an exact profile; k answers together have that of one with shift m: the
+distance between neighbours in noise deviations, times sqrt(k), however the questions were chosen. Calibrated noise has
+a scale that depends on the rows, so its floor alone proves nothing: there the Renyi divergences compose.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def gaussian_renyi(alpha: ArrayLike, shift: float, ratio: float) -> Floats:
 
 
 def calibrated_renyi(alpha: ArrayLike, n: int, k: int, t: float, T: float) -> Floats:
-    """Renyi divergence of k calibrated answers on neighbouring samples, at most; adaptive questions allowed.
+    """A bound on the Renyi divergence of k calibrated answers on neighbouring samples; questions may be adaptive.
 
     One row moves the mean by at most 1/n and the variance by at most (n-1)/n^2, and max(., 1/T) is 1-Lipschitz, so
     the two noise variances have a ratio within 1 + rho, rho = T (n-1)/(t n^2). If the sample at hand has the larger

@@ -1,4 +1,4 @@
-"""Bounds that plans are compared with: no mechanism of ours relies on them."""
+"""Bounds that plans are compared with; none of our mechanisms relies on them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from afresh.errors import InvalidArgument
 
 FINAL_LOOK = 0.1
-"""The share of a question's share that is kept for the final look, if there is to be one."""
+"""The part of a question's share that is kept for the final look, if there is to be one."""
 
 
 def capped_share(failure: float, questions: int) -> float:
@@ -44,10 +44,10 @@ def looks(share: float, kept: float = FINAL_LOOK) -> tuple[float, float]:
 
 
 def final_look_rows(rows: int, opened_before: int, exposed_elsewhere: int = 0) -> int:
-    """The rows a question of a round may be asked of at the end: all but those opened or exposed before its round.
+    """The rows that a round's question may use at the end: all except those opened or exposed before its round.
 
-    The number is known when the question is asked, so that an interval for a fixed number of rows is right. Nothing
-    may be asked after the final look.
+    The number is known when the question is asked, so an interval for a fixed number of rows is right. Nothing may be
+    asked after the final look.
     """
     left = rows - opened_before - exposed_elsewhere
     if not (rows >= 1 and opened_before >= 0 and exposed_elsewhere >= 0 and left >= 0):
@@ -58,7 +58,7 @@ def final_look_rows(rows: int, opened_before: int, exposed_elsewhere: int = 0) -
 
 
 def equal_rounds(rows: int, rounds: int) -> int:
-    """The rows per round, if all rounds get equally many."""
+    """The rows per round, if all rounds get the same number."""
     if not 1 <= rounds <= rows:
         raise InvalidArgument(f"rounds == {rounds}, must be between 1 and the {rows} rows.")
     return rows // rounds

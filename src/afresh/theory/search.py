@@ -1,11 +1,11 @@
-"""Small numeric searches for planning, of a few plain numbers: scipy.optimize takes longer to import than to search."""
+"""Small numeric searches for planning, over a few plain numbers: importing scipy.optimize would take longer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-_FLAT = 1e-7  # a simplex whose values differ by no more has arrived
+_FLAT = 1e-7  # a simplex whose values differ by no more has converged
 _GOLDEN = (3 - math.sqrt(5)) / 2
 
 
@@ -63,12 +63,12 @@ def _value(corner: tuple[float, list[float]]) -> float:
 
 
 def _along(centre: Sequence[float], point: Sequence[float], share: float) -> list[float]:
-    """From the centre so many times the way to the point."""
+    """The point that lies so many times the way from the centre to the given point."""
     return [c + share * (x - c) for c, x in zip(centre, point, strict=True)]
 
 
 def root_between(f: Callable[[float], float], low: float, high: float, *, tolerance: float) -> float:
-    """Where a decreasing function crosses 0, within the tolerance, or the end that is nearer: by Illinois' rule.
+    """Where a decreasing function crosses 0, within the tolerance, or the nearer end; by Illinois' rule.
 
     False position, in which an end that has stayed twice counts for half (Dowell and Jarratt, 1971).
     """
@@ -107,7 +107,7 @@ def minimize_between(f: Callable[[float], float], low: float, high: float, *, to
             r, q = (best - second) * (at_best - at_third), (best - third) * (at_best - at_second)
             p, q = (best - third) * q - (best - second) * r, 2 * (q - r)
             p, q = (-p if q > 0 else p), abs(q)
-            # Into the interval, and by less than half the step before the last.
+            # Inside the interval, and by less than half the step before the last.
             if abs(p) < abs(q * before / 2) and q * (low - best) < p < q * (high - best):
                 parabola = p / q
         if parabola is None:

@@ -1,6 +1,6 @@
 """Low-variance answers: the second-moment certificate (section 7).
 
-Differences of two models have a mean near 1/2 after rescaling, so m(1-m) cannot see that their variance is tiny.
+Differences of two models have a mean near 1/2 after rescaling, so m(1-m) does not show that their variance is tiny.
 A second charged answer about phi = 4 (psi - 1/2)^2, released before psi's, gives S[phi] <= u and P[phi] <= U.
 Then psi's variance is at most u/4 - (m - 1/2)^2 on the sample and U/4 - (q - 1/2)^2 in the population.
 """
@@ -14,7 +14,7 @@ from afresh.errors import InvalidArgument
 from afresh.theory.bernoulli import kl
 
 _OUTWARD = 4e-15  # covers the rounding of a dozen operations on numbers of order one
-_PATIENCE = 4000  # about 100 cells do; where the exponent only just grazes the bound, stop early and outside
+_PATIENCE = 4000  # about 100 cells are enough; where the exponent only just grazes the bound, stop early and outside
 _NARROW = 1e-9  # the search stops on cells this narrow, relative to the whole, and returns their outer edge
 
 
@@ -32,7 +32,7 @@ class SecondMoment:
 
 
 def hoeffding_exponent(m: float, q: float, variance: float) -> float:
-    """Hoeffding's two-point bound (1963, Theorem 3), of which Bennett's and Bernstein's are weakenings.
+    """Hoeffding's two-point bound (1963, Theorem 3); Bennett's and Bernstein's are weaker forms of it.
 
     n values in [0, 1] with mean q and at most this variance V have a sample mean beyond m with probability
     <= exp(-n exponent). With w = |m - q| and c the room on the far side (1 - q upward, q downward) the exponent is

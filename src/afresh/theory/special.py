@@ -1,7 +1,7 @@
-"""Special functions that every plan and interval needs, on NumPy alone: scipy.special takes longer to import than both.
+"""Special functions that plans and intervals need, in NumPy alone: importing scipy.special takes longer than both.
 
 Relative errors, measured against mpmath (tests/theory/test_special.py): `erfcx` and `erfc` 1e-15, `ndtr` 3e-13 at -37,
-where x/sqrt(2) is rounded, and less before, `ndtri` what an ulp of it makes of Phi, `gammaln` 4e-15.
+where x/sqrt(2) is rounded, and less before, `ndtri` the effect of one ulp of it on Phi, `gammaln` 4e-15.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SCALED = (
     -0.14024059858554697,
     1.2375126308378275,
 )
-# Stirling's series 1/(12 z) - 1/(360 z^3) + ..., the last term first: enough from 10 on.
+# Stirling's series 1/(12 z) - 1/(360 z^3) + ..., last term first: enough from 10 on.
 _STIRLING = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _LARGE = 10.0
@@ -86,8 +86,8 @@ def erfc(x: _Number) -> _Number:
     """2/sqrt(pi) times the integral of e^(-t^2) from x on."""
     if isinstance(x, float | int):
         return math.erfc(x)
-    size = np.minimum(np.abs(x), 30.0)  # beyond, it is 0
-    # e^(-x^2) to the last bit: what x^2 loses by rounding is made good (Dekker's product).
+    size = np.minimum(np.abs(x), 30.0)  # beyond this, it is 0
+    # e^(-x^2) to the last bit: what x^2 loses by rounding is restored (Dekker's product).
     high = size * _SPLIT
     high -= high - size
     low = size - high
@@ -157,6 +157,6 @@ def log_sum_exp(values: ArrayLike, weights: ArrayLike) -> float:
 
 
 def distinct(ordered: Floats) -> Floats:
-    """Numbers in their order, each once; numpy.unique would import masked arrays."""
+    """Numbers in order, each once; numpy.unique would import masked arrays."""
     found: Floats = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return found

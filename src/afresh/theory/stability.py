@@ -1,7 +1,7 @@
 """What one answer reveals: average leave-one-out KL stability (Def. klas) of one noisy mean.
 
-A charge holds for every sample of n rows and every query into [0, 1] and never depends on data. `average_kl` is
-what one sample really costs: for study and tests only, because it is a function of the rows.
+A charge holds for every sample of n rows and every query into [0, 1] and never depends on data. `average_kl` is what
+one sample actually costs: for study and tests only, because it depends on the rows.
 
 Throughout g = T n / (t (n-1)^2), the most by which the noise variance can change when one row is left out.
 """
@@ -149,7 +149,7 @@ def kl_stability(channel: ArrayLike, references: list[Floats]) -> float:
 
 
 def information_stability(channel: ArrayLike, law: ArrayLike) -> float:
-    """Def. mis at one law of S on a finite space: (1/n) sum_i I(M(S); S_i | S_-i). M is stable if it is for all.
+    """Def. mis at one law of S on a finite space: (1/n) sum_i I(M(S); S_i | S_-i). M is stable if it is for all laws.
 
     `channel[s_1, ..., s_n, y]` is Pr(M(s) = y); `law[s_1, ..., s_n]` need not be a product.
     """
@@ -161,7 +161,7 @@ def information_stability(channel: ArrayLike, law: ArrayLike) -> float:
 
 
 def _variance_change(t: float, T: float, n: int) -> float:
-    """g, after checking what every form of Prop. M needs."""
+    """g, after checking the conditions that every form of Prop. M needs."""
     if n < 2 or not (t > 0.0 and T > 0.0):
         raise InvalidArgument(f"n == {n}, t == {t}, T == {T}: needs n >= 2, t > 0 and T > 0.")
     g = T * n / (t * (n - 1) ** 2)

@@ -24,12 +24,12 @@ def stabilized_charge(n: int, v0: float, s: float) -> float:
 
 
 def row_share(n: int, v0: float, information: float) -> float:
-    """qb = 2 I / (n v0): the most that all answers together may depend on one row (step b)."""
+    """qb = 2 I / (n v0): the cap on how much all answers together may depend on one row (step b)."""
     return 2 * information / (n * v0)
 
 
 def remainder(envelope: Envelope, failure: float) -> float:
-    """What (*) leaves beside the parabola, per nat: 2 B + A theta^2 / beta (step c)."""
+    """What (*) leaves besides the parabola, per nat: 2 B + A theta^2 / beta (step c)."""
     return 2 * envelope.B + envelope.A * envelope.theta**2 / failure
 
 
@@ -45,10 +45,10 @@ def deviation_bound(
     """H: how far any answer may lie from the tilted means (step f), before rounding to the grid.
 
     At most k answers, each with at most `share` (default 1/k) of the information. An answer with noise s_j >= s has
-    the bound H s_j / s, in whatever mix.
+    the bound H s_j / s, in any mix.
     """
     parabola = envelope.c * information / tilt
     together = s * cvar_with_square(k, failure, parabola / s, share)
     apart = s * cvar(k, failure) + parabola * cvar_square(failure)
     bound = min(together, apart) + remainder(envelope, failure) * information / tilt
-    return bound * (1 + 1e-8)  # the quadrature is good to 1e-9
+    return bound * (1 + 1e-8)  # the quadrature is accurate to 1e-9

@@ -37,12 +37,12 @@ else:
 
 
 _OUTWARD = 1e-12  # covers the rounding of logarithms
-_CHOOSE = 1e-8  # covers that of log-gammas for up to a million steps
+_CHOOSE = 1e-8  # covers the rounding of log-gammas for up to a million steps
 
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """All that weights need of the past.
+    """Everything that weights need from the past.
 
     `nats` is what the events' own symbols cost (an index of m costs ln m), `gap` the steps since the last event, and
     `gap_nats` what the gaps before it cost.
@@ -55,11 +55,11 @@ class Trail:
     gap_nats: float = 0.0
 
     def quiet(self) -> Trail:
-        """After a step that released the expected symbol: a check passed, or a challenger was not accepted."""
+        """The trail after a step that released the expected symbol: a check passed, or a challenger was rejected."""
         return Trail(self.steps + 1, self.events, self.nats, self.gap + 1, self.gap_nats)
 
     def event(self, nats: float = 0.0) -> Trail:
-        """After a step that released another symbol, of which there were e^nats."""
+        """The trail after a step that released another symbol, one of e^nats."""
         if not nats >= 0:
             raise InvalidArgument(f"nats == {nats}, must be >= 0.")
         gap = self.gap + 1
@@ -152,7 +152,7 @@ def smallest_gain(rows: int, differ: int, nats: float) -> float | None:
 def detectable(
     values: Values, rows: int, nats: float, mean: float, deviation: float | None = None, *, power: float = 0.9
 ) -> float:
-    """How far above a claim's lower end the truth must be for the claim to pass with this power, about.
+    """Roughly how far above a claim's lower end the truth must be for the claim to pass with this power.
 
     The distance from such a mean to its lower limit at L nats, plus the rows' own scatter (by a normal law).
     """
@@ -196,7 +196,7 @@ def winner_limits(total: float, rows: int, nats: float, weight: float, *, two_va
 def binned_winner_limits(
     index: int, bins: int, rows: int, nats: float, weight: float, *, two_valued: bool
 ) -> tuple[float, float]:
-    """The same if only the bin floor(mean bins) of the winner's mean is released, the last bin closed."""
+    """The same if only the bin floor(mean bins) of the winner's mean is released; the last bin is closed."""
     if not 0 <= index < bins:
         raise InvalidArgument(f"bin {index} of {bins}: must be between 0 and {bins - 1}.")
     left, right = rows * (index / bins) * (1 - _OUTWARD), min(rows * ((index + 1) / bins) * (1 + _OUTWARD), rows)

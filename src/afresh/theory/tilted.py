@@ -18,7 +18,7 @@ from afresh.theory.transform import Transform
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-_REACH = 9.0  # deviations kept on either side; what lies beyond is bounded, not dropped
+_REACH = 9.0  # deviations kept on either side; anything beyond is bounded, not dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TiltedMean:
     _rounding: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Cut the counts into cells and keep what does not depend on P."""
+        """Cut the counts into cells and compute what does not depend on P."""
         n, tilt, transform = self.n, self.tilt, self.transform
         # On the scale arcsin(sqrt(m)) the standard deviation is 1/(2 sqrt n) everywhere.
         cells = math.ceil(self.cells_per_deviation * math.pi * math.sqrt(n))
@@ -60,7 +60,7 @@ class TiltedMean:
         set_field(self, "_log_weight", log_choose + tilt * transform(m))
         set_field(self, "_log_ratio", log_ratio)
         set_field(self, "_largest_later_ratio", np.maximum.accumulate(log_ratio[::-1])[::-1])
-        # Of the three log-gammas, the powers of p and the tilt, each good to an ulp or two of its size.
+        # For the three log-gammas, the powers of p and the tilt, each accurate to an ulp or two of its size.
         set_field(self, "_rounding", 1e-15 * (n * math.log(n + 2.0) + tilt * transform.top + 1))
 
     def upper(self, p: float) -> float:
@@ -116,7 +116,7 @@ class TiltedMean:
             return 1.0
         low, high = 0.0, math.asin(math.sqrt(self.transform.inverse_at(target)))
         guess = max(high - self.tilt / (8 * self.n), 0.7 * high)
-        shortfall = 1e-3 / self.tilt  # aimed for, so that the landing is on the safe side
+        shortfall = 1e-3 / self.tilt  # the aim, so that the result is on the safe side
         for _ in range(60):
             p = math.sin(guess) ** 2
             value, slope = self._upper_and_slope(p) if p < 1.0 else (self.transform.top, 0.0)
@@ -133,9 +133,9 @@ class TiltedMean:
         return math.sin(low) ** 2
 
     def lower_inverse_each(self, targets: Floats) -> Floats:
-        """`lower_inverse` of many targets, to within about 1e-11: good for checking, not for releasing.
+        """`lower_inverse` of many targets, to within about 1e-11: for checking, not for releasing.
 
-        The same steps, with sums over the cells around the mode alone; NaN where it cannot tell.
+        It takes the same steps, with sums only over the cells around the mode; NaN where that is not enough.
         """
         found = np.where(targets <= 0.0, 0.0, np.where(targets >= self.transform.top, 1.0, np.nan))
         inside = np.flatnonzero(np.isnan(found) & ~np.isnan(targets))
@@ -172,7 +172,7 @@ _LOST = 1e-9  # the share of the sum that a cell at the end of a run may have
 
 @dataclass(frozen=True)
 class _Windows:
-    """The cells of a `TiltedMean` by the places at which a run of them begins, for sums over many runs at once."""
+    """The cells of a `TiltedMean` by where a run of them begins, for sums over many runs at once."""
 
     tilted: TiltedMean
     half: int
@@ -219,7 +219,7 @@ class _Windows:
         ratio = self.log_ratio[mode] + log_odds[:, None]
         ratio[np.abs(ratio) < 1e-9] = 1e-9
         weights = np.exp(self.log_weight[mode] + left * log_odds[:, None] - peak[:, None])
-        weights *= (np.exp(ratio * size) - 1) / (np.exp(ratio) - 1)  # as `_log_geometric`, in fewer digits
+        weights *= (np.exp(ratio * size) - 1) / (np.exp(ratio) - 1)  # like `_log_geometric`, with fewer digits
         weights *= 1 + 1e-9 * size
         tail = self._bound_tail(p, log_odds, peak, mode, weights)
         inside = weights.sum(axis=1)
@@ -234,7 +234,7 @@ class _Windows:
         return value, slope
 
     def _bound_tail(self, p: Floats, log_odds: Floats, peak: Floats, mode: Places, weights: Floats) -> Floats:
-        """What the plain way adds for the last cells, which it bounds and does not sum; their weights become 0."""
+        """What the plain way adds for the last cells, which it bounds instead of summing; their weights become 0."""
         tilted, cells = self.tilted, self.tilted._log_weight.size
         angle = np.arcsin(np.sqrt(p)) + _REACH * 0.5 / math.sqrt(tilted.n) + tilted.tilt / (4 * tilted.n)
         stop = tilted.n * np.sin(np.minimum(angle, math.pi / 2)) ** 2

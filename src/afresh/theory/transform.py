@@ -1,6 +1,6 @@
 """Theta, the variance-stabilising transform of section 10.
 
-Fixed noise on Theta(mu) is noise calibrated to the variance on mu, and its scale leaks nothing.
+Fixed noise on Theta(mu) is noise on mu calibrated to the variance, and its scale leaks nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """What travels between a service and its clients, as JSON: results, problems, statistics, losses and plans.
 
-Both ends use these modules, so that what a client shows is what the guard released.
+Both ends use these modules, so a client shows exactly what the guard released.
 """

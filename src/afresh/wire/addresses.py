@@ -11,12 +11,12 @@ def is_address(data: object) -> bool:
 
 
 def on_this_machine(host: str | None) -> bool:
-    """Whether a host is the loopback interface: what goes there is not seen on a network."""
+    """Whether a host is the loopback interface, whose traffic no network sees."""
     return host in ("127.0.0.1", "localhost", "::1")
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """`https://host/customers` as the service and the name of the dataset."""
+    """Split `https://host/customers` into the service and the name of the dataset."""
     url, _, name = address.rstrip("/").rpartition("/")
     if not name or "://" not in url:
         raise InvalidArgument(f"{address} names no dataset; write {address.rstrip('/')}/NAME, or use afresh.connect.")

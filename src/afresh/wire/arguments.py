@@ -1,4 +1,4 @@
-"""Losses and statistics as JSON and back: the name of the class, and what it was made from."""
+"""Losses and statistics as JSON and back: the name of the class, and its arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATISTICS = {name: getattr(statistics, name) for name in (*OF_ROWS, *OF_MODELS)
 
 
 def to_argument(given: Any) -> Any:
-    """A loss or a statistic as JSON; a name stays what it is."""
+    """Write a loss or a statistic as JSON; a name stays as it is."""
     if isinstance(given, str):
         return given
     kind = type(given).__name__
@@ -44,14 +44,14 @@ def _plain(value: Any) -> Any:
 
 
 def to_loss(document: Any) -> Any:
-    """The loss of a document, or its name for `make_loss`; None for the holdout's own."""
+    """Read the loss in a document, or its name for `make_loss`; None for the holdout's own loss."""
     if document is None or isinstance(document, str):
         return document
     return _made("loss", document, LOSSES)
 
 
 def to_statistic(document: Any, names: tuple[str, ...]) -> Any:
-    """The statistic of a document, one of `names`."""
+    """Read the statistic in a document, which must be one of `names`."""
     return _made("statistic", document, {name: STATISTICS[name] for name in names})
 
 

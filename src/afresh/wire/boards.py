@@ -10,7 +10,7 @@ from afresh.errors import ServiceError
 
 
 def rules_to_json(rules: Rules) -> dict[str, Any]:
-    """Lengths of time in seconds."""
+    """Write the rules, with lengths of time in seconds."""
     return {
         "reveal": rules.reveal,
         "against": rules.against,
@@ -21,7 +21,7 @@ def rules_to_json(rules: Rules) -> dict[str, Any]:
 
 
 def rules_from_json(document: Any) -> Rules:
-    """What `rules_to_json` wrote."""
+    """Read what `rules_to_json` wrote."""
     try:
         lengths = {key: None if document[key] is None else timedelta(seconds=document[key]) for key in ("per", "every")}
         return Rules(document["reveal"], document["against"], document["limit"], **lengths)

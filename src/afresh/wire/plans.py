@@ -1,4 +1,4 @@
-"""Plans as JSON and back, with every constant: a client reads from it what the guard would."""
+"""Plans as JSON and back, with every constant: a client reads from a plan what the guard would."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from afresh.planning.plan import Plan
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """All that makes a plan, and what it says of itself."""
+    """Write everything that defines a plan, and its description."""
     return {**plan.to_dict(), "in_words": plan.in_words, "limits": asdict(plan.limits)}
 
 
 def plan_from_json(document: Any) -> Plan:
-    """The same plan."""
+    """Read the same plan back."""
     return Plan.thaw(Limits(**document["limits"]))

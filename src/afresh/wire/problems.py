@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457) and back, so that a client raises what the guard raised."""
+"""Errors as problem documents (RFC 9457) and back, so a client raises what the guard raised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TITLES = {kind: (kind.__doc__ or "").partition("\n")[0].partition(". ")[0].rstr
 
 
 def to_problem(error: AfreshError) -> dict[str, Any]:
-    """The document of an error; `code` is its stable name, and what it carries is there under its own names."""
+    """The document of an error; `code` is its stable name, and the error's attributes keep their own names."""
     known = KINDS.get(error.code, ServiceError)
     carried = {name: value for name, value in vars(error).items() if not name.startswith("_")}
     return {
@@ -25,7 +25,7 @@ def to_problem(error: AfreshError) -> dict[str, Any]:
 
 
 def from_problem(document: Any, status: int) -> AfreshError:
-    """The error that a document describes, to be raised; of an answer that is none, what can be said of it."""
+    """The error that a document describes, to be raised; for any other response, an error that describes it."""
     code = document.get("code") if isinstance(document, dict) else None
     kind = KINDS.get(code) if isinstance(code, str) else None
     if kind is None:

@@ -1,4 +1,4 @@
-"""Results as JSON and back. A document has all that `to_dict` says, and every field of the result under its own name.
+"""Results as JSON and back. A document has everything in `to_dict`, and every field of the result by its own name.
 
 `kind` names the class. What is read back is equal to what was written: the same repr, text and page.
 """
@@ -105,7 +105,7 @@ def _made(kind: type, document: Any) -> Any:
 
 
 def _read(hint: Any, value: Any) -> Any:
-    """A value of JSON as its type says."""
+    """Read a JSON value as a value of the given type."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return None if value is None else _read(next(each for each in inner if each is not type(None)), value)

@@ -11,11 +11,11 @@ FORMATS = {
     "parquet": "application/vnd.apache.parquet",
 }
 PLACE = "__row__"
-"""The column of an Arrow file that says which rows of the data these are; a frame has it as its index."""
+"""The column of an Arrow file with the rows' positions in the data; in a frame it is the index."""
 
 
 def to_file(table: Any, form: str, places: Any = None) -> bytes:
-    """A pandas frame or an Arrow table as a file; Arrow, which clients read, also has the rows' places."""
+    """Write a pandas frame or an Arrow table as a file; Arrow, which clients read, also has the rows' positions."""
     import pyarrow as pa
 
     if hasattr(table, "iloc"):
@@ -38,7 +38,7 @@ def to_file(table: Any, form: str, places: Any = None) -> bytes:
 
 
 def from_file(content: bytes) -> tuple[Any, Any]:
-    """The Arrow table in a file of Arrow, and the places of its rows, if it says them."""
+    """Read the table in an Arrow file, and the positions of its rows, if the file has them."""
     import pyarrow as pa
 
     table = pa.ipc.open_file(content).read_all()

@@ -83,12 +83,9 @@ def open_source(
     config: dict[str, Any] = {**_CONFIG, "memory_limit": memory_limit, "temp_directory": scratch}
     connection = duckdb.connect(":memory:", config=config)
     try:
-        with contextlib.suppress(
-            duckdb.Error
-        ):  # where it cannot be drawn, as in notebooks without widgets, there is none
-            connection.execute(
-                "SET enable_progress_bar = false"
-            )  # or it is drawn on stdout where Python is interactive
+        # It would be drawn on stdout if Python is interactive. A notebook without widgets has none to turn off.
+        with contextlib.suppress(duckdb.Error):
+            connection.execute("SET enable_progress_bar = false")
         with interruptible():
             if path is None:
                 source, readable = _load_columns(connection, incoming or {}), None

@@ -1,4 +1,4 @@
-"""Guess and check with guesses of the paper's mechanism, to show how little the choice of guesses matters."""
+"""Guess and check with guesses from the paper's mechanism, to show how little the choice of guesses matters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CalibratedGuesses(GuessAndCheck):
     method: ClassVar[str] = "guess-and-check-calibrated"
 
     def guess(self, moments: Moments, noise: float) -> float:
-        """The mean with noise that follows the variance of the rows that guess."""
+        """The mean, with noise that follows the variance of the rows that guess."""
         t = 1 / (4 * self.s**2)
         return noisy_mean(moments, noise, t, t / self.v0, grid_step(math.sqrt(self.v0 / t)))
 

@@ -1,6 +1,6 @@
 """Laplace noise calibrated to the variance (the remark after Prop. M), with the interval of section 6.
 
-Its quantile is far larger than the Gaussian's at the same charge, so no planner chooses it: it is here to show so.
+Its quantile is far larger than the Gaussian's at the same charge, so no planner chooses it; it is here to show that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CalibratedLaplace(Calibrated):
         return laplace_quantile(self.answers, self.noise_failure)
 
     def release(self, moments: Moments, noise: float) -> float:
-        """As Figure 1, with the noise reshaped."""
+        """Release as in Figure 1, with the noise reshaped."""
         return super().release(moments, laplace_from_normal(noise))
 
 

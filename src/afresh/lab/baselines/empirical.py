@@ -17,7 +17,7 @@ class Empirical(Uncertified):
     method: ClassVar[str] = "empirical"
 
     def start(self, rng: np.random.Generator) -> Empirical:
-        """It remembers nothing."""
+        """Start a conversation, which remembers nothing."""
         return self
 
     def answer(self, values: Values) -> Answers:

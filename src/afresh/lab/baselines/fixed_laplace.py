@@ -32,7 +32,7 @@ class FixedLaplace(FixedNoise):
         return log_threshold(self.failure - self.noise_failure, self.information)
 
     def release(self, moments: Moments, noise: float) -> float:
-        """As above, with the noise reshaped."""
+        """Release as for Gaussian noise, with the noise reshaped."""
         return super().release(moments, laplace_from_normal(noise))
 
 

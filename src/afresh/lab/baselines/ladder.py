@@ -23,7 +23,7 @@ class Ladder(Uncertified):
     step: float = 0.0  # 0: (ln(k n) / n)^(1/3), the order that Theorem 3.1 balances
 
     def start(self, rng: np.random.Generator) -> Board:
-        """An empty board."""
+        """Start with an empty board."""
         return _Rungs(self.claim, self.step or (math.log(self.questions * self.rows) / self.rows) ** (1 / 3))
 
 

@@ -1,4 +1,4 @@
-"""The Ladder's parameter-free form: a better submission must be so by its own paired deviation (Blum & Hardt 2015)."""
+"""The parameter-free Ladder: a submission must be better by its own paired deviation (Blum & Hardt 2015)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ParameterFreeLadder(Uncertified):
     best_so_far: ClassVar[bool] = True
 
     def start(self, rng: np.random.Generator) -> Board:
-        """An empty board."""
+        """Start with an empty board."""
         return _PairedBoard(self.claim)
 
 

@@ -1,6 +1,6 @@
 """What leaderboards share: the answer is the best accuracy so far, as the board shows it.
 
-So it is compared with the best truth so far, not with the question's own.
+So it is compared with the best truth so far, not with the question's own truth.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Board(ABC):
     """One conversation: submissions in order, as their rows' values."""
 
     def __init__(self, claim: Callable[[Floats], Answers]) -> None:
-        """An empty board; `claim` makes intervals of what it shows."""
+        """Start with an empty board; `claim` makes intervals from what it shows."""
         self._claim, self.best = claim, -math.inf
 
     def answer(self, values: Values) -> Answers:
@@ -29,4 +29,4 @@ class Board(ABC):
 
     @abstractmethod
     def submit(self, accuracy: float, row: Values) -> None:
-        """Move `best`, or not."""
+        """Take a submission: move `best`, or not."""

@@ -14,11 +14,11 @@ from afresh.lab.session import Answers, Floats, Uncertified, Values, chernoff, m
 
 @dataclass(frozen=True)
 class StableMedian(Uncertified):
-    """The exponential mechanism on a public grid of [0, 1]; a point scores how unevenly it divides the means.
+    """The exponential mechanism on a public grid of [0, 1]; a point's score is how unevenly it divides the means.
 
-    One row changes one block, hence a score by at most 1. `slack` is the share of blocks by which the released
-    point's rank may be off: the sharpness is what brings all but a 1/k of the mass within it. 0 blocks stands for
-    about 8 sqrt(k), so that k answers together depend on no block much.
+    One row changes one block, hence a score by at most 1. `slack` is the share of blocks by which the released point's
+    rank may be off: the sharpness is chosen to bring all but a 1/k of the mass within it. 0 blocks stands for about 8
+    sqrt(k), so that k answers together do not depend much on any block.
     """
 
     method: ClassVar[str] = "stable-median"
@@ -28,7 +28,7 @@ class StableMedian(Uncertified):
     slack: float = 0.25
 
     def start(self, rng: np.random.Generator) -> _Conversation:
-        """Rows are dealt into blocks as they come: they are independent."""
+        """Deal rows into blocks as they come: they are independent."""
         blocks = self.blocks or max(min(round(8 * math.sqrt(self.questions)), self.rows // 2), 1)
         return _Conversation(self, blocks, rng)
 
@@ -40,7 +40,7 @@ class _Conversation:
         self._sharpness = math.log(constants.points * constants.questions) / (constants.slack * blocks)
 
     def answer(self, values: Values) -> Answers:
-        """One draw of the exponential mechanism a question."""
+        """Draw once from the exponential mechanism for each question."""
         size = values.shape[1] // self._blocks
         drawn = np.array([self._draw(row[: size * self._blocks]) for row in values])
         # A rank off by the slack is this many deviations of a block's mean: as if there were fewer rows.

@@ -15,8 +15,8 @@ from afresh.lab.session import Answers, Floats, Uncertified, Values, means
 class Subsampling(Uncertified):
     """Each vote draws a row and says 1 with the probability that the question gives it; their mean is released.
 
-    So the noise is calibrated to the variance by itself. 0 votes stands for n / sqrt(k), the order at which the
-    votes of all questions together say little about any row.
+    So the noise adapts to the variance automatically. 0 votes stands for n / sqrt(k), the order at which the votes of
+    all questions together say little about any row.
     """
 
     method: ClassVar[str] = "subsampling"
@@ -24,7 +24,7 @@ class Subsampling(Uncertified):
     votes: int = 0
 
     def start(self, rng: np.random.Generator) -> _Ballot:
-        """A ballot for each question."""
+        """Start a conversation, with a ballot for each question."""
         return _Ballot(self, self.votes or max(round(self.rows / math.sqrt(self.questions)), 1), rng)
 
 
@@ -33,7 +33,7 @@ class _Ballot:
         self._constants, self._votes, self._rng = constants, votes, rng
 
     def answer(self, values: Values) -> Answers:
-        """Rows are drawn with replacement, so the number of votes for 1 is binomial."""
+        """Draw rows with replacement, so the number of votes for 1 is binomial."""
         mean: Floats = np.clip(means(values), 0.0, 1.0)
-        # The interval is that of the votes, of which there are fewer than rows.
+        # The interval is that of the votes; there are fewer votes than rows.
         return self._constants.claim(self._rng.binomial(self._votes, mean) / self._votes, self._votes)

@@ -14,8 +14,8 @@ from afresh.lab.session import Answers, Floats, Uncertified, Values, means
 class Thresholdout(Uncertified):
     """The first half of the rows trains, the second is held out; noise Lap(2s), Lap(4s), Lap(s) as published.
 
-    `tolerance` is s. Science 2015 plays it with threshold .04 and tolerance .01 at n = 10,000, and its figures with
-    `gaussian` noise: sd s on the threshold, anew for each question, and on the answer.
+    `tolerance` is s. Science 2015 uses threshold .04 and tolerance .01 at n = 10,000, and `gaussian` noise for its
+    figures: sd s on the threshold, drawn anew for each question, and on the answer.
     """
 
     method: ClassVar[str] = "thresholdout"
@@ -33,7 +33,7 @@ class ReusableHoldout:
     """One conversation, with its noisy threshold."""
 
     def __init__(self, constants: Thresholdout, rng: np.random.Generator) -> None:
-        """The threshold's noise lasts until it is crossed."""
+        """Draw the threshold's noise, which lasts until the threshold is crossed."""
         self._constants, self._rng = constants, rng
         self._noisy_threshold = self._redraw()
 
@@ -46,12 +46,12 @@ class ReusableHoldout:
         return self._rng.normal(scale=s) if self._constants.gaussian else self._rng.laplace(scale=laplace_scale * s)
 
     def answer(self, values: Values) -> Answers:
-        """Training means where they are near enough, noisy holdout means elsewhere."""
+        """Answer with training means where they are close enough, and noisy holdout means elsewhere."""
         half = values.shape[1] // 2
         return self._constants.claim(self.choose(means(values[:, :half]), means(values[:, half:])), half)
 
     def choose(self, training: Floats, holdout: Floats) -> Floats:
-        """The algorithm itself, on the two means of each question."""
+        """Run the algorithm itself on the two means of each question."""
         chosen = training.copy()
         for i, gap in enumerate(np.abs(holdout - training)):
             if gap > self._noisy_threshold + self._noise(4):

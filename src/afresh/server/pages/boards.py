@@ -1,4 +1,4 @@
-"""The pages of boards: places with honest ties, public if the steward says so, and a form to enter predictions."""
+"""The pages of boards: places with honest ties, public if the steward allows it, and a form to enter predictions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Place:
     interval: str
     bar: list[show.Block]
     tier: str | None
-    """Said above the first line of a tier."""
+    """The heading above the first line of a tier."""
     range: str
     """The places it may have, drawn."""
 
@@ -92,11 +92,11 @@ def _places(entries: tuple[Standing, ...], scale: tuple[float, float], best: int
     return found
 
 
-_known: dict[str, tuple[Any, tuple[float, float], int]] = {}  # of a board, what all of its entries were read for
+_known: dict[str, tuple[Any, tuple[float, float], int]] = {}  # for each board, what took reading all of its entries
 
 
 def _whole(name: str, table: BoardTable) -> tuple[tuple[float, float], int]:
-    """The scale of a table, and how many may be the best: read once for every state of a long board."""
+    """The scale of a table, and how many entries may be the best: read once for every state of a long board."""
     if name not in _known or _known[name][0] is not table.entries:
         _known[name] = table.entries, table.scale, len(table.best)
     return _known[name][1:]
@@ -109,7 +109,7 @@ async def board(
     page: Annotated[int, Query(ge=1, le=10**7)] = 1,
     round: Annotated[int | None, Query(ge=1, le=10**6)] = None,
 ) -> Response:
-    """The table, a page at a time."""
+    """The table, one page at a time."""
     desk, posted, who = await _posted(request, name)
     return await _show(request, desk, posted, who, page, round)
 
@@ -124,7 +124,7 @@ async def _show(
     error: AfreshError | None = None,
     **came: Any,
 ) -> Response:
-    """Its page, perhaps with what came of an entry."""
+    """Show the board's page, perhaps with the outcome of an entry."""
     name = posted.settings.name
 
     def look() -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _address(name: str) -> str:
 
 
 def _verdict(table: BoardTable, best: int) -> str:
-    """The table's verdict, for a table that may be long."""
+    """The verdict of a table that may be long."""
     if len(table.entries) <= 1 or best == 1:
         return table.verdict
     return f"{best:,} of {len(table.entries):,} may be the best"
@@ -171,7 +171,7 @@ def _verdict(table: BoardTable, best: int) -> str:
 
 @router.get("/boards/{name}/table.{form}")
 async def export(request: Request, name: str, form: str) -> Response:
-    """The whole table, to keep."""
+    """The whole table, to download."""
     desk, posted, _ = await _posted(request, name)
     if form not in ("csv", "json"):
         raise NotFound(f"the table is available as csv or json, not as {form}.")

@@ -26,7 +26,7 @@ _LATEST = 10  # lines under the question box
 
 
 async def enter(request: Request, name: str, role: str = "viewer") -> tuple[Desk, Served, Visitor]:
-    """The desk, a dataset and who looks at it; or a refusal."""
+    """Find the desk, the dataset and the visitor, or refuse."""
     desk, who = desk_of(request), await visitor(request)
     served = desk.house.find(name, who.caller)
     require(who.caller, role)
@@ -34,7 +34,7 @@ async def enter(request: Request, name: str, role: str = "viewer") -> tuple[Desk
 
 
 async def sent(request: Request, name: str, role: str) -> tuple[Desk, Served, Visitor, dict[str, str]]:
-    """The same of a form, with its fields."""
+    """Do the same for a form that was sent, and read its fields."""
     given = await forms.fields(request)
     desk, who = desk_of(request), await sender(request, given.get("form_key"))
     served = desk.house.find(name, who.caller)
@@ -70,7 +70,7 @@ async def show_dataset(
     answered: list[Any] | None = None,
     error: AfreshError | None = None,
 ) -> Response:
-    """The dataset's page, perhaps with a question and its outcome."""
+    """Show the dataset's page, perhaps with a question and its outcome."""
 
     def look() -> dict[str, Any]:
         frozen = desk.house.freezer.why(served.name)
@@ -134,7 +134,7 @@ async def ask(request: Request, name: str) -> Response:
 
 
 async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str, str]) -> list[Any]:
-    """What comes of a form."""
+    """Ask what a form says, and show the outcome."""
     if given.get("kind") == "claim":
         return [await claimed(desk, served, who.caller, forms.claim(given))]
     if "kind" in given:
@@ -149,7 +149,7 @@ async def _answered(desk: Desk, served: Served, who: Visitor, given: Mapping[str
 
 
 def _misplaced(error: AfreshError, given: Mapping[str, str], served: Served) -> Response:
-    """A refusal that names its field. For the script it is not a failure: it shows it there."""
+    """A refusal that names its field. It is no failure to the script, which shows it at that field."""
     place = forms.place_of(error, given, served)
     return JSONResponse({**problems.to_problem(error), "place": place}, headers=HEADERS)
 
@@ -164,7 +164,7 @@ async def history(
     scale: Annotated[str, Query(max_length=20)] = "own",
     page: Annotated[int, Query(ge=1, le=2**53)] = 1,
 ) -> Response:
-    """Everything that was released, the newest first, as a plot and as a table."""
+    """Everything that was released, newest first, as a plot and as a table."""
     desk, served, who = await enter(request, name)
     wanted = Wanted(words, analyst, round)
 
@@ -199,13 +199,13 @@ async def answer(request: Request, name: str, number: int) -> Response:
 
 @router.get("/datasets/{name}/receipt.{form}")
 async def receipt(request: Request, name: str, form: str) -> Response:
-    """Everything that was released, to keep: as JSON for `afresh verify`, or as a page."""
+    """Everything that was released, to download: as JSON for `afresh verify`, or as a page."""
     desk, served, _ = await enter(request, name)
     return await kept_receipt(desk, served, form)
 
 
 async def kept_receipt(desk: Desk, served: Served | Judged, form: str) -> Response:
-    """A receipt to keep."""
+    """A receipt to download."""
     if form not in ("json", "html"):
         raise NotFound(f"the receipt is available as json or html, not as {form}.")
 

@@ -1,4 +1,4 @@
-"""The way in and out: sign in with a token, sign out; and what pages load."""
+"""The way in and out (sign in with a token, sign out), and the files that pages load."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def _ours(where: str) -> str:
 
 
 def _keep(request: Request, response: Response, cookie: str, seconds: int) -> None:
-    """Set the cookie; for https alone where the browser, or the proxy in front, speaks it."""
+    """Set the cookie; for https only, if the browser, or the proxy in front, uses https."""
     secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "").lower() == "https"
     response.set_cookie(COOKIE, cookie, max_age=seconds, path="/", secure=secure, httponly=True, samesite="lax")

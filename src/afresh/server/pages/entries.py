@@ -1,6 +1,6 @@
 """Predictions that were scored on a page, kept so that later ones can be compared with them.
 
-They are what analysts sent, so nothing of the guarded rows is in them. They are where all workers find them.
+Analysts sent them, so they contain nothing about the guarded rows. They are stored where all workers find them.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Entries:
     """The scored predictions of a service."""
 
     def __init__(self, store: Store) -> None:
-        """In the store that all workers share."""
+        """Keep entries in the store that all workers share."""
         self._store = store
 
     def keep(self, dataset: str, name: str, analyst: str, model: Made, score: Any) -> str:
-        """Keep what was scored; the same predictions again, which are free, keep their first name. Says its id."""
+        """Keep what was scored and return its id; the same predictions again, which are free, keep their first name."""
         values = _packed(model.values)
         id = hashlib.blake2b(values.encode(), digest_size=12).hexdigest()
         value, low, high = score.shown()
@@ -68,7 +68,7 @@ class Entries:
         return id
 
     def all(self, dataset: str, most: int = 200) -> list[Entry]:
-        """The entries of a dataset, the newest first."""
+        """The entries of a dataset, newest first."""
         rows = self._store.run(
             f"SELECT {_FIELDS} FROM afresh_entries WHERE dataset = ? ORDER BY made DESC, id LIMIT ?", (dataset, most)
         )

@@ -1,4 +1,4 @@
-"""The pages of evaluations: what each is, what is left of its budget, and every verdict of its gate."""
+"""The pages of evaluations: a description, what is left of the budget, and every verdict of the gate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def evaluations(request: Request) -> Response:
 
 @router.get("/evaluations/{name}")
 async def evaluation(request: Request, name: str, page: Annotated[int, Query(ge=1, le=2**53)] = 1) -> Response:
-    """One evaluation, and its history, the newest first."""
+    """One evaluation and its history, newest first."""
     desk, who = desk_of(request), await visitor(request)
     judged = desk.house.judge(name, who.caller)
 
@@ -80,6 +80,6 @@ async def answer(request: Request, name: str, number: int) -> Response:
 
 @router.get("/evaluations/{name}/receipt.{form}")
 async def receipt(request: Request, name: str, form: str) -> Response:
-    """Everything that was released, to keep: as JSON for `afresh verify`, or as a page."""
+    """Everything that was released, to download: as JSON for `afresh verify`, or as a page."""
     desk, who = desk_of(request), await visitor(request)
     return await kept_receipt(desk, desk.house.judge(name, who.caller), form)

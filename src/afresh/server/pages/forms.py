@@ -1,4 +1,4 @@
-"""What people type into forms, as the library takes it; a mistake is shown at its field."""
+"""Turn what people type into forms into what the library takes; a mistake is shown at its field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORM = "application/x-www-form-urlencoded"
 _MOST = 1000  # fields
 _UPLOAD = "multipart/form-data"
 PLACES = ("bounds", "missing", "precision", "where", "expression")
-"""Where a mistake can be."""
+"""The fields where a mistake can be."""
 _OWN = {"Histogram": "edges", "GroupMeans": "categories", "Quantile": "level", "claim": "between"}
 STATISTICS = {
     "Histogram": "A histogram: the share of rows in each bin",
@@ -30,7 +30,7 @@ STATISTICS = {
     "StandardDeviation": "The standard deviation",
     "claim": "A claim: pass or fail",
 }
-"""What can be asked besides shares and means, by what `/v1` calls it."""
+"""What can be asked besides shares and means, by its name in `/v1`."""
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -46,7 +46,7 @@ async def fields(request: Request) -> dict[str, str]:
 
 
 async def uploaded(request: Request) -> tuple[dict[str, str], str, bytes]:
-    """The fields of a form with one file, the file's name, and what is in it."""
+    """The fields of a form with one file, the file's name, and its content."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != _UPLOAD:
         raise InvalidArgument(f"Content-Type == {checks.shown(media)}, must be {_UPLOAD}.")
@@ -107,7 +107,7 @@ def statistic(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_statistic(document: Mapping[str, Any], served: Served) -> None:
-    """For anything left out that the data dictionary does not know, say what to write where."""
+    """For anything left out that is not in the data dictionary, say what to write in which field."""
     if document["kind"] == "GroupMeans":
         parse(document["by"], served.guard.desk.schema)
         filled = served.dictionary.fill_statistic(document, served.guard.desk.schema)
@@ -150,7 +150,7 @@ def whole(given: Mapping[str, str], name: str, least: int = 0) -> int:
 
 
 def number(given: Mapping[str, str], name: str) -> float | None:
-    """A number; None of an empty field."""
+    """A number; None if the field is empty."""
     text = given.get(name, "").strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""What all pages share: templates, headers, who looks, and how a refusal looks."""
+"""What all pages share: templates, headers, the visitor, and the look of a refusal."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from afresh.server.app import Desk
 
 PART = "x-afresh-part"
-"""The header by which the script asks for a part of a page, which it puts in place itself."""
+"""The header with which the script asks for part of a page, which it then puts in place."""
 FORM_KEY = "x-afresh-form"
-"""The header with what forms must carry, of requests that are none."""
+"""The header that carries a form's key in requests that are not forms."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -47,7 +47,7 @@ _MEDIA = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 
 @cache
 def assets() -> dict[str, tuple[bytes, str, str]]:
-    """What pages load, by name: content, media type, and a name of this content."""
+    """The files that pages load, by name: content, media type, and a name for this content."""
     found = {}
     for each in sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name):
         content = each.read_bytes()
@@ -80,11 +80,11 @@ def _asset(name: str) -> str:
 def drawn(shown: Any) -> Markup:
     """A result, or blocks, as a notebook draws it."""
     blocks = shown.blocks() if isinstance(shown, show.Shown) else shown
-    return Markup(html.part(blocks))  # it escapes whatever is not its own
+    return Markup(html.part(blocks))  # it escapes everything that is not its own
 
 
 def _moment(seconds: float | None) -> str:
-    """A time, of which there may be none."""
+    """A time in words; there may be none."""
     return "it is revoked" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
@@ -104,7 +104,7 @@ def desk_of(request: Request) -> Desk:
 
 
 async def visitor(request: Request) -> Visitor:
-    """Who looks, or `NotAllowed`; it counts against the rate of the token."""
+    """Identify the visitor, or raise `NotAllowed`; the request counts against the token's rate."""
     desk, cookie = desk_of(request), request.cookies.get(COOKIE, "")
     found = await desk.asking.read(lambda: Sessions(desk.house).find(cookie))
     desk.counted(request, found.caller)
@@ -112,21 +112,21 @@ async def visitor(request: Request) -> Visitor:
 
 
 async def sender(request: Request, given: str | None = None) -> Visitor:
-    """Who sends something; it must come from a page of ours."""
+    """Identify the sender of a form; it must come from one of our pages."""
     found = await visitor(request)
     check_form(request.cookies.get(COOKIE, ""), request.headers.get(FORM_KEY) if given is None else given)
     return found
 
 
 def is_part(request: Request) -> bool:
-    """Whether the script asks, for a part of a page."""
+    """Whether the script is asking for part of a page."""
     return PART in request.headers
 
 
 def render(
     request: Request, template: str, who: Visitor | None = None, *, status: int = 200, **values: Any
 ) -> HTMLResponse:
-    """A page, or a part of one."""
+    """Render a page, or part of one."""
     caller = None if who is None else who.caller
     house = desk_of(request).house
     shared = {
@@ -140,12 +140,12 @@ def render(
 
 
 def fragment(markup: str) -> HTMLResponse:
-    """A part of a page that the one renderer made."""
+    """Part of a page, as our renderer made it."""
     return HTMLResponse(markup, headers=HEADERS)
 
 
 def redirect(where: str) -> RedirectResponse:
-    """To another page of ours, by GET."""
+    """Redirect to another of our pages, by GET."""
     return RedirectResponse(where, 303, HEADERS)
 
 
@@ -161,7 +161,7 @@ class PageRoute(APIRoute):
                 return await door(request)
             except AfreshError as error:
                 request.state.code = error.code
-                if is_part(request):  # for the script it is no failure: it shows it where it belongs
+                if is_part(request):  # it is no failure to the script, which shows it where it belongs
                     status = 401 if isinstance(error, NotAllowed) else 200
                     return JSONResponse(problems.to_problem(error), status, HEADERS)
                 if isinstance(error, NotAllowed):
@@ -173,7 +173,7 @@ class PageRoute(APIRoute):
 
 
 async def refused(request: Request, error: AfreshError, status: int | None = None) -> Response:
-    """The page of a refusal, for the visitor."""
+    """The page that shows the visitor a refusal."""
     try:
         who = await visitor(request)
     except AfreshError:

@@ -1,6 +1,6 @@
-"""What others ask appears on open pages: server-sent events, which say only that something new can be shown.
+"""Keep open pages up to date by server-sent events, which say only that something new can be shown.
 
-They leave on the clock of the history, so that when one comes tells no more than when an answer came.
+They leave on the history's clock, so the time of an event reveals no more than the time of an answer.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PERIOD = 0.5  # seconds between two looks at the ledger, for all pages of a dataset together
-_LASTS = 600  # seconds, after which a browser comes again by itself
-_MOST = 2000  # streams of a worker
+_LASTS = 600  # seconds after which a browser reconnects on its own
+_MOST = 2000  # the most streams per worker
 _QUIET = 15  # seconds after which a comment keeps a silent connection open
 
 
 class Watch:
-    """Looks at the histories of a house for all open pages together, while there are any."""
+    """Looks at the histories of a house on behalf of all open pages, while there are any."""
 
     def __init__(self, desk: Desk) -> None:
-        """Nobody looks yet."""
+        """Start without any open page."""
         self._desk = desk
         self._changed: dict[str, asyncio.Event] = {}
         self._watched: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Watch:
         self.ending = asyncio.Event()
 
     async def next(self, served: Served, patience: float) -> bool:
-        """Whether something new can be shown within so many seconds."""
+        """Wait at most so many seconds; returns whether something new can be shown."""
         changed = self._changed.setdefault(served.name, asyncio.Event())
         waiting = [asyncio.ensure_future(each.wait()) for each in (changed, self.ending)]
         try:
@@ -57,14 +57,14 @@ class Watch:
         return sum(self._watched.values())
 
     def begin(self, served: Served) -> None:
-        """One more page of a dataset is open."""
+        """Count one more open page of a dataset."""
         self._watched[served.name] = self._watched.get(served.name, 0) + 1
         looking = self._looking.get(served.name)
         if looking is None or looking.done():
             self._looking[served.name] = asyncio.create_task(self._look(served))
 
     def end(self, served: Served) -> None:
-        """One fewer."""
+        """Count one fewer."""
         self._watched[served.name] -= 1
 
     async def _look(self, served: Served) -> None:
@@ -83,9 +83,9 @@ class Watch:
 
 
 def end_with_the_process(watch: Watch) -> Callable[[], None]:
-    """Open pages must not keep a server from stopping: their streams end when it is told to. Returns how to undo it.
+    """End the streams of open pages when a signal stops the server, so they do not delay it. Returns how to undo it.
 
-    A server waits for its connections before it says that it stops, so the signal is the only notice there is.
+    A server waits for its connections before it announces that it is stopping, so the signal is the only notice.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -112,7 +112,7 @@ def end_with_the_process(watch: Watch) -> Callable[[], None]:
 
 @router.get("/datasets/{name}/events")
 async def events(request: Request, name: str) -> Response:
-    """A line whenever something new can be shown."""
+    """Send a line whenever something new can be shown."""
     _, served, _ = await enter(request, name)
     watch: Watch = request.app.state.watch
     if watch.open >= _MOST:

@@ -1,4 +1,4 @@
-"""The page of a holdout: predictions are dropped, scored, and compared with earlier ones."""
+"""The page of a holdout, to drop predictions, score them, and compare them with earlier ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 KINDS = {".csv": CSV, ".npy": NPY, ".parquet": PARQUET}
-"""What can be dropped, by how the file's name ends."""
+"""What can be dropped, by the ending of the file's name."""
 
 
 def _holdout(served: Served, analyst: str) -> Holdout:
@@ -47,7 +47,7 @@ async def models(request: Request, name: str) -> Response:
 async def _show(
     request: Request, desk: Desk, served: Served, who: Visitor, error: AfreshError | None = None, **came: Any
 ) -> Response:
-    """Its page, perhaps with what came of a file."""
+    """Show the holdout's page, perhaps with the outcome of a file."""
     name, holdout = served.name, _holdout(served, who.caller.name)
 
     def look() -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _forest(entries: list[Any], loss: str, bounds: tuple[float, float]) -> show.
 
 
 async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submission:
-    """The predictions in a file that was sent; its name says what it is."""
+    """The predictions in a file that was sent; the ending of its name gives its format."""
     media = next((media for end, media in KINDS.items() if file.lower().endswith(end)), None)
     if media is None:
         raise InvalidArgument(f"{file!r} is not one of {', '.join(KINDS)}; send one of these.")
@@ -94,7 +94,7 @@ async def dropped(desk: Desk, served: Served, file: str, body: bytes) -> Submiss
 
 
 def _names(given: Submission, title: str, file: str) -> list[str]:
-    """What to call the models of a file: as its columns, or as was typed, or as the file."""
+    """Names for the models of a file: the names of its columns, the name that was typed, or the name of the file."""
     if given.names is not None and len(given.models) > 1:
         return given.names
     stem = title.strip() or file.rpartition(".")[0] or "predictions"
@@ -103,7 +103,7 @@ def _names(given: Submission, title: str, file: str) -> list[str]:
 
 @router.post("/datasets/{name}/score")
 async def score(request: Request, name: str) -> Response:
-    """Score a file, 1 answer a model; with `against`, compare it with an earlier entry, 1 or 2 more."""
+    """Score a file, 1 answer per model; with `against`, compare it with an earlier entry for 1 or 2 more."""
     fields, file, body = await forms.uploaded(request)
     desk, who = desk_of(request), await sender(request, fields.get("form_key"))
     served = desk.house.find(name, who.caller)
@@ -155,7 +155,7 @@ async def _scored(
             lambda: 2,
             lambda found: int(found.charged),
         )
-    except AfreshError as error:  # the score is paid for, and shown whatever becomes of the comparison
+    except AfreshError as error:  # the score is paid for, so it is shown even if the comparison fails
         return list(scores), f"It was scored, but not compared: {error}"
     return [compared, *scores], concluded(compared)
 

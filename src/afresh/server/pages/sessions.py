@@ -1,8 +1,8 @@
-"""Who visits the pages: a cookie that represents a token, which is presented once.
+"""Sessions of the pages' visitors: a cookie stands for a token, which is presented only once.
 
 The cookie is 256 random bits, stored as a hash beside the tokens, so that all workers know it. The token is looked up
-again with every request: revoking it ends its sessions at once. What a form must carry follows from the cookie, and
-another page, which cannot read the cookie, cannot make it.
+again with every request: revoking it ends its sessions at once. The key that a form must carry is derived from the
+cookie; other sites cannot read the cookie, so they cannot make the key.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Visitor:
 
 
 def new_cookie() -> str:
-    """A cookie that nobody has."""
+    """A new cookie that nobody has."""
     return secrets.token_urlsafe(32)
 
 
 def form_key(cookie: str) -> str:
-    """What forms must carry that come from the holder of this cookie."""
+    """What the forms of this cookie's holder must carry."""
     return hmac.new(cookie.encode(errors="replace"), b"afresh form", hashlib.sha256).hexdigest()
 
 
 def check_form(cookie: str, given: str | None) -> None:
-    """Refuse a form that does not come from a page of ours."""
+    """Refuse a form that does not come from one of our pages."""
     if not cookie or not hmac.compare_digest(form_key(cookie).encode(), (given or "").encode(errors="replace")):
         raise Forbidden("this form did not come from a page of this service, or it is too old; reload the page.")
 
@@ -55,11 +55,11 @@ class Sessions:
     """The sessions of a service."""
 
     def __init__(self, house: House) -> None:
-        """In the store that all workers share."""
+        """Keep sessions in the store that all workers share."""
         self._store, self._tokens = house.store, house.tokens
 
     def start(self, caller: Caller, old: str) -> tuple[str, int]:
-        """A cookie for a person whose token was valid, and its lifetime in seconds; the old one ends."""
+        """Return a cookie for a person whose token was valid, and its lifetime in seconds; the old session ends."""
         now, cookie = time.time(), new_cookie()
         self.end(old)
         ends = min(now + HOURS * 3600, caller.expires or float("inf"))
@@ -71,7 +71,7 @@ class Sessions:
         return cookie, max(int(ends - now), 0)
 
     def find(self, cookie: str) -> Visitor:
-        """Whom a cookie stands for, or `NotAllowed`."""
+        """Find the visitor whom a cookie stands for, or raise `NotAllowed`."""
         rows = self._store.run("SELECT caller, expires FROM afresh_sessions WHERE hash = ?", (_hash(cookie),))
         if not cookie or not rows or time.time() >= rows[0][1]:
             raise NotAllowed("sign in first.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from afresh.server.pages.sessions import Visitor
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-_RECORDS = 100  # of an audit's page
+_RECORDS = 100  # records per page of an audit
 _PROTECTED = {
     "kl": "KL stability, in nats",
     "zcdp": "zero-concentrated differential privacy, rho",
@@ -49,7 +49,7 @@ async def _house(
 
 @router.post("/steward/tokens")
 async def tokens(request: Request) -> Response:
-    """Make a token, which is shown this once, or revoke some."""
+    """Make a token, which is shown only this once, or revoke some."""
     given = await forms.fields(request)
     desk, who = desk_of(request), await sender(request, given.get("form_key"))
     require(who.caller, "steward")
@@ -110,7 +110,7 @@ async def _dataset(
 
 @router.post("/datasets/{name}/divide")
 async def divide(request: Request, name: str) -> Response:
-    """Divide the budget: `name0`, `share0`, `name1`, ...; an empty share is none."""
+    """Divide the budget: `name0`, `share0`, `name1`, ...; an empty share means no share."""
     desk, served, who, given = await sent(request, name, "steward")
     guard = served.guard.for_analyst(who.caller.name)
     try:
@@ -147,7 +147,7 @@ async def charge(request: Request, name: str) -> Response:
 
 @router.post("/datasets/{name}/freeze")
 async def freeze(request: Request, name: str) -> Response:
-    """Answer nothing new, or again."""
+    """Freeze or thaw a dataset."""
     desk, served, _, given = await sent(request, name, "steward")
     if "thaw" in given:
         await desk.asking.read(lambda: desk.house.freezer.thaw(served.name))
@@ -159,7 +159,7 @@ async def freeze(request: Request, name: str) -> Response:
 
 @router.get("/datasets/{name}/audit")
 async def audit(request: Request, name: str, page: Annotated[int, Query(ge=1, le=2**53)] = 1) -> Response:
-    """Every record of the ledger, the newest first, and whether all of it verifies."""
+    """Every record of the ledger, newest first, and whether the whole ledger verifies."""
     desk, served, who = await enter(request, name, "steward")
 
     def look() -> dict[str, Any]:

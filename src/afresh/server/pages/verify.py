@@ -38,7 +38,7 @@ async def form(request: Request) -> Response:
 async def verify(request: Request) -> Response:
     """The result of checking a receipt."""
     global _waiting
-    if _waiting >= _WAITING:  # before anything of it is read
+    if _waiting >= _WAITING:  # before any of it is read
         raise TooMany("many receipts are being checked; try again later, or run afresh verify.")
     _waiting += 1
     try:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from afresh.server.house import Served
     from afresh.server.tokens import Caller
 
-_MOST_GAUGES = 20  # of analysts, those who have asked most
+_MOST_GAUGES = 20  # the analysts who have asked most
 
 
 def address(served: Served, *more: object) -> str:
-    """The path of a dataset, or of something of it."""
+    """The path of a dataset, or of something that belongs to it."""
     return "/".join(["/datasets", quote(served.name, ""), *(quote(str(each), "") for each in more)])
 
 
@@ -41,14 +41,14 @@ def plan_in_words(desk: Desk) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What of a budget is spent, and by whom."""
+    """How much of a budget is spent, and by whom."""
 
     name: str
     gauge: show.Gauge
 
 
 def gauges(desk: Desk, caller: Caller) -> list[Purse]:
-    """The whole budget first, then that of everyone who has a share or has asked; the caller's own before others."""
+    """Gauges of the whole budget, then of everyone who has a share or has asked; the caller's own before others."""
     plan = desk.plan
     with desk.ledger.reading(desk.terms) as account:
         shares, by = dict(account.shares), {name: each.answers for name, each in account.purse.by_analyst.items()}
@@ -101,11 +101,11 @@ class Line:
     cost: str
     when: str
     batch: str | None = None
-    """Said above the first line of a round."""
+    """The heading above the first line of a round."""
 
 
 def lines(history: History, records: Sequence[Record], where: str) -> list[Line]:
-    """Records as lines with links below an address; those of one round under its name."""
+    """Records as lines, with links below an address; those of one round under its name."""
     found: list[Line] = []
     for record in records:
         value, low, high = record.shown()
@@ -134,7 +134,7 @@ def _batch(history: History, round: str) -> str:
 
 
 def bar_of(record: Record) -> list[show.Block]:
-    """The interval of a record, drawn; nothing where it says nothing."""
+    """The interval of a record, drawn; empty if it has none."""
     if record.value is None or record.low is None or record.high is None or not record.told:
         return []
     return [show.Bar(record.value, record.low, record.high, record.bounds)]

@@ -1,1 +1,1 @@
-"""What maps the paper and runs in no mechanism of ours: results as functions, held to account by tests."""
+"""The paper's results as functions, checked by tests; none of our mechanisms uses them."""

@@ -218,7 +218,7 @@ class MainTheorem:
     k: int
 
     def __post_init__(self) -> None:
-        """Refuse what no plan could mean; the proof's own regime is a matter of `bound`."""
+        """Refuse impossible parameters; `bound` checks the proof's own regime."""
         require(self.n >= 2 and self.k >= 1, "n >= 2 and k >= 1", n=self.n, k=self.k)
 
     @property

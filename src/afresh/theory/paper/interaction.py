@@ -1,8 +1,8 @@
 """Figure 2: the interaction of an analyst with a mechanism, and the monitors of the main proof.
 
-`interact` is a pure fold: sample and noise come in as arguments, so two calls with the same arguments are the
-same interaction, and the caller of a simulation owns the randomness. Queries are vectorised: a query maps rows to their
-values in [0, 1], one number a row.
+`interact` is a pure fold: sample and noise are arguments, so two calls with the same arguments are the same
+interaction, and the caller of a simulation owns the randomness. Queries are vectorised: a query maps rows to their
+values in [0, 1], one number per row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """(psi_1, ..., psi_j, v_1, ..., v_j): all that an analyst ever sees."""
+    """(psi_1, ..., psi_j, v_1, ..., v_j): everything an analyst ever sees."""
 
     queries: tuple[Query, ...] = ()
     answers: tuple[float, ...] = ()
@@ -60,7 +60,7 @@ class Answerer(Protocol):
 
 
 class Releasing(Protocol):
-    """What `answering` needs of a mechanism of the product."""
+    """What `answering` needs from one of the product's mechanisms."""
 
     def release(self, moments: Moments, noise: float) -> float:
         """The released number."""
@@ -72,7 +72,7 @@ class Releasing(Protocol):
 
 
 def calibrated_answer(t: float, T: float) -> Answerer:
-    """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)), as the paper has it (neither rounded nor clipped)."""
+    """Figure 1: v = mu + xi sqrt(max(sigma^2/t, 1/T)), as in the paper (neither rounded nor clipped)."""
     if not (t > 0 and T > 0):
         raise InvalidArgument(f"t == {t}, T == {T}: needs t > 0 and T > 0.")
 
@@ -83,7 +83,7 @@ def calibrated_answer(t: float, T: float) -> Answerer:
 
 
 def answering(mechanism: Releasing) -> Answerer:
-    """A mechanism of the product as the M of Figure 2: it answers with the value that people are shown."""
+    """One of the product's mechanisms as the M of Figure 2: it answers with the value that people are shown."""
     from afresh.moments import Moments
 
     def answer(values: Floats, noise: float, /) -> float:
@@ -119,7 +119,7 @@ class Population:
     weights: Floats
 
     def __post_init__(self) -> None:
-        """Probabilities are nonnegative and sum to 1."""
+        """Check that probabilities are nonnegative and sum to 1."""
         if self.weights.shape != self.points.shape[:1]:
             raise InvalidArgument(f"{self.weights.size} weights for {self.points.shape[0]} points.")
         if self.weights.min() < 0 or abs(float(self.weights.sum()) - 1) > _TOLERANCE:

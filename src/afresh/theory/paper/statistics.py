@@ -1,7 +1,7 @@
 """Other query types: any statistic that leaving one row out changes little on average (remark before Prop. M).
 
-The proof of Prop. M uses three facts about the centre mu and the scale sigma^2 of a noisy answer, for every
-sample of n rows, mu_-i and sigma_-i^2 being the same without row i:
+The proof of Prop. M uses three facts about the centre mu and the scale sigma^2 of a noisy answer, for every sample of n
+rows, where mu_-i and sigma_-i^2 are the same without row i:
 
     (1/n) sum_i (mu - mu_-i)^2          <= centre * sigma^2
     (1/n) sum_i (sigma^2 - sigma_-i^2)^2 <= scale * sigma^2
@@ -70,7 +70,7 @@ class Variance:
     """The sample variance of psi, with noise calibrated to itself.
 
     Eq. sigmasum, (1/n) sum_i (sigma^2 - sigma_-i^2)^2 <= sigma^2 n^2/(n-1)^4, is at once the first inequality
-    for mu := sigma^2 and the second for the same scale. So a spread that is small is answered precisely.
+    for mu := sigma^2 and the second for the same scale. So a small spread is answered precisely.
     """
 
     def centre(self, values: Floats) -> float:

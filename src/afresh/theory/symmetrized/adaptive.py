@@ -37,7 +37,7 @@ else:
 TYPICAL = (0.5, 0.1, 0.01)
 _SAFE = 1e-9
 _TANGENTS = 72
-_LOWER_SHARES = (0.004, 0.01, 0.03, 0.1, 0.25, 0.5)  # what C_j may take of beta_j
+_LOWER_SHARES = (0.004, 0.01, 0.03, 0.1, 0.25, 0.5)  # the part of beta_j that C_j may take
 _RARE_SLOPE = 0.8  # the second curve lies somewhat beyond the best one at the rarest mean
 _CELLS, _SPLIT = 96, 12
 
@@ -59,7 +59,7 @@ class Curve:
 
 
 def widths(curve: Curve, reach: ArrayLike, bulk: float, swap: float, log_share: float) -> Floats:
-    """h for each b = reach: the smallest found over tangents of Q_j, each of which is valid by itself."""
+    """h for each b = reach: the smallest found over tangents of Q_j, each valid on its own."""
     return widths_and_alphas(curve, reach, bulk, swap, log_share)[0]
 
 
@@ -81,7 +81,7 @@ def widths_and_alphas(
     chosen, alpha, sig = first[np.arange(len(b)), best], alpha[np.arange(len(b)), best], sig[:, 0]
     lower = log_share + math.log(curve.lower_share)
     second = alpha - sig * inverse_log_excess(lower - swap + np.log(alpha) - np.log(sig))
-    # Should no tangent give alpha <= h, this h does: it only grows.
+    # If no tangent gives alpha <= h, this h does: it only grows.
     h: Floats = np.maximum.reduce([chosen, second, alpha]) * (1 + _SAFE)
     return h, alpha
 
@@ -106,7 +106,7 @@ def pairs_between(c: Constants, low: ArrayLike, high: ArrayLike) -> Floats:
 def first_argument_upper_each(e: ArrayLike, bound: float, above: ArrayLike = 1.0) -> Floats:
     """up(e, c) of each: the largest d >= e with kl(d || e) <= c, never below; Newton's steps descend to it.
 
-    They start at `above` where that is nearer: what is known not to be below it.
+    They start at `above`, which is known not to be below it, where that is nearer.
     """
     e = np.clip(np.asarray(e, dtype=np.float64), 0.0, 1.0)
     inner = np.maximum(e, 1e-307)
@@ -120,7 +120,7 @@ def first_argument_upper_each(e: ArrayLike, bound: float, above: ArrayLike = 1.0
         d = np.maximum(d - step, inner)
         if np.all(step <= 1e-14 * d):
             break
-    # Where kl is too small the start was left of the root, which is then beyond 1 - 1e-15.
+    # Where kl is too small, the start was left of the root, which is then beyond 1 - 1e-15.
     d = np.where(full | (kl_each(d, inner) < bound * (1 - 1e-9)), 1.0, np.minimum(d * (1 + 1e-12), 1.0))
     return np.where(e <= 0, 0.0, d)
 
@@ -170,12 +170,12 @@ class AdaptivePlan:
         return min(max(low - 1e-15, 0.0), centre), max(high, centre)
 
     def half_width(self, truth: float, j: int | None = None) -> float:
-        """Half the length of the interval if the answer has no noise; of the last answer unless said otherwise."""
+        """Half the length of the interval if the answer's noise is zero; for the last answer unless said otherwise."""
         low, high = self.interval(truth, self.constants.count if j is None else j)
         return (high - low) / 2
 
     def rough_half_widths(self) -> Floats:
-        """About half_width of the last answer at the typical means, for choosing the noise: not outward."""
+        """Roughly half_width of the last answer at the typical means, for choosing the noise: not outward."""
         nodes = np.sin(np.linspace(0, math.pi / 2, 33)) ** 2
         away = self.constants.s * self.width(nodes, self.constants.count)
         points = np.array(self.typical)

@@ -1,4 +1,4 @@
-"""One curve for all answers (17.7): intervals that follow the mean and the noise, and not the place of an answer.
+"""One curve for all answers (17.7): intervals that follow the mean and the noise, but not an answer's position.
 
 For 0 < l < 1 and a > 0 let E(rho) = a exp(l rho^2/2). By Lemma M, E_r[1_G E(|m|)] <= a (1 + l/(1-l) t/(1+t))^((j-1)/2)
 for answer j, so that all answers together fail with at most
@@ -9,7 +9,7 @@ if every answer's h satisfies, for its own b and for some alpha in [.2, h],
 
     e^kap G_{b,h}(rho)/alpha <= E(rho) for all rho >= 0,   e^kap sig psi(-(h - alpha)/sig)/alpha <= C.
 
-These conditions do not know j. So h is a function of b alone, and one table of it serves all answers of one noise,
+These conditions do not depend on j. So h is a function of b alone, and one table of it serves all answers of one noise,
 whatever was asked before; answers of other noise share the sum. Rows need not be alike.
 """
 
@@ -42,7 +42,7 @@ _SAFE = 1e-9
 _UP = 1 + 1e-12
 _CELLS = 640
 _ITERATES = 24
-_LOWER = (1e-3, 0.01, 0.03, 0.07, 0.15)  # what the lower tails may take of bm
+_LOWER = (1e-3, 0.01, 0.03, 0.07, 0.15)  # the part of bm that the lower tails may take
 _LEAST_BEND, _MOST_BEND = 1e-4, 0.999
 # While the noise is chosen:
 _USUAL_LOWER, _ROUGH_ITERATES = 0.01, 6
@@ -73,7 +73,7 @@ class Common:
         return self.widths_and_alphas(reach, log_part)[0]
 
     def width(self, reach: float, log_part: float = 0.0) -> float:
-        """The same of one."""
+        """The same for one b."""
         found = Point(self.constants.swap, reach).least(self.bend, self.height + log_part, self.log_lower + log_part)
         return found * (1 + _SAFE)
 
@@ -98,7 +98,7 @@ class Tangents:
     """
 
     def __init__(self, swap: float, reach: ArrayLike, slopes: ArrayLike) -> None:
-        """For these b and theta; `swap` is kap."""
+        """Compute the tangents for these b and theta; `swap` is kap."""
         thetas: Floats = np.asarray(slopes, dtype=np.float64)
         self.swap, self.thetas = swap, thetas
         self.reach = np.atleast_1d(np.asarray(reach, dtype=np.float64))[:, None]
@@ -113,7 +113,7 @@ class Tangents:
         return np.maximum(self._rest + below / self.thetas, self.alpha)
 
     def lower(self, log_lower: float) -> Floats:
-        """The h of each alpha for which the second does."""
+        """The h of each alpha for which the second condition holds."""
         level = log_lower - self.swap + np.log(self.alpha) - np.log(self.sig)
         found: Floats = self.alpha - self.sig * inverse_log_excess(level)
         return found
@@ -128,7 +128,7 @@ def highest(c: Constants, answers: int, bend: float, lower: float, *, first: boo
 def log_sum(c: Constants, bend: float, answers: int) -> float:
     """ln sum_j E_r[1_G exp(l |m|^2/2)], from above: exp(sum_{i<j} f(t_i)/2), f(t) = ln(1 + l/(1-l) t/(1+t)).
 
-    f is concave, so that the sum of f is at most (j-1) f(t), and at most M f(k t/M) for M answers that count as k.
+    f is concave, so the sum of f is at most (j-1) f(t), and at most M f(k t/M) for M answers that count as k.
     """
     rate = bend / (1 - bend) * _UP
     each = math.log1p(rate * c.bulk_before(2)) / 2
@@ -168,13 +168,13 @@ def pairs_within(c: Constants, low: ArrayLike, high: ArrayLike, *, iterates: int
     for _ in range(iterates):  # every iterate is valid; a fixed number, so that all processors stop at the same one
         narrow = spread + drift(c) * np.sqrt(pairs) + np.sqrt(spread * level) + level / 3
         mean = np.minimum(np.minimum(narrow, wide) * _UP, 1.0)
-        # Means only fall, so that the last iterate is above the next; a sum of roundings more than it need be.
+        # Means only fall, so the last iterate is above the next; larger than necessary by a sum of roundings.
         pairs = np.minimum(pairs, first_argument_upper_each(mean, c.level1 / c.n, pairs * _UP))
     return pairs
 
 
 def pairs_of(c: Constants, low: float, high: float, iterates: int) -> float:
-    """`pairs_within` of one interval, without the price of arrays."""
+    """`pairs_within` of one interval, without the overhead of arrays."""
     middle = min(max(0.5, low), high)
     spread = 2 * middle * (1 - middle) * _UP
     level, away = c.level3 / c.n, drift(c) + math.sqrt(c.level3 / (2 * c.n))
@@ -184,13 +184,13 @@ def pairs_of(c: Constants, low: float, high: float, iterates: int) -> float:
     for _ in range(iterates):
         narrow = spread + moved * math.sqrt(pairs) + math.sqrt(spread * level) + level / 3
         before, pairs = pairs, min(pairs, first_argument_upper(min(min(narrow, wide) * _UP, 1.0), most))
-        if pairs == before:  # as all further ones
+        if pairs == before:  # and so are all further ones
             break
     return pairs
 
 
 def edge_of(cell: int, cells: int) -> float:
-    """Where a cell of [0, 1] begins, of so many; they are finer towards the ends."""
+    """Where one of so many cells of [0, 1] begins; they are finer towards the ends."""
     return math.sin(math.pi / 2 * cell / cells) ** 2 if cell < cells else 1.0
 
 
@@ -219,9 +219,9 @@ class Intervals:
     s: float
     cells: int = _CELLS
     log_part: float = 0.0
-    """Of the share of one answer."""
+    """The logarithm of the part of one answer's share that it may use."""
     events: Constants | None = None
-    """Those by which D(P) is bounded, if not the plan's (section 18)."""
+    """The constants that bound D(P), if not the plan's (section 18)."""
 
     @cached_property
     def _known(self) -> dict[int, float]:
@@ -301,10 +301,10 @@ def common_plan(
 ) -> tuple[Common, float]:
     """The plan that is narrowest in the geometric mean over the typical means, or that of noise `s`.
 
-    With it comes the finest noise, in units of s, that an answer may have. It is 1 unless models with public features
-    will be compared that differ on this share of rows, `disagreement` (17.9): then the noise of a comparison follows
-    down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows. `concave` is
-    the sharper kap of new plans.
+    Also returns the finest noise, in units of s, that an answer may have. It is 1 unless models with public features
+    will be compared that differ on a share `disagreement` of rows (17.9): then the noise of a comparison follows the
+    disagreement down to a quarter of it, and rows have room for `count` comparisons that all differ on the same rows.
+    `concave` is the sharper kap of new plans.
     """
     most = count if answers is None else answers
     usual: dict[str, Any] = {"events": most, "answers": most, "alike": False, "concave": concave}
@@ -339,7 +339,7 @@ def best_curve(c: Constants, answers: int, typical: tuple[float, ...], *, final:
 
 
 def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bool = False) -> tuple[float, Common]:
-    """The best curve for these constants, with the mean of the logarithms of about their half-widths."""
+    """The best curve for these constants, with the mean of the logarithms of their rough half-widths."""
     around = [_Around(c, mean, _ITERATES if final else _ROUGH_ITERATES) for mean in typical]
 
     def best(lower: float) -> tuple[float, Common]:
@@ -358,10 +358,10 @@ def _with_bend(c: Constants, answers: int, typical: tuple[float, ...], final: bo
 
 
 class _Around:
-    """About the half-widths of answers that read `mean`: neither outward nor cut to 1, so that useless plans differ."""
+    """Rough half-widths of answers that read `mean`: neither outward nor cut to 1, so that useless plans differ."""
 
     def __init__(self, c: Constants, mean: float, iterates: int) -> None:
-        """Three truths that are about where the interval begins, where it ends, and the mean."""
+        """Take three truths: roughly where the interval begins, where it ends, and the mean."""
         self._s, self._mean = c.s, min(mean, 1 - mean)
 
         def at(truth: float) -> Point:

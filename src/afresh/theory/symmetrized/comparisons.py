@@ -1,7 +1,7 @@
 """Comparisons of models whose features are public (17.9): one answer each, noise set by the public disagreement.
 
-Row i has a law of its own; the truth is the mean of the rows' expectations of psi_j = (1 + d_j)/2. r_ij is the range of
-psi_j(i, .) over labels, public, 0 where the models agree; rbar_j the mean of r_ij^2. Then d_j <= D(rbar_j) for all j
+Row i has its own law; the truth is the mean of the rows' expectations of psi_j = (1 + d_j)/2. r_ij is the range of
+psi_j(i, .) over labels, public, 0 where the models agree; rbar_j is the mean of r_ij^2. Then d_j <= D(rbar_j) for all j
 except with the probability that the plan sets aside, and noise s_j^2 = gam D(rbar_j)/(4 n t) keeps every answer at the
 same t: nothing in 17.5 depends on what was seen. The row accounts are exact, public and capped by q.
 """
@@ -50,11 +50,11 @@ class ComparisonPlan:
         return math.sqrt(c.growth * self.pairs(disagreement) / (4 * c.n * c.step)) * _UP
 
     def half_width(self, disagreement: float) -> float:
-        """Of the difference d in [-1, 1]: 2 s_j h."""
+        """The half-width of the difference d in [-1, 1]: 2 s_j h."""
         return min(2 * self.noise(disagreement) * self.width * (1 + 1e-9), 2.0)
 
     def charge(self, ranges: ArrayLike) -> Floats:
-        """What each row's account grows by: r_ij^2/(4 n^2 s_j^2)."""
+        """How much each row's account grows: r_ij^2/(4 n^2 s_j^2)."""
         squares = np.square(np.asarray(ranges, dtype=np.float64))
         if np.any(squares > 1) or len(squares) != self.constants.n:
             raise InvalidArgument(f"needs {self.constants.n} ranges in [0, 1], one per row.")
@@ -62,7 +62,7 @@ class ComparisonPlan:
         return charge
 
     def admits(self, account: ArrayLike, ranges: ArrayLike) -> bool:
-        """Whether the next answer keeps every row within q, its own part counted four times; checked before it."""
+        """Whether the next answer keeps every row within q, its own part counted four times; to be checked first."""
         return bool(np.all(np.asarray(account) + 4 * self.charge(ranges) <= self.constants.row))
 
 
@@ -110,7 +110,7 @@ def comparison_plan(
 
 
 def _constants(n: int, count: int, beta: float, step: float, row: float, least: float) -> Constants:
-    """The constants for answers that all have t = step; no D and no s are common to them."""
+    """The constants for answers that all have t = step; they have no common D or s."""
     growth = 1 / (1 - row) * _UP
     smallest = math.sqrt(growth * (least / 2) / (4 * n * step))  # D(least) >= least/2
     bad = BAD_SHARE * beta * ALPHA_MIN * min(smallest, 1 / ALPHA_MIN)

@@ -15,8 +15,8 @@ from afresh.theory.bernoulli import kl
 
 ALPHA_MIN = 0.2  # the least alpha of 17.2: what a failure of G is divided by
 BAD_SHARE = 0.02  # the part of beta that pays for a failure of G
-MOST_ROW = 0.9  # q <= .9: beyond, gam = 1/(1-q) makes every width useless
-_UP = 1 + 1e-12  # the arithmetic here is good to 1e-14
+MOST_ROW = 0.9  # q <= .9: beyond this, gam = 1/(1-q) makes every width useless
+_UP = 1 + 1e-12  # the arithmetic here is accurate to 1e-14
 _SAFE = 1 + 1e-10  # but of differences
 
 
@@ -75,12 +75,12 @@ def constants(
 ) -> Constants:
     """The constants of section 17, rounded outward.
 
-    Plain answers of equal noise need the first four alone. In general `count` caps the sum of s^2/s_l^2 d_l/D over the
+    Plain answers of equal noise need only the first four. In general `count` caps the sum of s^2/s_l^2 d_l/D over the
     answers, `largest` this quantity for one answer; `row` caps q of the rows' accounts, `least` is the smallest noise,
     `events` the number of scalar answers. There are at most `answers` of them, more than `count` if some are coarser
     than `s`: many coarse answers reveal more than few fine ones of the same sum. Rows that are not `alike` are
-    independent, each with a law of its own. `concave` takes the sharper kap of Lemma G in place of its linear bound.
-    `pairs` is a D that was found before, and is taken as it is.
+    independent, each with its own law. `concave` takes the sharper kap of Lemma G in place of its linear bound. `pairs`
+    is a D that was found before, and is used as it is.
     """
     _check(n, count, s, beta)
     least = s if least is None else least
@@ -128,7 +128,7 @@ def constants(
 
     if pairs is not None:
         return with_pairs(pairs)
-    # Downwards from D = 1: every iterate is valid (17.6), so the number of steps is a matter of taste.
+    # Downwards from D = 1: every iterate is valid (17.6), so any number of steps will do.
     found = with_pairs(1.0)
     for _ in range(60):
         next_pairs = min(_largest_pairs(found, alike) * _UP, 1.0)
@@ -165,7 +165,7 @@ def first_argument_upper(e: float, bound: float) -> float:
     # kl(d || e) >= 2 (d-e)^2 and >= (d-e)^2/(2d), and is convex in d: Newton's steps descend to the root.
     d = min(e + math.sqrt(bound / 2), e + bound + math.sqrt(bound * bound + 2 * e * bound), 1 - 1e-15)
     for _ in range(40):
-        ratio = d / e  # inf where e is next to nothing
+        ratio = d / e  # inf where e is almost 0
         slope = (math.log(ratio) if ratio < math.inf else math.log(d) - math.log(e)) - math.log1p(-d) + math.log1p(-e)
         step = max((kl(d, e) - bound) / slope, 0.0) if slope > 0 else 0.0
         d = max(d - step, e)

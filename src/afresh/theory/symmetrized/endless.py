@@ -1,12 +1,13 @@
-"""A budget that never ends (17.8): answer j has the share K/((j+K)(j+K-1)), which sums to 1 over all j.
+"""A budget that never runs out (17.8): answer j has the share K/((j+K)(j+K-1)), which sums to 1 over all j.
 
-Each answer is a comparison of its own, with constants for j answers and its own failure, so nothing that was released
-is touched by later questions. The constants are those of `count` = j and beta times the share. Widths that follow the
-mean have a curve for each j (17.7), whose bend is a closed form; from 129 on, answers share theirs in blocks of about
-1%, by the last of the block.
+Each answer is a comparison of its own, with constants for j answers and its own failure, so later questions do not
+affect what was released. The constants are those for `count` = j and beta times the share. Widths that follow the mean
+have a curve for each j (17.7), whose bend is a closed form; from 129 on, answers share curves in blocks of about 1%,
+using the last answer of the block.
 
-Where numbers follow their deviation (17.10), what G may fail with is shared out for ever instead, K/((j+K)(j+K-1)) of
-it to the events of question j. So the bounds D and D(U) of a question are those of its own place, whatever comes later.
+Where numbers follow their deviation (17.10), the failure probability of G is instead divided among all questions for
+ever, K/((j+K)(j+K-1)) of it to the events of question j. So the bounds D and D(U) of a question are those of its own
+position, whatever comes later.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from afresh.theory.symmetrized.numbers import (
 
 Floats = NDArray[np.float64]
 
-LOWER = 0.01  # what the lower tails take of an answer's share
-SLANTS = (0.7, 1.0)  # of which a plan has one: the bend that suits 1/2, or somewhat rarer means
+LOWER = 0.01  # the part of an answer's share that the lower tails take
+SLANTS = (0.7, 1.0)  # a plan has one of these: the bend that suits 1/2, or somewhat rarer means
 _CELLS = 200
-_FINE = 7  # binary digits of an answer's number that its block keeps
+_FINE = 7  # binary digits of an answer's number that define its block
 _MOST_BEND = 0.98
 NUMBER_SHARE = 31 / 32
-"""What the draws of a number count together, as a part of a plain answer: many directions reveal more than one."""
+"""What the draws of a number count as together, as a part of a plain answer: many directions reveal more than one."""
 _DIRECTIONS = 4
 _SPLIT = (IN_GROUP, IN_GROUP, SQUARE, NUMBER_SHARE - FIRSTS)  # the draws that reveal the most
-_PRICE_OF_NUMBERS = 1.01  # how much wider plain answers may become for them
+_PRICE_OF_NUMBERS = 1.01  # how much wider plain answers may become to make room for them
 
 
 def open_share(j: int, expected: int) -> float:
@@ -62,7 +63,7 @@ def open_half_width(n: int, s: float, beta: float, expected: int, j: int) -> flo
 
 
 def open_half_widths(n: int, s: float, beta: float, expected: int, j: ArrayLike) -> Floats:
-    """`open_half_width` of each answer, for example to say how accurate the next hundred will be."""
+    """`open_half_width` of each answer, for example to report how accurate the next hundred will be."""
     return np.array([open_half_width(n, s, beta, expected, int(each)) for each in np.atleast_1d(np.asarray(j))])
 
 
@@ -79,13 +80,13 @@ def block(j: int) -> tuple[int, int]:
 
 
 def block_share(j: int, expected: int) -> float:
-    """The share of each answer of j's block: K/(before+K) - K/(last+K), equally divided, so that all sum to 1."""
+    """The share of each answer in j's block: K/(before+K) - K/(last+K), equally divided, so that all sum to 1."""
     before, last = block(j)
     return expected / ((before + expected) * (last + float(expected)))
 
 
 def last_answer(n: int, s: float, numbers: float = 0.0) -> int:
-    """After so many answers, in whole blocks, one row may matter too much for the theorem: q = .9."""
+    """The number of answers, in whole blocks, after which one row may matter too much for the theorem: q = .9."""
     units = MOST_ROW * (1 - 1e-9) * 4 * n * n * s * s
     most = (units - row_room(0, numbers)) / row_units(numbers) if numbers else units - 3
     most = min(math.floor(most), 2**53)
@@ -102,7 +103,7 @@ def curve_of(
     numbers: float = 0.0,
     concave: bool = False,
 ) -> Common:
-    """The curve of answer j and its block, with a bend as the closed form of 17.1 has it.
+    """The curve of answer j and its block, with the bend from the closed form of 17.1.
 
     `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
     `concave` is the sharper kap of new plans.
@@ -167,7 +168,7 @@ def intervals_of(
 def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...]) -> tuple[float, float, float]:
     """Noise and slant with which answer number `expected` is narrowest, in the geometric mean at the typical means.
 
-    And the finest noise of numbers, 0 if there is no room for them.
+    Also returns the finest noise of numbers, 0 if there is no room for them.
     """
 
     def width(s: float, slant: float) -> float:
@@ -182,7 +183,7 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
             return s * curve.widths(np.sqrt(curve.constants.scaled(1.0) * pairs))
 
         high = points
-        for _ in range(3):  # the ends are p -+ s h(end), about
+        for _ in range(3):  # the ends are roughly p -+ s h(end)
             high = points + away(np.minimum(high, 0.5))
         low = np.maximum(points - away(points), 0.0)
         return float(np.exp(np.log((high - low) / 2).mean()))
@@ -193,7 +194,7 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
 
 
 def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float) -> float:
-    """That for which rows have room, if plain answers become hardly wider."""
+    """The noise for which rows have room, if plain answers become hardly wider."""
 
     def with_room(numbers: float) -> Common:
         return curve_of(n, s, beta, expected, slant, expected, numbers, concave=True)

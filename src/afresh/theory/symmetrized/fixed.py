@@ -35,9 +35,9 @@ else:
 Shares = Literal["constant width", "equal"]
 
 _SAFE = 1e-9  # added to every ln F; its rounding is below 1e-11
-_BLOCKS = 4096  # up to so many answers F_j is summed one by one, beyond in blocks by their last answer
+_BLOCKS = 4096  # up to this many answers F_j is summed one by one, beyond in blocks by their last answer
 _ROUGH_BLOCKS = 64  # while the noise is chosen
-_LEAST_H = 1.0  # an h below 1 says less than one standard deviation of the noise: nobody wants it
+_LEAST_H = 1.0  # an h below 1 would be less than one standard deviation of the noise: never useful
 
 
 def log_failure(h: ArrayLike, reach: float, bulk: ArrayLike, swap: float) -> Floats:
@@ -84,7 +84,7 @@ def _touching(w: Floats, c: float) -> Floats:
 
 
 def best_slope(h: float, reach: float, bulk: float) -> float:
-    """lam, the slope of the tangent with which F_j(h) is least, were alpha not confined to [.2, h]."""
+    """lam, the slope of the tangent with which F_j(h) would be least if alpha were not confined to [.2, h]."""
     sig = math.sqrt(1 + 4 * reach * reach)
     c = 2 * reach / sig
     return c * float(slope(_tangent(np.array(h / sig - c * math.sqrt(bulk)), c)))
@@ -145,7 +145,7 @@ class Plan:
 
     @property
     def half_width(self) -> float:
-        """What is promised for every answer and every mean; at most 1."""
+        """The half-width guaranteed for every answer and every mean; at most 1."""
         return min(self.constants.s * self.width * (1 + _SAFE), 1.0)
 
     def log_share(self, j: ArrayLike) -> Floats:
@@ -193,20 +193,20 @@ def best_noise(n: int, count: int, half_width: Callable[[float], float]) -> floa
     if not least <= 1 / ALPHA_MIN:
         raise InvalidArgument(f"count == {count} is too many answers for n == {n} rows: no noise suffices.")
     guess = (count / 50) ** 0.25 / math.sqrt(2.5 * n)
-    low = max(least, guess / 6 * min(1.0, count / 20))  # few answers want little noise
+    low = max(least, guess / 6 * min(1.0, count / 20))  # few answers need little noise
     high = min(max(6 * guess, 2 * least), 1 / ALPHA_MIN)
     best = minimize_between(lambda x: half_width(math.exp(x)), math.log(low), math.log(high), tolerance=3e-3)
     return round_noise(min(max(math.exp(best), low), high))
 
 
 def round_noise(s: float) -> float:
-    """Four digits, upward: a number people can read back."""
+    """Round up to four digits: a number people can read back."""
     unit = 10.0 ** (math.floor(math.log10(s)) - 3)
     return float(f"{math.ceil(s / unit) * unit:.4g}")
 
 
 def width_of(c: Constants, shares: Shares, *, rough: bool = False) -> float:
-    """h of the last answer: its own share, or the h at which all F_j together use up what there is."""
+    """h of the last answer: from its own share, or the h at which all F_j together use up what there is."""
     blocks = _ROUGH_BLOCKS if rough else _BLOCKS
     if shares == "equal":
         return float(solve_width(math.log(c.main / c.count), c.reach, c.bulk_before(c.count), c.swap))

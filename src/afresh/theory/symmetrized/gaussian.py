@@ -1,6 +1,6 @@
 """psi(u) = E(Z + u)_+ = phi(u) + u Phi(u) of a standard normal Z, its logarithm, its slope and their inverses.
 
-Everything is good to about 1e-13 relative, far out in both tails; the callers allow for 1e-9.
+Everything is accurate to about 1e-13 relative, far out in both tails; the callers allow for 1e-9.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def inverse_slope(value: ArrayLike) -> Floats:
 def inverse_log_excess(value: ArrayLike) -> Floats:
     """The u with ln psi(u) = value, never below it by more than rounding."""
     target: Floats = np.asarray(value, dtype=np.float64)
-    # psi(u) >= u on the right; the tables know where most are.
+    # psi(u) >= u on the right; the tables cover most values.
     u = np.where(target > -1, np.exp(np.minimum(target, 700.0)) - 1.0, -np.sqrt(np.maximum(-2 * target, 0.0)) - 0.5)
     points, _, excesses = _tables()
     known = (target > excesses[-1]) & (target < excesses[0])

@@ -1,9 +1,9 @@
-"""Numbers whose noise follows their standard deviation under Theorem S, whatever is asked beside them (17.10).
+"""Numbers whose noise follows their standard deviation under Theorem S, whatever else is asked (17.10).
 
 A number psi in [0, 1] is answered by draws that together count as little as one plain answer: y1, its mean with much
 noise, which is a centre c; y2, the mean of phi = (psi - c)^2/M^2, M = max(c, 1 - c), with much noise; and y3, its mean.
 Within a group the centre takes two draws. The noise of y2 is known, so it bounds S[phi]; the ghost bounds P[phi]; and
-both together bound d of psi, which the noise of y3 follows. None of the first draws needs an interval of its own.
+both together bound d of psi, which the noise of y3 follows. None of the first draws needs its own interval.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from afresh.theory.symmetrized.common import Common, farthest, pairs_of, rate_of
 from afresh.theory.symmetrized.constants import Constants, drift, first_argument_upper
 
 FIRSTS = 2 * IN_GROUP + SQUARE
-"""What the first draws count at most, in plain answers."""
+"""The most that the first draws count as, in plain answers."""
 LEAST = 0.76
-"""(s/s_3)^2 with which a number weighs hardly more on a row than a plain answer; a little more than a step has."""
+"""(s/s_3)^2 at which a number hardly depends more on a row than a plain answer does; a little more than a step has."""
 EVENTS = 4
 """A number uses at most three and a half times what a plain answer may of the probability that G fails."""
-_ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers, so that all processors stop at the same one; each is valid
+_ITERATES, _OWN_ITERATES = 6, 4  # fixed numbers of iterates, so that all processors stop at the same one; each is valid
 _UP = 1 + 1e-12
-_USUAL_DEVIATION = 0.05  # of numbers that a plan has room for, unless somebody says which
+_USUAL_DEVIATION = 0.05  # the deviation of numbers that a plan has room for, unless one is given
 _SMALLER, _MOST_LEFT = [2.0**-i for i in range(17)], 0.6
-_WORTH = 0.95  # numbers with a large deviation become wider by that much
+_WORTH = 0.95  # the gain required, since numbers with a large deviation become that much wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Shown:
     """What the first draws have shown, as bounds that hold unless G fails."""
 
     pairs: float
-    """D(U): of d of the number."""
+    """D(U): the bound on d of the number."""
     square: float
-    """Of d of phi."""
+    """The bound on d of phi."""
 
 
-@lru_cache(maxsize=4096)  # releasing, reading and checking ask for the same
+@lru_cache(maxsize=4096)  # releasing, reading and checking ask for the same values
 def shown(c: Constants, centre: float, square: float, noise: float, half_step: float) -> Shown:
-    """From y2 = `square`, the mean of phi with this noise and rounded; rows need not be alike.
+    """The bounds from y2 = `square`, the mean of phi with this noise and rounded; rows need not be alike.
 
     S[phi] <= y2 + z noise, z the quantile of e^-L3. S'[phi] <= S[phi] + drift sqrt(d_phi), and n kl(S'[phi] || P[phi])
     <= L3. E[d | S, y] <= M^2 (S[phi] + P[phi]) + A^2/2 with A = drift + sqrt(L3/(2n)), and d_phi <= 4 d/M^2.
@@ -70,7 +70,7 @@ def rare(c: Constants) -> float:
 def together(step: float, rate: float, parts: Sequence[float]) -> float:
     """g with 1 + R g = prod (1 + R g_i), g_i = u/(1+u) of each part of a plain answer's t; R is l/(1-l).
 
-    For Lemma M, so many draws in different directions are one answer with that u/(1+u); for tau it is at least theirs.
+    For Lemma M, so many draws in different directions are one answer with that u/(1+u); for tau, it is at least theirs.
     """
     found = 0.0
     for part in parts:
@@ -81,27 +81,27 @@ def together(step: float, rate: float, parts: Sequence[float]) -> float:
 
 
 def first_exponent(step: float, rate: float, firsts: float = 1.0) -> float:
-    """What the own first draws add to the exponent of Lemma M, at most."""
+    """The most that an answer's own first draws add to the exponent of Lemma M."""
     return math.log1p(rate * together(step, rate, _firsts(1.0, grouped=True, firsts=firsts))) / 2
 
 
 def counted(step: float, rate: float, parts: Sequence[float]) -> float:
-    """As how many plain answers these draws count: at least their sum, as many small ones reveal more than one."""
+    """The number of plain answers these draws count as: at least their sum, as many small ones reveal more than one."""
     found = together(step, rate, parts)
     return math.inf if found >= 1 else found / (1 - found) / step
 
 
 def room(step: float, rate: float, parts: Sequence[float], most: float = 1.0) -> float:
-    """What is left for one draw more, so that all together count at most as this."""
+    """What is left for one more draw, so that all together count at most as this."""
     whole, taken = step * most / (1 + step * most), together(step, rate, parts)
     left = (whole - taken) / (1 + rate * taken) / _UP
     return left / (1 - left) / step if left > 0 else 0.0
 
 
 def parts_of(fine: float, pairs: float, square: float, *, grouped: bool) -> list[float]:
-    """The draws of a number in plain answers, `fine` being (s/s_3)^2, pairs and square bounds of d as parts of D.
+    """The draws of a number in plain answers; `fine` is (s/s_3)^2, pairs and square are bounds of d as parts of D.
 
-    The first has the direction of the last, but within a group.
+    The first has the direction of the last, except within a group.
     """
     return [*_firsts(square, grouped=grouped), (fine + (0.0 if grouped else FIRST)) * pairs]
 
@@ -111,19 +111,19 @@ def fine_for(
 ) -> float:
     """(s/s_3)^2 of the last draw with which a number counts at most as this; 0 if there is no room.
 
-    `firsts`: the part of what they usually count that first draws do, in plans of few questions.
+    `firsts`: what first draws count, as a part of what they usually count, in plans of few questions.
     """
     left = room(step, rate, _firsts(square, grouped=grouped, firsts=firsts), most)
     return _fine(left, pairs, grouped=grouped, firsts=firsts)
 
 
 def plainly_fine(pairs: float, square: float, *, grouped: bool, most: float) -> float:
-    """The same if the sum of the parts counts."""
+    """The same if only the sum of the parts counts."""
     return _fine(most - math.fsum(_firsts(square, grouped=grouped)), pairs, grouped=grouped)
 
 
 def _firsts(square: float, *, grouped: bool, firsts: float = 1.0) -> list[float]:
-    """The first draws that have a direction of their own."""
+    """The first draws that have their own direction."""
     return [firsts * part for part in ([IN_GROUP, IN_GROUP] if grouped else [])] + [firsts * SQUARE * square]
 
 
@@ -151,18 +151,18 @@ def fine_usual(c: Constants, rate: float, deviation: float | None = None, firsts
 
 
 def suited_firsts(c: Constants, rate: float) -> float:
-    """What first draws may count so that those of a number with the largest deviation leave most to the last one."""
+    """What first draws may count so that, for a number with the largest deviation, they leave most to the last one."""
     return next((part for part in _SMALLER if _left(c, rate, part) >= _MOST_LEFT), 0.0)
 
 
 def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], bool], firsts: float = 1.0) -> float:
     """The finest noise, in units of s, for which each row can have room in all answers; 0 if there is none.
 
-    What the usual deviation needs, if that is `affordable`, or more, up to that of a plain answer. Where that is dear
-    as well, the noise with which a number weighs hardly more on a row than a plain answer does.
+    It is what the usual deviation needs, if that is `affordable`, or more, up to that of a plain answer. Where that
+    costs too much as well, it is the noise at which a number hardly depends more on a row than a plain answer does.
     """
     usual = fine_usual(c, rate, firsts=firsts)
-    if usual < LEAST or not leaves_room(c, rate, firsts):  # first draws would show nothing, or take too much
+    if usual < LEAST or not leaves_room(c, rate, firsts):  # first draws would show nothing, or cost too much
         return 0.0
     low, high = 0, math.floor(8 * math.log2(usual / LEAST))
     found = 0.0
@@ -177,12 +177,12 @@ def finest_affordable(c: Constants, rate: float, affordable: Callable[[float], b
 
 
 def row_units(numbers: float) -> float:
-    """How much a number or a plain answer weighs on one row at most, in units of 1/(4 n^2 s^2)."""
+    """The most that a number or a plain answer may depend on one row, in units of 1/(4 n^2 s^2)."""
     return max(FIRSTS + numbers**-2, 1.0)
 
 
 def row_room(count: int, numbers: float, finest: float = 1.0) -> float:
-    """q in these units, with room for `count` of them; the own row counts four times."""
+    """q in these units, with room for `count` of them; an answer's own row counts four times."""
     return count * row_units(numbers) + 3 * min(finest, numbers, 1.0) ** -2
 
 

@@ -1,6 +1,6 @@
-"""The half-widths of 17.7 on plain floats: what a plan and a few intervals need, without the price of arrays.
+"""The half-widths of 17.7 on plain floats: what a plan and a few intervals need, without the overhead of arrays.
 
-`common.Tangents` has the same of many at once, with the reasons. Good to about 1e-12, for which callers allow 1e-9.
+`common.Tangents` does the same for many at once, and gives the reasons. Accurate to about 1e-12; callers allow 1e-9.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from afresh.theory.symmetrized.constants import ALPHA_MIN
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _ROOT_HALF_PI, _ROOT_HALF = math.sqrt(math.pi / 2), math.sqrt(0.5)
 _FAR, _NEAR = -30.0, 5.0
-# Slopes of tangents, each valid by itself; the best is about 3.
+# Slopes of tangents, each valid on its own; the best is about 3.
 THETAS: tuple[float, ...] = tuple(0.2 * 60 ** (i / 109) for i in range(110))
 _USUAL = 72  # where a search begins
 
@@ -62,10 +62,10 @@ def inverse_log_excess(value: float) -> float:
 
 
 class Point:
-    """One b = `reach`, with the tangents of it that were looked at."""
+    """One b = `reach`, with those of its tangents that were looked at."""
 
     def __init__(self, swap: float, reach: float) -> None:
-        """Nothing is looked at yet; `swap` is kap."""
+        """Start with no tangent; `swap` is kap."""
         self.swap, self.reach, self.sig = swap, reach, math.sqrt(1 + 4 * reach * reach)
         self._log_sig = math.log(self.sig)
         self._rests: dict[int, tuple[float, float, float]] = {}
@@ -91,7 +91,7 @@ class Point:
         return max(upper, lower)
 
     def least(self, bend: float, height: float, log_lower: float) -> float:
-        """The smallest h of all tangents: down the one valley that it has, by larger strides and smaller ones again."""
+        """The smallest h of all tangents: search down its single valley, with growing and then shrinking strides."""
         place, stride, last = self._best, 1, len(THETAS) - 1
         best = self.width(place, bend, height, log_lower, math.inf)
         while stride:
@@ -106,7 +106,7 @@ class Point:
 
 
 def interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Between the two nearest of rising xs; beyond them as at the end."""
+    """Interpolate between the two nearest of rising xs; beyond them, use the value at the end."""
     place = bisect_right(xs, x)
     if place in (0, len(xs)):
         return ys[0] if place == 0 else ys[-1]

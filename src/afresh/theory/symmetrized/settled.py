@@ -41,15 +41,15 @@ from afresh.theory.symmetrized.numbers import (
 from afresh.theory.symmetrized.plain import Point, interpolate
 from afresh.theory.symmetrized.steps import COARSEST_NUMBER, MOST_STEPS, PLAIN, SHARE, step_of, step_of_square, times
 
-# The first three are part of what every plan means, and never change.
-GRAIN = 2.0**-10  # of a unit, to which charges are rounded up
+# The first three are part of the meaning of every plan, and never change.
+GRAIN = 2.0**-10  # the part of a unit to which charges are rounded up
 FLOOR = 973 * GRAIN  # about .95 of a unit: the least that an answer is charged, so that the last ones are not too many
-CAUTION = 0.5  # by how many deviations of its noise a first draw is taken to be nearer to one half than it reads
-_ROOM = 1.0  # and by how many of its own noise an answer to a hint may be
+CAUTION = 0.5  # how many deviations of its noise a first draw is taken to be nearer to one half than it reads
+_ROOM = 1.0  # and how many of its own noise an answer to a hint may be
 COARSEST = -1  # the step of the coarsest noise, which counts less than FLOOR
 _CELLS = 320
 _SAFE = 1e-9
-_ROOM_FOR_NUMBERS = 0.02  # by how much kap may grow for them: about a thousandth of the width
+_ROOM_FOR_NUMBERS = 0.02  # how much kap may grow for them: about a thousandth of the width
 # While the noise is chosen:
 _USUAL_LOWER, _LOWERS, _USUAL_STEPS = 0.01, (1e-3, 0.01, 0.03, 0.07, 0.15), 24
 
@@ -65,7 +65,7 @@ def world(
     *,
     concave: bool = False,
 ) -> Constants:
-    """The constants of `count` answers; q has room for all of them at the finest noise, the own row counted 4 times.
+    """The constants of `count` answers; q has room for all at the finest noise, an answer's own row counted 4 times.
 
     `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
     `concave` is the sharper kap of new plans.
@@ -90,7 +90,7 @@ def world(
 def highest(c: Constants, bend: float, lower: float, *, numbers: bool = False) -> float:
     """The largest ln a: a e^(f(t/c^2)/2) sum_i exp(phi (k - i FLOOR)/2), phi = f(t FLOOR)/FLOOR, is what is left of bm.
 
-    With i answers to come at most k - i FLOOR units are spent, and f(t u) <= phi u for u >= FLOOR, as f is concave.
+    With i answers to come, at most k - i FLOOR units are spent, and f(t u) <= phi u for u >= FLOOR, as f is concave.
     """
     rate = rate_of(bend)
 
@@ -134,9 +134,9 @@ class Settling:
         return self._table(step).ends(value, half_step)
 
     def units(self, value: float, step: int, *, hinted: bool, half_step: float = 0.0, inward: float = 0.0) -> float:
-        """What the answer is charged, before it is rounded up; `inward` makes its interval so much smaller.
+        """What the answer is charged before rounding up; `inward` makes its interval that much smaller.
 
-        D(P) grows towards one half, so that the end of the interval that is nearest to it decides.
+        D(P) grows towards one half, so the end of the interval that is nearest to it decides.
         """
         low, high = self.ends(value, step, half_step)
         nearest = min(max(0.5, low + inward), high - inward)
@@ -149,12 +149,12 @@ class Settling:
 
     @staticmethod
     def reserve(step: int, *, hinted: bool) -> float:
-        """v: what it is charged at most, whatever its mean."""
+        """v: the most it is charged, whatever its mean."""
         return times(step) ** -2 + (0.0 if hinted else SHARE)
 
     @staticmethod
     def charged(units: float) -> float:
-        """On the public grid of charges, upward."""
+        """Rounded up on the public grid of charges."""
         return math.ceil(units / GRAIN) * GRAIN
 
     def admitted(self, spent: float, after: int, *, hinted: bool) -> int:
@@ -201,7 +201,7 @@ class Settling:
     def number_units(
         self, value: float, step: int, seen: Shown, *, grouped: bool, half_step: float, inward: float = 0.0
     ) -> float:
-        """What a number is charged, before it is rounded up; `inward` makes its interval so much smaller."""
+        """What a number is charged before rounding up; `inward` makes its interval that much smaller."""
         low, high = self.number_ends(value, step, seen, half_step)
         nearest = min(max(0.5, low + inward), high - inward)
         return max(self._number_units(step, seen, self._pairs(min(nearest, 1 - nearest)), grouped), FLOOR)
@@ -235,12 +235,12 @@ class Settling:
         return low
 
     def leaves_room(self) -> bool:
-        """Whether a number of the coarsest noise counts less than FLOOR, whatever it is."""
+        """Whether any number at the coarsest noise counts less than FLOOR."""
         most = Shown(self.common.constants.pairs, self.common.constants.pairs)
         return all(self._number_units(COARSEST_NUMBER, most, 1.0, each) <= FLOOR for each in (False, True))
 
     def deviation_width(self, mean: float, deviation: float, step: int | None = None) -> float:
-        """Half the length for a number if no draw has noise; at the noise of a step, or at what first draws choose."""
+        """Half the length for a number if every noise is zero; at the scale of a step, or what first draws choose."""
         seen = self.seen(mean, min(deviation * deviation / largest_square(mean), 1.0), 0.0)
         step = self.number_step(mean, seen, grouped=False) if step is None else step
         low, high = self.number_ends(mean, step, seen, 0.0)
@@ -248,11 +248,11 @@ class Settling:
 
     @cached_property
     def _width(self) -> float:
-        """h at the end of an interval that counts one unit, where b^2 is t, about."""
+        """h at the end of an interval that counts one unit, where b^2 is about t."""
         return self.common.width(self.common.constants.reach)
 
     def half_width(self, mean: float, step: int | None = None) -> float:
-        """Half the length if no draw has noise; at the noise of a step, or at what the first draw chooses."""
+        """Half the length if every noise is zero; at the scale of a step, or what the first draw chooses."""
         low, high = self.ends(mean, self.step_after(mean) if step is None else step)
         return (high - low) / 2
 
@@ -263,7 +263,7 @@ def settled_plan(
 ) -> Settling:
     """The plan with the narrowest answers, in the geometric mean at the typical means.
 
-    It has room for numbers of the usual standard deviation as far as that costs little, or of a `deviation`.
+    It has room for numbers of the usual standard deviation if that costs little, or of a `deviation`.
     """
 
     # The finest noise is what the rarest of the means needs; noise and cap depend on one another, any cap is valid.
@@ -300,7 +300,7 @@ def settled_plan(
 
 
 def _noise_of_numbers(c: Constants, rate: float, steps: int, deviation: float | None) -> float:
-    """The finest noise that a plan has room for: what such a deviation needs, if kap does not grow too much by it."""
+    """The finest noise that a plan has room for: what such a deviation needs, if it does not make kap grow too much."""
     fine = fine_usual(c, rate, deviation)
     wanted = min(max(math.ceil(step_of_square(max(fine, 1.0))), steps, 0), MOST_STEPS)
     most = math.inf if deviation is not None else c.swap + _ROOM_FOR_NUMBERS

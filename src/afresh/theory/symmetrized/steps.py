@@ -1,11 +1,11 @@
-"""Noise in sixteenths of an octave, so that few tables of intervals serve all answers and a plan names its noise."""
+"""Noise in sixteenths of an octave, so that a few tables of intervals serve all answers and a plan names its noise."""
 
 from __future__ import annotations
 
 import math
 
-# These are part of what every plan means, and never change.
-SHARE = 0.1  # of a unit for the first draw of an answer whose charge is settled; by measurement, see 17.10
+# These are part of the meaning of every plan, and never change.
+SHARE = 0.1  # the part of a unit for the first draw of an answer whose charge is settled; by measurement, see 17.10
 _OCTAVE = 16
 PLAIN = 1 / math.sqrt(1 - SHARE)
 """f of such an answer whose d may be as large as D: with its first draw it counts one unit."""

@@ -1,10 +1,10 @@
-"""Noise that follows what coarse first draws have shown (17.10): of a mean, and of the mean square about it.
+"""Noise that follows coarse first draws (17.10): of a mean, and of the mean square about it.
 
 A question psi is answered by three draws: y1, its mean with noise c s; y2, the mean of phi = (psi - y1)^2/M^2 with
 noise c s, where M = max(y1, 1 - y1) makes it a number in [0, 1]; and y3, its mean with noise f s. The interval of y1
-holds the mean and that of y2 bounds P[phi] by U, both until the first miss, so that d <= D' with D' the smaller of
-max D(P) over the one and D(U) of the other. Noise with f^2 = D'/D keeps y3 at the price of one plain answer, whatever
-it turns out to be.
+contains the mean and that of y2 bounds P[phi] by U, both until the first miss, so d <= D' with D' the smaller of max
+D(P) over the one and D(U) of the other. Noise with f^2 = D'/D keeps y3 at the price of one plain answer, whatever it
+turns out to be.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from afresh.theory.symmetrized.common import Common, Intervals, best_curve, pair
 from afresh.theory.symmetrized.constants import Constants, constants, drift, first_argument_upper
 from afresh.theory.symmetrized.fixed import best_noise
 
-COARSE = 2.0  # how many times the plan's noise the first draws have; by measurement, see 17.10
+COARSE = 2.0  # the noise of the first draws, in multiples of the plan's; by measurement, see 17.10
 DRAWS = 3
 PRICE = 1 + 2 / COARSE**2
 _CELLS, _LAST_CELLS, _ROUGH_CELLS = 200, 32, 48
@@ -67,7 +67,7 @@ class Followed:
 
     @lru_cache(maxsize=4096)  # noqa: B019 - a few plans a process; release, value and interval ask for the same
     def _bounds(self, first: float, square: float, half_step: float) -> tuple[float, float, float]:
-        """Where the mean lies by the first draw, and f by both."""
+        """Where the mean lies according to the first draw, and f according to both."""
         low, high = self.coarse.ends(first, half_step)
         c = self.common.constants
         most = self.coarse.ends(square, half_step)[1]
@@ -103,7 +103,7 @@ class Followed:
         return self.common.width(self.common.constants.reach)
 
     def half_width(self, mean: float, deviation: float) -> float:
-        """Half the length if no draw has noise."""
+        """Half the length if the noise in every draw is zero."""
         square = min(deviation * deviation / largest_square(mean), 1.0)
         low, high = self.ends(mean, square, mean)
         return (high - low) / 2
@@ -120,7 +120,7 @@ def world(n: int, count: int, s: float, beta: float, finest: float, pairs: float
 
 
 def units_of(count: int) -> int:
-    """As how many plain answers so many questions count, at most."""
+    """The most plain answers that so many questions count as."""
     return math.ceil(count * PRICE)
 
 

@@ -46,7 +46,7 @@ class UnequalPlan:
         return self.adaptive.constants
 
     def admits(self, spent: Spent, s: float) -> bool:
-        """Whether an answer of noise s keeps within the caps, whatever its truth; to be checked before it is drawn."""
+        """Whether an answer of noise s stays within the caps, whatever its truth; check it before the draw."""
         own = (self.constants.s / s) ** 2
         return (
             s >= self.finest
@@ -105,9 +105,9 @@ class UnequalPlan:
         return pairs
 
     def noise_for(self, about: float, spent: Spent | None = None, units: float = 1.0) -> float:
-        """The noise at which a mean of `about` will be charged this many units: a guess, it need not be right.
+        """The noise at which a mean of `about` will be charged this many units: a guess, which need not be right.
 
-        `spent` is the account at which this is to hold: the plan's own middle by default.
+        `spent` is the account for which this should hold: by default, the plan's own middle.
         """
         c = self.constants
         if spent is None:

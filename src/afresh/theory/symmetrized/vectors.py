@@ -1,9 +1,9 @@
-"""Vectors answered in one release (section 18): what they count for, their noise, and what their coordinates share.
+"""Vectors answered in one release (section 18): what they count as, their noise, and what their coordinates share.
 
 The m coordinates are answers of one batch. Lemma G and Lemma M hold with all of them. A row's account and kap grow with
 d = mean of |psi(Z+) - psi(Z-)|^2, and the exponent of Lemma M by sum_l f(t_l) <= m f(T/m), T = gam d/(4 n s^2),
 f(u) = ln(1 + l/(1-l) u/(1+u)). A vector counts as c answers if its noise is so large that m f(T/m) <= c f(t): then it
-is to every sum of the plan what c plain answers are. Its coordinates share what these may fail with.
+adds to every sum of the plan what c plain answers do. Its coordinates share the failure probability of these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Batch:
     """A vector of `size` coordinates that counts as `answers` of a plan, with `times` the plan's noise."""
 
     constants: Constants
-    """Those of the plan for the events of one coordinate, of which there are more than answers."""
+    """The plan's constants for the events of one coordinate; there are more such events than answers."""
     size: int
     answers: int
     times: float
@@ -38,14 +38,14 @@ class Batch:
         return min(math.log(self.answers / self.size), 0.0)
 
     def intervals(self, common: Common) -> Intervals:
-        """Those of its coordinates."""
+        """The intervals of its coordinates."""
         return Intervals(common, self.constants.s * self.times, log_part=self.log_part, events=self.constants)
 
 
 def shares_pairs(c: Constants, size: int) -> float:
     """D of vectors of shares: d/2 <= up(1 - 1/M + A/M + A^2/4, L1/n), M = size + 1, A = drift + sqrt(L3/(2n)).
 
-    What is missing to a sum of 1 is one more coordinate, which is not released. Rows need not be alike.
+    What is missing from a sum of 1 is one more coordinate, which is not released. Rows need not be alike.
     """
     away = drift(c) + math.sqrt(c.level3 / (2 * c.n))
     mean = 1 - (1 - away) / (size + 1) + away * away / 4
@@ -77,7 +77,7 @@ def batch(common: Common, kind: str, size: int, answers: int) -> Batch:
     x = math.expm1(answers * _exponent(c.step, common.bend) / size) / rate
     most = math.inf if x >= 1 else size * x / (1 - x)
     square = c.scaled(_pairs(raised, kind, size)) / most
-    # The own coordinate counts four times in kap: (k - c) D + 4 d_l/f^2 <= (k + 3) D.
+    # An answer's own coordinate counts four times in kap: (k - c) D + 4 d_l/f^2 <= (k + 3) D.
     own = float(pairs_within(raised, 0.5, 0.5))
     square = max(square, 4 * own / ((3 + answers) * c.pairs))
     # And one row in the rows' accounts once it is past, 2 for shares and 1 for a ball: at most c.
@@ -99,7 +99,7 @@ def _exponent(step: float, bend: float) -> float:
 
 
 def _raised(c: Constants, size: int, answers: int) -> Constants:
-    """For size + 1 threefold events, of the vector and its coordinates, in place of those of so many answers.
+    """The constants for size + 1 threefold events, of the vector and its coordinates, instead of so many answers'.
 
     A coordinate's d is not yet known to be at most D: it begins at 1.
     """
