@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import time
+import warnings  # noqa: F401  # os.execvpe imports it, when Python's own files may be out of reach
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
