@@ -222,6 +222,22 @@ def test_it_says_beforehand_what_it_can_notice_and_what_would_be_enough() -> Non
         evaluation.gate(dict.fromkeys([f"q{i}" for i in range(4000)], 1))
 
 
+def test_it_warns_of_too_few_items_only_if_the_first_proposal_had_too_few(tmp_path: Path) -> None:
+    """Surprises make a gate less sensitive, but no number of items would have been more than enough at its start."""
+    ids = [f"q{i}" for i in range(4000)]
+    for _ in range(2):  # the second time it continues with a gate that detects less than is useful
+        with afresh.evaluation(ids, ledger=tmp_path / "ledger.sqlite") as evaluation, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gate = evaluation.gate(dict.fromkeys(ids, 0))
+            seen = {item["id"] for item in evaluation.open_items()}
+            for step in range(8):  # better on open items alone: the gate expects a pass, and rejects
+                overfitted = {each: int(each in seen and int(each[1:]) % 9 != step) for each in ids}
+                assert not gate.propose(overfitted, name=f"overfitted {step}").accepted
+            assert gate.detects() > 0.1 > gate.detects(proposals=0)
+            assert not gate.too_few
+            assert "too few" not in gate.advice
+
+
 @pytest.mark.parametrize("margin", [0.0, 0.1])
 @pytest.mark.parametrize("graded", [False, True])
 def test_the_certificate_exactly_on_small_worlds(margin: float, graded: bool) -> None:

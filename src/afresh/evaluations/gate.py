@@ -179,8 +179,8 @@ class Gate(show.Shown):
 
     @property
     def too_few(self) -> bool:
-        """Whether there are too few items to detect a useful improvement."""
-        return self.detects() > USEFUL
+        """Whether there are too few items to detect a useful improvement, even with the first proposal."""
+        return self.detects(proposals=0) > USEFUL
 
     @property
     def advice(self) -> str:
