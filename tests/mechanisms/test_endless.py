@@ -22,7 +22,7 @@ from afresh.mechanisms.endless import Endless, plan_endless
 from afresh.receipts import verify
 from afresh.receipts.format import FORMATS, NAME, read_chain
 from afresh.theory.symmetrized.common import pairs_within
-from afresh.theory.symmetrized.endless import LOWER, block, block_share, curve_of, open_half_width
+from afresh.theory.symmetrized.endless import LOWER, EndlessPlan, block, block_share, open_half_width
 from oracle import symmetrized as oracle
 
 ROWS = 20_000
@@ -62,7 +62,7 @@ def test_widths_against_the_oracle(n: int, s: float, beta: float, expected: int,
     before, last = block(j)
     share = mp.mpf(expected) / ((before + expected) * (last + expected))
     w = oracle.unlike_world(n, last, last, s, float(beta * share))
-    curve = curve_of(n, s, beta, expected, slant, j)
+    curve = EndlessPlan(n, s, beta, expected, slant).curve(j)
     c, bend = curve.constants, curve.bend
     assert float(w.D) * (1 - 1e-9) <= c.pairs <= float(w.D) * (1 + 1e-6)
     growth = mp.log((1 + w.t / (1 - mp.mpf(bend))) / (1 + w.t)) / 2

@@ -26,7 +26,15 @@ from afresh.mechanisms.parts import DifferenceOfParts, EqualAnswers, NoBatches, 
 from afresh.moments import Moments, Span
 from afresh.theory.numbers import SQUARE, largest_square
 from afresh.theory.symmetrized.common import Intervals, farthest
-from afresh.theory.symmetrized.endless import NUMBER_SHARE, SLANTS, block, endless_plan, intervals_of, last_answer
+from afresh.theory.symmetrized.endless import (
+    NUMBER_SHARE,
+    SLANTS,
+    EndlessPlan,
+    block,
+    endless_plan,
+    intervals_of,
+    last_answer,
+)
 from afresh.theory.symmetrized.numbers import Shown, plainly_fine, shown
 from afresh.theory.symmetrized.steps import COARSEST_FINE, finest_step, step_of, times
 
@@ -130,8 +138,8 @@ class Endless(ByGhost, EqualAnswers, NoBatches, NoSymbols, DifferenceOfParts):
         return self._table(place).ends(value, self.grid / 2)
 
     def _table(self, place: int, times: float = 1.0) -> Intervals:
-        public = self.rows, self.s, self.failure, self.expected, self.slant
-        return intervals_of(*public, block(place)[1], self.numbers, times, self.concave)
+        plan = EndlessPlan(self.rows, self.s, self.failure, self.expected, self.slant, self.numbers, self.concave)
+        return intervals_of(plan, block(place)[1], times)
 
     def half_width(self, mean: float) -> float:
         """The half-width of answer number `expected`."""

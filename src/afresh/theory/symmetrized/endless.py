@@ -13,7 +13,7 @@ position, whatever comes later.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -93,46 +93,48 @@ def last_answer(n: int, s: float, numbers: float = 0.0) -> int:
     return 0 if most < 1 else block(most)[0]
 
 
-def curve_of(
-    n: int,
-    s: float,
-    beta: float,
-    expected: int,
-    slant: float,
-    j: int,
-    numbers: float = 0.0,
-    concave: bool = False,
-) -> Common:
-    """The curve of answer j and its block, with the bend from the closed form of 17.1.
+@dataclass(frozen=True)
+class EndlessPlan:
+    """What fixes the curves of all answers.
 
     `numbers` is the finest noise of the last draw of a number; 0 if their noise does not follow their deviation.
     `concave` is the sharper kap of new plans.
     """
-    share, last = block_share(j, expected), block(j)[1]
-    if not numbers:
-        return _curve(n, s, beta * share, slant, last, concave)
-    return _curve_with_numbers(n, s, beta, share, slant, last, numbers, concave)
+
+    n: int
+    s: float
+    beta: float
+    expected: int
+    slant: float
+    numbers: float = 0.0
+    concave: bool = False
+
+    def curve(self, j: int) -> Common:
+        """The curve of answer j and its block, with the bend from the closed form of 17.1."""
+        return _curve(self, block(j)[1])
 
 
 @lru_cache(maxsize=4096)
-def _curve(n: int, s: float, failure: float, slant: float, last: int, concave: bool) -> Common:
-    return _bent(constants(n, last, s, failure, alike=False, concave=concave), slant, last)
+def _curve(plan: EndlessPlan, last: int) -> Common:
+    share = block_share(last, plan.expected)
+    if plan.numbers:
+        return _curve_with_numbers(plan, share, last)
+    c = constants(plan.n, last, plan.s, plan.beta * share, alike=False, concave=plan.concave)
+    return _bent(c, plan.slant, last)
 
 
-@lru_cache(maxsize=4096)
-def _curve_with_numbers(
-    n: int, s: float, beta: float, share: float, slant: float, last: int, numbers: float, concave: bool
-) -> Common:
+def _curve_with_numbers(plan: EndlessPlan, share: float, last: int) -> Common:
+    n, s = plan.n, plan.s
     c = constants(
-        *(n, last, s, beta),
-        least=min(numbers, 1.0) * s,
-        row=row_room(last, numbers) / (4 * n * n * s * s),
+        *(n, last, s, plan.beta),
+        least=min(plan.numbers, 1.0) * s,
+        row=row_room(last, plan.numbers) / (4 * n * n * s * s),
         events=math.ceil(EVENTS / share),
         answers=_DIRECTIONS * last,
         alike=False,
-        concave=concave,
+        concave=plan.concave,
     )
-    return _bent(replace(c, main=c.main * share), slant, last, numbers=True)
+    return _bent(replace(c, main=c.main * share), plan.slant, last, numbers=True)
 
 
 def _bent(c: Constants, slant: float, last: int, *, numbers: bool = False) -> Common:
@@ -149,19 +151,9 @@ def _bent(c: Constants, slant: float, last: int, *, numbers: bool = False) -> Co
 
 
 @lru_cache(maxsize=4096)
-def intervals_of(
-    n: int,
-    s: float,
-    beta: float,
-    expected: int,
-    slant: float,
-    j: int,
-    numbers: float = 0.0,
-    times: float = 1.0,
-    concave: bool = False,
-) -> Intervals:
-    """The intervals of answer j; ask for the last of its block, which has the same. `times` s is its noise."""
-    return Intervals(curve_of(n, s, beta, expected, slant, j, numbers, concave), s * times, _CELLS)
+def intervals_of(plan: EndlessPlan, last: int, times: float = 1.0) -> Intervals:
+    """The intervals of a block of answers, by its last one; `times` s is their noise."""
+    return Intervals(plan.curve(last), plan.s * times, _CELLS)
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +165,7 @@ def endless_plan(n: int, beta: float, expected: int, typical: tuple[float, ...])
 
     def width(s: float, slant: float) -> float:
         try:
-            curve = curve_of(n, s, beta, expected, slant, expected, concave=True)
+            curve = EndlessPlan(n, s, beta, expected, slant, concave=True).curve(expected)
         except InvalidArgument:  # one row may matter too much
             return 1e6 / s
         points = np.array(typical)
@@ -197,7 +189,7 @@ def _noise_of_numbers(n: int, beta: float, expected: int, s: float, slant: float
     """The noise for which rows have room, if plain answers become hardly wider."""
 
     def with_room(numbers: float) -> Common:
-        return curve_of(n, s, beta, expected, slant, expected, numbers, concave=True)
+        return EndlessPlan(n, s, beta, expected, slant, numbers, concave=True).curve(expected)
 
     def width(numbers: float) -> float:
         try:
