@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from afresh.server.config import read_config
 from afresh.server.store import store_of
@@ -177,8 +177,17 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
     for place, question in enumerate(("age < 30", "age < 40", "age < 50")):
         person.asks(question)
         expect(page.locator("#answers article")).to_have_count(place + 1)
-    person.asks("age < 60")
-    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
+    prices: list[Route] = []
+    page.route("**/small/price", lambda route: prices.append(route))
+    with page.expect_request("**/small/price"):
+        person.asks("age < 60")
+    refusal = page.locator("#ask [data-mistake=expression]")
+    expect(refusal).to_contain_text("repeats of earlier questions are free")
+    for late in prices:  # the price of what was typed comes after the refusal, and leaves it there
+        late.continue_()
+    page.unroute("**/small/price")
+    expect(page.locator("#ask .price")).to_contain_text("age < 60")
+    expect(refusal).to_contain_text("repeats of earlier questions are free")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
     expect(page.locator("#answers article").first).to_contain_text("Free: asked before")
