@@ -525,6 +525,22 @@ def test_screens(arrive: Arrive, service: Service, scheme: str, tmp_path: Path) 
     assert {name: each for name, each in found.items() if each} == {}
 
 
+_MULTIPART = "multipart/form-data; boundary=x"
+_FIELD = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n'
+BROKEN = [  # in every way that a parser of forms could fail
+    ("multipart/form-data", b"--x\r\n"),
+    ("multipart/form-data; boundary=", b"--x\r\n"),
+    (f"multipart/form-data; boundary={'x' * 300}", b"--x\r\n"),
+    *[(_MULTIPART, content) for content in (b"", b"--y\r\n", b"--x\r\n", b"--x--", _FIELD + b"cut off")],
+    (_MULTIPART, b"--x\r\nno header\r\n\r\na\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\nContent-Disposition: form-data\r\n\r\nno name\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\n" + b"A: b\r\n" * 1000 + b"\r\na\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\nA: " + b"b" * 20_000 + b"\r\n\r\na\r\n--x--\r\n"),
+    (_MULTIPART, (_FIELD + b"1\r\n") * 50 + b"--x--\r\n"),
+    (_MULTIPART, _FIELD + b"1" * 2_000_000 + b"\r\n--x--\r\n"),
+]
+
+
 def test_forms_must_come_from_our_pages(service: Service) -> None:
     stranger = httpx.Client(base_url=service.url)
     assert (
@@ -551,8 +567,8 @@ def test_forms_must_come_from_our_pages(service: Service) -> None:
         for key in ({}, {"form_key": key_of(other)}):
             assert client.post(path, data=key, files={"file": ("a.csv", b"a\n1\n")}).status_code == 403, path
         assert client.post(f"{path}?file=a.csv", content=b"a\n1\n").status_code == 422
-        broken = {"Content-Type": "multipart/form-data; boundary=x"}
-        assert client.post(path, content=b"--y\r\n", headers=broken).status_code == 422
+        for form, content in BROKEN:
+            assert client.post(path, content=content, headers={"Content-Type": form}).status_code == 422, content[:60]
     assert client.post("/datasets/customers/ask", json={"expression": "tenure < 99"}).status_code == 422
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
     assert client.get("/v1/datasets").status_code == 401  # a cookie opens pages, and no door of the API
