@@ -56,6 +56,8 @@ def exact_kl(p: float, q: float) -> mp.mpf:
 @example((7e-200, 6.3e-200))
 @example((1 - 1e-15, 1 - 1.1e-15))
 @example((5e-324, 1.0 - 2**-53))
+@example((0.99, 5e-324))
+@example((0.99, 2.2250738585e-313))
 @example((0.3, math.nextafter(0.3, 1)))
 def test_kl_against_exact_arithmetic(pair: tuple[float, float]) -> None:
     p, q = pair
