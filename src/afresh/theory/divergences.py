@@ -99,9 +99,11 @@ def mixture(weights: ArrayLike, laws: ArrayLike) -> Floats:
 def mutual_information(joint: ArrayLike) -> float:
     """I(X; Y) = D(P(x,y) || P(x) x P(y)) of a joint law given as a matrix (Def. Mutual Information)."""
     joint = np.asarray(joint, dtype=np.float64)
-    flat = _law("joint", joint.reshape(-1))
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)).reshape(-1)
-    return float(finite_kl(flat, product / product.sum()))
+    _law("joint", joint.reshape(-1))
+    # = E_x D(P(y|x) || P(y)): unlike P(x) P(y), none of these is lost where both are tiny.
+    joint = joint[joint.sum(axis=1) > 0]
+    share = joint.sum(axis=1)
+    return float(share @ finite_kl(joint / share[:, None], joint.sum(axis=0) / share.sum()))
 
 
 def conditional_mutual_information(joint: ArrayLike) -> float:
