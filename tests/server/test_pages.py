@@ -567,8 +567,8 @@ def test_forms_must_come_from_our_pages(service: Service) -> None:
         for key in ({}, {"form_key": key_of(other)}):
             assert client.post(path, data=key, files={"file": ("a.csv", b"a\n1\n")}).status_code == 403, path
         assert client.post(f"{path}?file=a.csv", content=b"a\n1\n").status_code == 422
-        for form, content in BROKEN:
-            assert client.post(path, content=content, headers={"Content-Type": form}).status_code == 422, content[:60]
+        for media, content in BROKEN:
+            assert client.post(path, content=content, headers={"Content-Type": media}).status_code == 422, content[:60]
     assert client.post("/datasets/customers/ask", json={"expression": "tenure < 99"}).status_code == 422
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
     assert client.get("/v1/datasets").status_code == 401  # a cookie opens pages, and no door of the API
