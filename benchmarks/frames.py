@@ -65,7 +65,8 @@ def _buffers(frame: Any) -> int:
     import polars as pl
 
     pieces = [piece for column in frame.get_columns() for piece in column.get_chunks()]
-    return sum(piece.to_arrow(compat_level=pl.CompatLevel.newest()).nbytes for piece in pieces)
+    newest = pl.CompatLevel.newest()  # pyarrow 17 has no nbytes of a string_view
+    return sum(piece.to_arrow(compat_level=newest).get_total_buffer_size() for piece in pieces)
 
 
 def _now() -> int:

@@ -263,7 +263,7 @@ def test_a_frame_is_copied_row_by_row_in_pieces(kind: str, rows: int) -> None:
     long = pa.table(
         {
             "id": pa.array(range(rows), pa.int64()),
-            "text": pa.array([None if i % 7 == 0 else f"{i}" * (1 + i % 40) for i in range(rows)], pa.string()),
+            "text": pa.array([None if i % 7 == 1 else f"{i}" * (1 + i % 40) for i in range(rows)], pa.string()),
             "flag": pa.array([[True, False, None][i * i % 3] for i in range(rows)], pa.bool_()),
             "part": pa.array([None if i % 5 == 0 else i / 3 for i in range(rows)], pa.float64()),
         }

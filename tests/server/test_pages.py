@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from afresh.server.config import read_config
 from afresh.server.store import store_of
@@ -177,8 +177,17 @@ def test_a_refusal_and_an_empty_budget(arrive: Arrive, service: Service) -> None
     for place, question in enumerate(("age < 30", "age < 40", "age < 50")):
         person.asks(question)
         expect(page.locator("#answers article")).to_have_count(place + 1)
-    person.asks("age < 60")
-    expect(page.locator("#ask [data-mistake=expression]")).to_contain_text("repeats of earlier questions are free")
+    prices: list[Route] = []
+    page.route("**/small/price", lambda route: prices.append(route))
+    with page.expect_request("**/small/price"):
+        person.asks("age < 60")
+    refusal = page.locator("#ask [data-mistake=expression]")
+    expect(refusal).to_contain_text("repeats of earlier questions are free")
+    for late in prices:  # the price of what was typed comes after the refusal, and leaves it there
+        late.continue_()
+    page.unroute("**/small/price")
+    expect(page.locator("#ask .price")).to_contain_text("age < 60")
+    expect(refusal).to_contain_text("repeats of earlier questions are free")
     expect(page.locator("#live")).to_contain_text("0 of 3 answers left")
     person.asks("age < 40")
     expect(page.locator("#answers article").first).to_contain_text("Free: asked before")
@@ -516,6 +525,22 @@ def test_screens(arrive: Arrive, service: Service, scheme: str, tmp_path: Path) 
     assert {name: each for name, each in found.items() if each} == {}
 
 
+_MULTIPART = "multipart/form-data; boundary=x"
+_FIELD = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n'
+BROKEN = [  # in every way that a parser of forms could fail
+    ("multipart/form-data", b"--x\r\n"),
+    ("multipart/form-data; boundary=", b"--x\r\n"),
+    (f"multipart/form-data; boundary={'x' * 300}", b"--x\r\n"),
+    *[(_MULTIPART, content) for content in (b"", b"--y\r\n", b"--x\r\n", b"--x--", _FIELD + b"cut off")],
+    (_MULTIPART, b"--x\r\nno header\r\n\r\na\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\nContent-Disposition: form-data\r\n\r\nno name\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\n" + b"A: b\r\n" * 1000 + b"\r\na\r\n--x--\r\n"),
+    (_MULTIPART, b"--x\r\nA: " + b"b" * 20_000 + b"\r\n\r\na\r\n--x--\r\n"),
+    (_MULTIPART, (_FIELD + b"1\r\n") * 50 + b"--x--\r\n"),
+    (_MULTIPART, _FIELD + b"1" * 2_000_000 + b"\r\n--x--\r\n"),
+]
+
+
 def test_forms_must_come_from_our_pages(service: Service) -> None:
     stranger = httpx.Client(base_url=service.url)
     assert (
@@ -542,8 +567,8 @@ def test_forms_must_come_from_our_pages(service: Service) -> None:
         for key in ({}, {"form_key": key_of(other)}):
             assert client.post(path, data=key, files={"file": ("a.csv", b"a\n1\n")}).status_code == 403, path
         assert client.post(f"{path}?file=a.csv", content=b"a\n1\n").status_code == 422
-        broken = {"Content-Type": "multipart/form-data; boundary=x"}
-        assert client.post(path, content=b"--y\r\n", headers=broken).status_code == 422
+        for media, content in BROKEN:
+            assert client.post(path, content=content, headers={"Content-Type": media}).status_code == 422, content[:60]
     assert client.post("/datasets/customers/ask", json={"expression": "tenure < 99"}).status_code == 422
     assert service.get("/v1/datasets/customers/budget").json()["spent"] == before
     assert client.get("/v1/datasets").status_code == 401  # a cookie opens pages, and no door of the API

@@ -164,6 +164,7 @@ def test_convexity_and_the_mean_as_minimiser(p0: Floats, q0: Floats, p1: Floats,
 
 
 @given(laws(24))
+@example(np.array([0.0] * 7 + [0.5, 1e-309] + [0.0] * 11 + [0.5] + [0.0] * 3))
 def test_chain_rules(flat: Floats) -> None:
     """Lemma KLchain and Lemma MIchain, on three variables with 2, 3 and 4 values."""
     joint = flat.reshape(2, 3, 4)  # x, y, z

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.theory.tilted import TiltedMean
@@ -54,6 +54,7 @@ def test_upper_bound_at_scale(n: int, tilt: float, v0: float) -> None:
 
 @examples(0.6)
 @given(st.integers(20, 3000), st.sampled_from([0.25, 0.1, 0.06]), st.floats(0.0, 1.5), st.floats(-0.2, 1.2))
+@example(20, 0.25, 0.0, 5e-324)
 def test_inverse_is_safe_and_close(n: int, v0: float, log_tilt: float, share: float) -> None:
     tilt, transform = 10**log_tilt / v0**0.5, Transform(v0)
     target = share * transform.top

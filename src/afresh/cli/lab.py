@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +11,7 @@ from typing import Annotated
 import typer
 
 from afresh.cli.options import HELP
+from afresh.results.progress import waiting
 
 app = typer.Typer(
     no_args_is_help=True, context_settings=HELP, help="Attacks, coverage, and figures from the literature."
@@ -22,19 +21,6 @@ Folder = Annotated[Path, typer.Option("--out", help="Where to keep results and p
 Processes = Annotated[int, typer.Option(help="Worker processes. Default: one per core.", metavar="N")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 Names = Annotated[list[str] | None, typer.Option(metavar="NAME")]
-
-
-@contextmanager
-def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing in a pipe."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(task, done)
 
 
 @app.command()
@@ -78,7 +64,7 @@ def coverage(
     )
     for trial in wanted:
         trial.resolved()  # a wrong name or an impossible plan is reported before anything runs
-    with _progress(len(wanted) * repeats, "repeats") as progress:
+    with waiting("repeats", len(wanted) * repeats) as progress:
         cells = table.coverage(wanted, repeats, out, processes=processes or os.cpu_count() or 1, progress=progress)
     if as_json:
         print(json.dumps([cell.to_dict() for cell in cells]))
@@ -99,7 +85,7 @@ def frontier(out: Folder = Path("lab"), as_json: Json = False) -> None:
     from afresh.lab.coverage import markdown
 
     steps = len(lines.ROWS) * len(lines.QUESTIONS) * len(lines.FAILURES)
-    with _progress(steps, "plans") as progress:
+    with waiting("plans", steps) as progress:
         points = lines.frontier(progress=progress)
     pictures = [*lines.draw(points, out), which.draw(out)]
     if as_json:
@@ -132,7 +118,7 @@ def goals(
     from afresh.lab.coverage import markdown
     from afresh.lab.goals import HEADER, goals, lines
 
-    with _progress(max(repeats, 1), "conversations") as progress:
+    with waiting("conversations", max(repeats, 1)) as progress:
         found = goals(repeats, progress)
     if as_json:
         print(json.dumps([{**asdict(each), "reached": each.reached} for each in found]))
@@ -159,7 +145,7 @@ def figures(
     from afresh.lab.coverage import markdown
     from afresh.lab.figures import reproduce
 
-    with _progress(2 * repeats, "repeats") as progress:
+    with waiting("repeats", 2 * repeats) as progress:
         lines, pictures = reproduce(out, repeats, seed, progress)
     if as_json:
         print(json.dumps([line.to_dict() for line in lines]))
@@ -194,7 +180,7 @@ def loops(
     checks.whole("runs", runs, 1, 10_000)
     sizes = [checks.whole("items", n, 100) for n in items or looped.ITEMS]
     wanted = looped.cells(sizes, [checks.whole("steps", k, 50, 100_000) for k in steps or looped.STEPS])
-    with _progress(len(wanted), "loops") as progress:
+    with waiting("loops", len(wanted)) as progress:
         found = looped.loops(wanted, runs, 10 * runs, seed, progress)
     told = looped.table(found)
     if page is not None:
@@ -226,14 +212,14 @@ def boards(
 
     checks.whole("runs", runs, 1, 10_000)
     if rules:
-        with _progress(len(ruled.RULES) * runs, "runs") as progress:
+        with waiting("runs", len(ruled.RULES) * runs) as progress:
             kept = [ruled.ruled(name, runs, seed, progress) for name in ruled.RULES]
         told = ruled.table(kept)
         if page is not None:
             climbed.write(page, told, "boards --rules")
         print(json.dumps([each.to_dict() for each in kept]) if as_json else told)
         return
-    with _progress(len(BOARDS) * runs, "runs") as progress:
+    with waiting("runs", len(BOARDS) * runs) as progress:
         found = [climbed.climb(name, runs, seed, progress) for name in BOARDS]
     told = climbed.table(found)
     if page is not None:

@@ -29,6 +29,7 @@ _Number = TypeVar("_Number", float, "Floats")
 # a few units in the last place beyond, where q = p e^-w multiplies what w gets by w.
 _OUTWARD, _OUTWARD_FAR, _FAR = 5e-15, 1e-15, 8.0
 _BEYOND = 1e4  # e^-w is 0 from here on
+_NORMAL = 2.0**-1022  # smaller numbers have fewer digits
 
 
 def kl(p: float, q: float) -> float:
@@ -135,7 +136,7 @@ def relative_term_each(x: Floats, y: Floats, gap: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         u, ratio = gap / x, y / x
         log = np.log(ratio)
-        lost = np.isinf(log)  # y/x overflows or underflows where its logarithm does not
+        lost = ~((ratio >= _NORMAL) & (ratio < np.inf))  # y/x overflows or underflows where its logarithm does not
         if lost.any():
             log = np.where(lost, np.log(y) - np.log(x), log)
         near = x * _log_series(np.clip(u, -0.25, 0.35))
@@ -165,8 +166,8 @@ def _term(x: float, y: float, gap: float) -> float:
     u = gap / x
     if -0.25 <= u <= 0.35:
         return x * _log_series(u)
-    ratio = y / x  # not 1 + u, which loses a small y; infinite only if x is below 1e-308
-    return gap - x * (math.log(ratio) if 0.0 < ratio < math.inf else math.log(y) - math.log(x))
+    ratio = y / x  # not 1 + u, which loses a small y; below the smallest normal number it has lost digits itself
+    return gap - x * (math.log(ratio) if _NORMAL <= ratio < math.inf else math.log(y) - math.log(x))
 
 
 def _log_ratio(grows: float, shrinks: float, bound: float) -> float:

@@ -98,10 +98,12 @@ def mixture(weights: ArrayLike, laws: ArrayLike) -> Floats:
 
 def mutual_information(joint: ArrayLike) -> float:
     """I(X; Y) = D(P(x,y) || P(x) x P(y)) of a joint law given as a matrix (Def. Mutual Information)."""
-    joint = np.asarray(joint, dtype=np.float64)
-    flat = _law("joint", joint.reshape(-1))
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0)).reshape(-1)
-    return float(finite_kl(flat, product / product.sum()))
+    table = np.asarray(joint, dtype=np.float64)
+    _law("joint", table.reshape(-1))
+    # = E_x D(P(y|x) || P(y)): unlike P(x) P(y), none of these is lost where both are tiny.
+    table = table[table.sum(axis=1) > 0]
+    share = table.sum(axis=1)
+    return float(share @ finite_kl(table / share[:, None], table.sum(axis=0) / share.sum()))
 
 
 def conditional_mutual_information(joint: ArrayLike) -> float:

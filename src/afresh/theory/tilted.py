@@ -119,7 +119,7 @@ class TiltedMean:
         shortfall = 1e-3 / self.tilt  # the aim, so that the result is on the safe side
         for _ in range(60):
             p = math.sin(guess) ** 2
-            value, slope = self._upper_and_slope(p) if p < 1.0 else (self.transform.top, 0.0)
+            value, slope = self._upper_and_slope(p) if 0.0 < p < 1.0 else (self.upper(p), 0.0)
             if value <= target:
                 low = guess
                 if value > target - 3 * shortfall:

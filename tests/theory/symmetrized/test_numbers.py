@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.errors import InvalidArgument
@@ -65,6 +65,7 @@ def test_inverses(u: float) -> None:
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 3))
+@example(5e-324, 1.0)
 def test_first_argument_upper_errs_upward(e: float, bound: float) -> None:
     with mp.workdps(40):
         exact = float(oracle.up(mp.mpf(e), mp.mpf(bound))) if e > 0 else 0.0

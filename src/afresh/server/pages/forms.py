@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -57,7 +58,7 @@ async def uploaded(request: Request) -> tuple[dict[str, str], str, bytes]:
                 raise InvalidArgument("choose a file first.")
             texts = {name: value for name, value in form.items() if isinstance(value, str)}
             return texts, file.filename[:300], await file.read()
-    except HTTPException:
+    except (HTTPException, FormParserError):  # the latter with Starlette before 1.0
         raise InvalidArgument("the form cannot be read: it has fields and one file.") from None
 
 

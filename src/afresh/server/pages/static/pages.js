@@ -38,20 +38,21 @@ function tell(form, problem, otherwise) {
   }
 }
 
-// The price of a question, and what is wrong with it, while it is typed.
+// The price of a question, and what is wrong with it, while it is typed; what was said when it was asked stays.
 function pricing(form) {
   const price = form.querySelector(".price");
-  let timer, turn = 0;
+  let timer, turn = 0, asked = false;
+  const show = (words, problem) => { price.textContent = words; if (!asked) tell(form, problem, "expression"); };
   const look = async () => {
     const mine = ++turn;
-    if (!form.elements.expression.value.trim()) { price.textContent = ""; tell(form, null); return; }
+    if (!form.elements.expression.value.trim()) { show("", null); return; }
     let found;
     try { found = await send(form.dataset.price, typed(form), FORM); } catch { return; }
     if (mine !== turn) return;
-    price.textContent = found.ok ? `${found.told.question}: ${found.told.words}` : "";
-    tell(form, found.ok ? null : found.told, "expression");
+    if (found.ok) show(`${found.told.question}: ${found.told.words}`, null); else show("", found.told);
   };
-  form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(look, 250); });
+  form.addEventListener("input", () => { asked = false; clearTimeout(timer); timer = setTimeout(look, 250); });
+  form.addEventListener("submit", () => { asked = true; });
   if (form.elements.expression.value) look();
 }
 
