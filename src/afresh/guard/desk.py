@@ -285,6 +285,11 @@ class Desk:
                 f"a guess can be checked with method={those} only, and this dataset was opened with "
                 f"{self.plan.method!r}; leave it out."
             )
+        if asked.guess is not None and len(asked.queries) > 1:
+            raise InvalidArgument(
+                "guess= is for one answer, but this mean over some of the rows takes two: leave it out, or test it by "
+                "claim(..., between=(low, high), where=...)."
+            )
         return asked.guess
 
     def look_again(self, analyst: str) -> list[Reply]:
