@@ -34,8 +34,8 @@ from afresh.mechanisms.base import (
     at_levels,
     coarseness_for,
 )
-from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING, HINTED
-from afresh.planning.ways import follows_bounds, would_tell_mean
+from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
+from afresh.planning.ways import about_numbers, would_tell_mean
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.progress import waiting
@@ -407,8 +407,9 @@ class Desk:
         if asked.queries:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
-            if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
-                about += f" (the width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
+            number = any(query.levels is None for query in asked.queries)
+            if number and (width := about_numbers(self.plan.mechanism)[1]):
+                about += f" ({width})"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it combines questions asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"
