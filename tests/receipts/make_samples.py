@@ -78,16 +78,16 @@ def later() -> None:
     frame = pd.DataFrame({"x": x, "y": 0.6 * x + 0.8 * y, "group": rng.random(10_000) < 0.4})
     correlation = Correlation("x", "y", (-20, 20), (-20, 20), within=3)
     for name, questions, given in (
-        ("symmetrized-tight", 1000, {"method": "symmetrized", "typical": 0.5}),
-        ("settled-tight", 1000, {"method": "settled", "typical": 0.5}),
-        ("checked-groups", 40, {"method": "checked"}),
+        ("tight-symmetrized", 1000, {"method": "symmetrized", "typical": 0.5}),
+        ("tight-settled", 1000, {"method": "settled", "typical": 0.5}),
+        ("groups-checked", 40, {"method": "checked"}),
     ):
         with afresh.open(frame, questions, ledger=":memory:", analyst="ann", **given) as guard:
             guard.ask_many(["x > 1", {"expression": "x", "bounds": (-20, 20), "missing": 0}])
             guard.ask("x", bounds=(-20, 20), where="group", missing=0)
             guard.measure(correlation)
             guard.measure(Variance("x", (-20, 20), where="group", missing=0, within=2))
-            if name == "checked-groups":
+            if name == "groups-checked":
                 guard.claim("x > 0", between=(0.4, 0.6), where="group")
                 guard.claim("x > 0", between=(0.6, None), where="group")
                 guard.claim("y", between=(-1, 1), bounds=(-20, 20), where="x > 9")
