@@ -68,6 +68,51 @@ def test_claims_of_numbers_follow_their_spread_and_may_be_one_sided(guard: afres
     assert narrow < guard.detects("y", between=(0.4, 0.6), bounds=(0, 1), missing=0)
 
 
+@pytest.mark.parametrize("way", [{"method": "checked"}, {"open": 0.5}])
+def test_claims_within_a_group(way: dict[str, Any]) -> None:
+    """One answer each, pass or fail, from the rows in the group; of an empty group nothing is certified."""
+    with afresh.open(FRAME, 40, ledger=":memory:", **way) as guard:
+        # y < 0.3 among x < 50: a share of .3 with a deviation of .0073 or less; both ends are at least 8 of them away
+        right = guard.claim("y < 0.3", between=(0.24, 0.36), where="x < 50")
+        assert (bool(right), right.charged, right.left) == (True, 1, 39)
+        assert guard.claim("y < 0.3", between=(0.24, 0.36), where="x < 50").charged == 0
+        assert "where x < 50 is between 0.24 and 0.36" in right.claim
+        other = guard.claim("y < 0.3", between=(0.24, 0.36), where="x < 49")
+        assert (bool(other), other.charged) == (True, 1)
+        assert not guard.claim("y < 0.3", between=(0.4, None), where="x < 50")
+        assert not guard.claim("y < 0.3", between=(0.01, None), where="x < 0")
+        assert not guard.claim("y < 0.3", between=(None, 0.99), where="x < 0")
+        assert guard.claim("y", between=(0.2, 0.3), bounds=(0, 1), missing=0, where="y < 0.5")
+        assert guard.claim("z", between=(0.29, 0.31), bounds=(0, 1))  # over the rows that have it
+        least = [guard.detects("y", (0.2, 0.3), (0, 1), 0, where="y < 0.5", share=share) for share in (None, 0.5, 0.01)]
+        assert least == sorted(least)
+        assert least[0] < least[1]
+        told = released(guard)
+        assert {frozenset(each) for each in told} == {
+            frozenset({"task", "low", "high", "expected", "passed", "steps", "events", "nats"})
+        }
+        assert [line.split()[1] for line in str(guard.transcript).splitlines() if " claim: " in line] == [
+            *("passed", "passed", "failed", "failed", "failed", "passed", "passed")
+        ]
+        assert verify(guard.receipt()).passed
+
+
+def test_a_guess_within_a_group_is_one_claim_about_a_number(guard: afresh.Guard) -> None:
+    question: dict[str, Any] = {"bounds": (0, 1), "missing": 0, "where": "y < 0.5"}
+    price = guard.price("y", **question, guess=(0.25, 0.02))
+    found = guard.ask("y", **question, guess=(0.25, 0.02))
+    assert price.answers == found.charged == 1
+    assert (found.low, found.high) == pytest.approx((0.23, 0.27))
+    assert guard.ask("y", **question, guess=(0.25, 0.02)).charged == 0
+    wrong = guard.ask("y", **question, guess=(0.75, 0.02))
+    assert not wrong.confirmed
+    assert 0.25 in wrong.interval
+    with pytest.raises(InvalidArgument, match="claim"):  # a share within a group takes two answers
+        guard.ask("x < 30", where="y < 0.5", guess=(0.3, 0.1))
+    assert guard.budget.spent == 2
+    assert verify(guard.receipt()).passed
+
+
 def test_what_a_claim_detects_is_known_before_and_shrinks_with_failures(guard: afresh.Guard) -> None:
     before = guard.detects("x < 30", between=(0.2, 0.4))
     assert guard.claim("x < 30", between=(0.2, 0.4)).detects == pytest.approx(before)
@@ -82,8 +127,15 @@ def test_bad_claims_are_free(guard: afresh.Guard) -> None:
     for between in ((0.5, 0.4), (0.5, 0.5), (-1, 0.5), (0.5,), 0.5, (None, None), ("a", "b"), (float("nan"), 0.5)):
         with pytest.raises(InvalidArgument, match="between"):
             guard.claim("x < 30", between=between)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="takes two answers"):
-        guard.claim("z", between=(0.2, 0.3), bounds=(0, 1))
+    with pytest.raises(QueryError):
+        guard.claim("x < 30", between=(0.2, 0.3), where="nothing > 3")
+    with pytest.raises(QueryError):
+        guard.claim("x < 30", between=(0.2, 0.3), where="y + 1")
+    with pytest.raises(InvalidArgument, match="all rows count"):
+        guard.detects("x < 30", between=(0.2, 0.3), share=0.3)
+    for share in (0, 1.5, "half"):
+        with pytest.raises(InvalidArgument, match="share"):
+            guard.detects("x < 30", between=(0.2, 0.3), where="y < 0.5", share=share)  # type: ignore[arg-type]
     with pytest.raises(QueryError):
         guard.claim("nothing > 3", between=(0.2, 0.3))
     with afresh.open(FRAME, 40, method="stabilized", ledger=":memory:") as other:

@@ -74,6 +74,15 @@ class Wild:
                 options["guess"] = (truth, float(rng.uniform(0.01, 0.3)))
             else:
                 del options["guess"]
+        if kind.startswith("claim of a"):  # within the rows where y is 1, about a condition or a number
+            condition = kind.endswith("condition")
+            a, group = x if condition else 0.2 + 0.6 * x, self.counts * y
+            own, truth = Inside(int(group.sum()), float(group @ a), float(group @ a**2)), float(self.law * y @ a)
+            truth /= float(self.law @ y)
+            low = float(rng.uniform(0, 0.6))
+            task = Claim(low, 1.0 if rng.integers(2) else low + float(rng.uniform(0.1, 0.4)))
+            options = {"levels": 2 if condition else None}
+            guessing = Inside(*((4, 2.0, 1.2) if rng.integers(2) else (0, 0.0, 0.0)))
         released = mechanism.release((guessing, own), 0.0, task=task, **options)(earlier)
         assert mechanism.admits(released, levels=options["levels"])
         earlier.append(released)
@@ -122,6 +131,41 @@ def test_means_within_groups_hold_whichever_rows_are_in_them(seed: int) -> None:
     wrong, own = chances(seed, GROUPED, parts=("group", "group", "number", "check"))
     assert wrong <= FAILURE
     assert own <= FAILURE / STEPS
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(9, 19))])
+@pytest.mark.parametrize("mechanism", [SMALL, GROUPED], ids=["older plan", "plan"])
+def test_claims_within_groups_hold_whichever_rows_are_in_them(mechanism: Checked, seed: int) -> None:
+    """The same for what an analyst claims about conditions and numbers in groups; plans from before have them too."""
+    wrong, own = chances(seed, mechanism, parts=("claim of a condition", "claim of a number", "check", "claim"))
+    assert wrong <= FAILURE
+    assert own <= FAILURE / STEPS
+
+
+def chance_of_a_pass(law: NDArray[np.float64], a: NDArray[np.float64], y: NDArray[np.float64], copies: int) -> float:
+    """That a mean within the rows where y is 1 passes as above its true value by a hair, each row counted so often."""
+    truth = float(law * y @ a / (law @ y))
+    chance = 0.0
+    for counts in oracle.all_counts(ROWS, 4):
+        group = copies * np.array(counts) * y
+        own = Inside(int(group.sum()), float(group @ a), float(group @ a**2))
+        levels = 2 if set(a) <= {0.0, 1.0} else None
+        task = Claim(min(truth + 1e-9, 1.0), 1.0)
+        released = SMALL.release((Inside(4, 2.0, 1.2), own), 0.0, task=task, levels=levels)([])
+        chance += released["passed"] * oracle.multinomial(counts, law)
+    return chance
+
+
+def test_what_is_false_of_a_group_passes_as_rarely_as_its_level_says() -> None:
+    """The worst claim there is, over all samples; counting rows more than once would be seen."""
+    level, worst, wrong = math.exp(-node_level(SMALL.checking, Trail())), 0.0, 0.0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        law, x, y = random.dirichlet(np.full(4, 0.7)), TABLE[seed], TABLE[(seed + 1 + seed % 2) % 6]
+        for a in (x, 0.2 + 0.6 * x):
+            worst = max(worst, chance_of_a_pass(law, a, y, 1))
+            wrong = max(wrong, chance_of_a_pass(law, a, y, 9))
+    assert worst <= level < wrong
 
 
 @pytest.mark.parametrize("opened", [False, True])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import afresh
 from afresh.errors import ImpossibleWidth, InvalidArgument
+from afresh.mechanisms.base import at_levels
 from afresh.mechanisms.registry import PLANNERS, planner_for, planner_with_open
 from afresh.planning.ways import narrowest_share, would_tell
 from afresh.results.show import width
@@ -149,3 +150,48 @@ def test_a_plan_that_is_refused_names_the_ways_that_are_narrow_enough() -> None:
         afresh.open(frame, 100, ledger=":memory:")
     for rounds in re.findall(r"rounds=(\d+)", str(said.value)):
         afresh.open(frame, 100, rounds=int(rounds), ledger=":memory:").close()
+
+
+@pytest.mark.parametrize(
+    ("rows", "questions", "method", "instead"),
+    [
+        (10**4, 10**4, "symmetrized", "settled"),
+        (10**5, 10**5, "symmetrized", "settled"),
+        (2000, 1000, "symmetrized", None),  # no promise is narrower, and `settled` is wider
+        (10**5, 1, "symmetrized", "stabilized"),
+        (10**5, 1, "settled", "stabilized"),  # which does not follow the deviation of a single question either
+        (2000, 3, "symmetrized", "stabilized"),
+    ],
+)
+def test_a_plan_in_which_numbers_follow_their_bounds_says_so_and_what_is_narrower(
+    rows: int, questions: int, method: str, instead: str | None
+) -> None:
+    plan = afresh.plan(rows, questions, method=method)
+    said = " ".join(str(plan).split())
+    assert "In this plan the width of a number follows its bounds" in said
+    assert f"it is ±{width(plan.half_width(0.5))} of it" in said
+    named = re.findall(r"±([\d.]+) with method='(\w+)'", said)
+    assert [name for _, name in named] == ([] if instead is None else [instead])
+    assert "with open=" in said
+    for shown, name in named:
+        made = afresh.plan(rows, questions, method=name).mechanism
+        own: Any = at_levels(made, None)
+        assert width(own.deviation_width(0.5, 0.05)) == shown
+        assert float(shown) < plan.half_width(0.5)
+
+
+@pytest.mark.parametrize("way", [{"method": "symmetrized"}, {"method": "settled"}, {"open": 0.5}, {"rounds": 5}])
+def test_other_plans_say_nothing_of_bounds(way: dict[str, Any]) -> None:
+    assert "follows its bounds" not in " ".join(str(afresh.plan(10**5, 1000, **way)).split())
+
+
+@pytest.mark.parametrize(("questions", "instead"), [(1, "method='stabilized'"), (1000, "open=0.4 or rounds=10")])
+def test_answers_in_which_numbers_follow_their_bounds_say_what_would_not(questions: int, instead: str) -> None:
+    frame = pd.DataFrame({"x": np.clip(RNG.normal(0.5, 0.05, 2000), 0, 1)})
+    with afresh.open(frame, questions, method="symmetrized", ledger=":memory:", allow_wide=True) as guard:
+        price = guard.price("x", bounds=(0, 1), missing=0, deviation=0.05)
+        assert set(re.findall(r"[\w]+='?[\w.]+'?", instead)) <= set(price.ways)
+        assert all(each < (price.half_width or 0) for name, each in price.ways.items() if name in instead)
+        assert "method='settled'" not in price.ways
+        said = guard.ask("x", bounds=(0, 1), missing=0).covers
+        assert f"the width follows the bounds; with {instead} it would follow the deviation" in said

@@ -93,9 +93,10 @@ class RemoteDoors:
         found: Claimed = self._desk.ask("claim", {**self._sent(question), "between": _plain(between)})
         return found
 
-    def detects(self, question: Question, between: Any, deviation: float | None) -> float:
+    def detects(self, question: Question, between: Any, **expected: float | None) -> float:
         """What a claim made now can show."""
-        body = {**self._sent(question), "between": _plain(between), "deviation": _plain(deviation)}
+        known = {name: _plain(value) for name, value in expected.items() if value is not None}
+        body = {**self._sent(question), "between": _plain(between), **known}
         return float(self._desk.post("detects", body)["detects"])
 
     def fit(self, task: Task) -> Fitted:

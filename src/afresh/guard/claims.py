@@ -9,6 +9,7 @@ from afresh.errors import InvalidArgument
 from afresh.guard.tasked import Tasked
 from afresh.mechanisms.tasks import Claim
 from afresh.queries.asked import Asked
+from afresh.queries.group import GroupMean
 from afresh.queries.text import number
 from afresh.results.claims import Claimed
 
@@ -42,14 +43,19 @@ def ends_of(between: Any, bounds: tuple[float, float]) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def single(asked: Asked) -> RowQuestion:
-    """The one row function of a question, or an error."""
-    if len(asked.queries) > 1:
+def single(asked: Asked, *, public: bool) -> RowQuestion:
+    """The one question of a claim; a mean over some of the rows is tested by those rows, as draws from the group (15).
+
+    Not if features are public: which rows are in the group is then not random, and the true value is a different one.
+    """
+    if len(asked.queries) == 1:
+        return asked.queries[0]
+    if public:
         raise InvalidArgument(
-            "a claim is about one mean, and a mean over some of the rows takes two answers: leave out where, or "
-            "set missing= to count all rows."
+            "a claim over some of the rows needs rows drawn from a population, but here their features are public and "
+            'only labels are random: leave out where, or claim the share of all rows, as in "churned AND tenure < 3".'
         )
-    return asked.queries[0]
+    return GroupMean(asked.text, *asked.queries)
 
 
 def ask_task(desk: Desk, analyst: str, tasked: Tasked, about: str) -> Reply:
@@ -82,8 +88,11 @@ def put(desk: Desk, analyst: str, tasked: Tasked, deviation: float | None = None
     )
 
 
-def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None) -> float:
-    """Return how far inside its ends the truth must lie for a claim after this path to pass, in the answer's units."""
+def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None, share: float = 1.0) -> float:
+    """Return how far inside its ends the truth must lie for a claim after this path to pass, in the answer's units.
+
+    Within a group of this share of the rows.
+    """
     mechanism: Any = desk.plan.mechanism
     task: Task = tasked.task
     assert isinstance(task, Claim)
@@ -92,17 +101,22 @@ def detectable(desk: Desk, tasked: Tasked, trail: Trail, deviation: float | None
     mean = (task.high if task.low <= 0 else task.low) if one_sided else (task.low + task.high) / 2
     unequal = desk.scope.features == "public"
     unit = None if deviation is None else deviation / scale
-    return float(mechanism.detects(trail, mean, unit, levels=tasked.levels, unequal=unequal) * scale)
+    return float(mechanism.detects(trail, mean, unit, levels=tasked.levels, unequal=unequal, share=share) * scale)
 
 
-def present(desk: Desk, tasked: Tasked, deviation: float | None = None) -> float:
+def present(desk: Desk, tasked: Tasked, deviation: float | None = None, share: float | None = None) -> float:
     """Return the same for a claim made now."""
     desk.check_open()
     desk.questions([Asked(queries=(tasked,), question="", bounds=tasked.bounds, about_value="", about_missing="")])
     mechanism: Any = desk.plan.mechanism
     if deviation is not None:
         deviation = checks.number("deviation", deviation, "a standard deviation, in the answer's units", least=0)
-    return detectable(desk, tasked, mechanism.trail(desk.ledger.released(desk.terms)), deviation)
+    if share is None:
+        share = 1.0
+    elif not isinstance(tasked.inner[0], GroupMean):
+        raise InvalidArgument("share= is the share of rows in the group, but all rows count here; leave it out.")
+    share = checks.number("share", share, "above 0 and at most 1, the share of rows in the group", above=0, most=1)
+    return detectable(desk, tasked, mechanism.trail(desk.ledger.released(desk.terms)), deviation, share)
 
 
 def _released(reply: Reply) -> Any:

@@ -34,8 +34,8 @@ from afresh.mechanisms.base import (
     at_levels,
     coarseness_for,
 )
-from afresh.mechanisms.registry import CLAIMING, FOR_NUMBERS, GUESSING, HINTED
-from afresh.planning.ways import follows_bounds, would_tell_mean
+from afresh.mechanisms.registry import CLAIMING, GUESSING, HINTED
+from afresh.planning.ways import about_numbers, would_tell_mean
 from afresh.results import show
 from afresh.results.answer import NARROW, WIDE, Answer, Interval, coverage
 from afresh.results.progress import waiting
@@ -285,6 +285,11 @@ class Desk:
                 f"a guess can be checked with method={those} only, and this dataset was opened with "
                 f"{self.plan.method!r}; leave it out."
             )
+        if asked.guess is not None and len(asked.queries) > 1:
+            raise InvalidArgument(
+                "guess= is for one answer, but this mean over some of the rows takes two: leave it out, or test it by "
+                "claim(..., between=(low, high), where=...)."
+            )
         return asked.guess
 
     def look_again(self, analyst: str) -> list[Reply]:
@@ -402,8 +407,9 @@ class Desk:
         if asked.queries:
             many = f"up to {self.plan.answers:,}" if self.plan.expected is None else "however many"
             many += "" if self.plan.exam is None else " and those of its exam"
-            if any(query.levels is None for query in asked.queries) and follows_bounds(self.plan.mechanism):
-                about += f" (the width follows the bounds; with method={FOR_NUMBERS!r} it would follow the deviation)"
+            number = any(query.levels is None for query in asked.queries)
+            if number and (width := about_numbers(self.plan.mechanism)[1]):
+                about += f" ({width})"
             said = f"{about}. All answers of this guard, {many}, hold at once {self.odds}"
         else:  # it combines questions asked in several steps
             answers = f"{parts:,} answer{'' if parts == 1 else 's'}"

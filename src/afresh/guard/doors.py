@@ -26,6 +26,13 @@ Question = Mapping[str, Any]
 """The arguments of `Guard.ask`, by name."""
 
 
+def claimed(expression: Any, bounds: Any, missing: Any, where: Any) -> Question:
+    """What a claim is about; a service of an older version knows no group."""
+    return {"expression": expression, "bounds": bounds, "missing": missing} | (
+        {} if where is None else {"where": where}
+    )
+
+
 class Doors(Protocol):
     """Everything a guard needs done, in one analyst's name."""
 
@@ -61,7 +68,7 @@ class Doors(Protocol):
         """Test whether a mean lies between two ends."""
         ...
 
-    def detects(self, question: Question, between: Any, deviation: float | None) -> float:
+    def detects(self, question: Question, between: Any, **expected: float | None) -> float:
         """Return what such a claim can show."""
         ...
 
@@ -148,17 +155,17 @@ class LocalDoors:
 
         return put(self._desk, self._analyst, self._claim(question, between))
 
-    def detects(self, question: Question, between: Any, deviation: float | None) -> float:
+    def detects(self, question: Question, between: Any, **expected: float | None) -> float:
         """Return what a claim made now can show."""
         from afresh.guard.claims import present
 
-        return present(self._desk, self._claim(question, between), deviation)
+        return present(self._desk, self._claim(question, between), **expected)
 
     def _claim(self, question: Question, between: Any) -> Tasked:
         from afresh.guard.claims import of_mean, single
 
         (asked,) = self.checked([question])
-        return of_mean(single(asked), between)
+        return of_mean(single(asked, public=self._desk.scope.features == "public"), between)
 
     def fit(self, task: Task) -> Fitted:
         """Fit a model."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from afresh import checks
 from afresh.errors import InvalidArgument, QueryError
-from afresh.guard.doors import LocalDoors
+from afresh.guard.doors import Doors, LocalDoors, claimed
+from afresh.guard.exam import check_exam
 from afresh.guard.opened import KINDS
 from afresh.guard.round import Round
 from afresh.results import show
@@ -16,7 +17,6 @@ from afresh.results.closing import Closing
 
 if TYPE_CHECKING:
     from afresh.guard.desk import Desk
-    from afresh.guard.doors import Doors
     from afresh.planning.plan import Plan
     from afresh.results.answer import Answer
     from afresh.results.budget import Budget
@@ -141,8 +141,7 @@ class Guard(show.Shown, Closing):
             mean: The answer you expect; by default the middle of the bounds.
             share: For a group, the share of rows you expect in it; by default a half, a tenth and a hundredth.
             exam: Show the width to expect in the exam instead, as one of this many questions.
-            deviation: The standard deviation you expect of a number, in its own units, if the guard was opened with
-                `deviation`; without it the width is that of a share of rows.
+            deviation: The standard deviation you expect of a number, in its own units; by default about the largest.
 
         Returns:
             The price in answers and in nats, and the half-width to expect.
@@ -281,6 +280,7 @@ class Guard(show.Shown, Closing):
         between: tuple[float | None, float | None],
         bounds: tuple[float, float] | None = None,
         missing: float | None = None,
+        where: Any = None,
     ) -> Claimed:
         """Claim that a mean lies between two ends: it passes or fails, and nothing else is released. Costs 1 answer.
 
@@ -292,6 +292,7 @@ class Guard(show.Shown, Closing):
             between: The two ends, in the answer's units; None leaves one side open.
             bounds: As in `ask`.
             missing: As in `ask`.
+            where: As in `ask`: the claim is about the mean within the group, and costs one answer too.
 
         Returns:
             Whether it passed. If it did, the claim is true.
@@ -302,7 +303,7 @@ class Guard(show.Shown, Closing):
             BudgetExhausted: Nothing is left; nothing was charged.
         """
         self.desk.check_open()
-        return self._doors.claim({"expression": expression, "bounds": bounds, "missing": missing}, between)
+        return self._doors.claim(claimed(expression, bounds, missing, where), between)
 
     def detects(
         self,
@@ -310,8 +311,10 @@ class Guard(show.Shown, Closing):
         between: tuple[float | None, float | None],
         bounds: tuple[float, float] | None = None,
         missing: float | None = None,
+        where: Any = None,
         *,
         deviation: float | None = None,
+        share: float | None = None,
     ) -> float:
         """Show how far inside the ends the truth must lie for a `claim` to pass. Free; reads no rows.
 
@@ -320,14 +323,16 @@ class Guard(show.Shown, Closing):
             between: As in `claim`.
             bounds: As in `claim`.
             missing: As in `claim`.
+            where: As in `claim`.
             deviation: The standard deviation you expect of a number; by default the largest possible.
+            share: The share of rows you expect in the group; by default all, so that a claim detects no less than this.
 
         Returns:
             A distance in the answer's units: a claim whose truth lies that far inside passes about nine times in ten.
         """
         self.desk.check_open()
-        question = {"expression": expression, "bounds": bounds, "missing": missing}
-        return self._doors.detects(question, between, deviation)
+        question = claimed(expression, bounds, missing, where)
+        return self._doors.detects(question, between, deviation=deviation, share=share)
 
     def open_rows(self, kind: str | None = None) -> Any:
         """Return the open rows, for you to inspect, plot and fit models on. The first call fixes the plan.
@@ -362,8 +367,6 @@ class Guard(show.Shown, Closing):
             InvalidArgument: The dataset was opened without `exam`, or you have only a share of the budget.
             BudgetExhausted: The exam has been taken, with other questions.
         """
-        from afresh.guard.exam import check_exam
-
         self.desk.check_open()
         check_exam(self.plan)
         return self._doors.exam(self.checked(questions))
@@ -489,9 +492,7 @@ class Guard(show.Shown, Closing):
 
     def __reduce__(self) -> NoReturn:
         """Refuse to pickle: a guard holds connections."""
-        raise TypeError(
-            "a guard cannot be pickled; open the data in the other process instead (both share one budget)."
-        )
+        raise TypeError("a guard cannot be pickled; open the data in the other process instead (they share one budget)")
 
     def _blocks(self) -> list[show.Block]:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())

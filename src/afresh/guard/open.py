@@ -377,5 +377,6 @@ def _refuse_wide(made: Plan, method: str | None, typical: tuple[float, ...]) -> 
         instead.append(f"{made.questions:,} questions need {more.rows:,} rows for ±{WIDEST:g}")
     raise InvalidArgument(
         f"{made.questions:,} questions about {made.rows:,} rows could be answered only to ±{width:.2g}, too wide to "
-        f"anything from: {'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
+        "learn anything from: "
+        f"{'; '.join(instead) or 'there are too few rows'}. allow_wide=True opens them all the same."
     )

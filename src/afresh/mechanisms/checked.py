@@ -434,16 +434,24 @@ class Checked(NoBatches, EqualAnswers, NoInformation):
         return self.half_width(0.5, then) / quiet - 1
 
     def detects(
-        self, trail: Trail, mean: float, deviation: float | None = None, *, levels: int | None, unequal: bool = False
+        self,
+        trail: Trail,
+        mean: float,
+        deviation: float | None = None,
+        *,
+        levels: int | None,
+        unequal: bool = False,
+        share: float = 1.0,
     ) -> float:
         """How far inside a claim's ends, on [0, 1], the truth must be to pass nine times in ten after `trail`."""
+        rows = max(math.floor(share * self.guarded), 1)
         values = values_of(levels, unequal)
         if trail.steps >= self.questions:
             return 1.0
         scale = 2 if values == "three-valued" else 1
         native = None if deviation is None else deviation * scale
         nats = node_level(self.checking, trail)
-        return min(detectable(values, self.guarded, nats, to_native(mean, values), native) / scale, 1.0)
+        return min(detectable(values, rows, nats, to_native(mean, values), native) / scale, 1.0)
 
     def problems(self) -> list[str]:
         """Whatever the other constants are, validity rests on the guarded rows and on how beta is divided up."""

@@ -20,6 +20,7 @@ __all__ = [
     "AT_ONCE",
     "CLAIMING",
     "ENDLESS",
+    "FOLLOWERS",
     "FOLLOWING",
     "FOR_NUMBERS",
     "GUESSING",
@@ -33,7 +34,6 @@ __all__ = [
     "Planner",
     "planner_for",
     "planner_for_deviation",
-    "planner_for_numbers",
     "planner_with_open",
     "planner_without_end",
 ]
@@ -107,8 +107,10 @@ AT_ONCE = "symmetrized"
 AT_HALF = "symmetrized"
 # The one whose budget never runs out, and its planner, from rows, failure probability and typical means.
 ENDLESS, planner_without_end = "endless", _planner("endless")
-# The narrowest guarantee for numbers: their intervals follow the standard deviation whatever else is asked.
-FOR_NUMBERS, planner_for_numbers = "settled", PLANNERS["settled"]
+# The one that `deviation=` opens.
+FOR_NUMBERS = "settled"
+# Promises whose intervals for numbers follow the standard deviation; the first not for a single question.
+FOLLOWERS: tuple[str, ...] = ("settled", "stabilized")
 # The one whose questions are asked in rounds.
 IN_ROUNDS = "rounds"
 

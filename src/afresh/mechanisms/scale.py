@@ -43,7 +43,9 @@ def sums_of(moments: Moments, values: Values) -> tuple[float, float]:
 
 
 def limits_of(moments: Moments, values: Values, nats: float, hint: float | None) -> tuple[float, float]:
-    """Both limits at e^-nats each, on [0, 1]."""
+    """Both limits at e^-nats each, on [0, 1]; a group without rows says nothing."""
+    if not moments.n:
+        return 0.0, 1.0
     n, (total, squares) = moments.n, sums_of(moments, values)
     low = float(lower_limit(values, n, total, squares, nats, hint=hint))
     high = float(upper_limit(values, n, total, squares, nats, hint=hint))

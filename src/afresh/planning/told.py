@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from afresh.mechanisms.base import TYPICAL_MEANS
 from afresh.planning.table import table
-from afresh.planning.ways import would_tell
+from afresh.planning.ways import about_numbers, would_tell
 from afresh.results import show
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def summary(plan: Plan) -> list[show.Block]:
         show.Title(title),
         *([show.Table(["half-width", "how to ask"], ways)] if ways else []),
         show.Line(f"This plan uses {own}."),
+        *([show.Line(numbers)] if (numbers := about_numbers(plan.mechanism)[0]) else []),
         *([show.Line(twice)] if (twice := twice_as_narrow(plan)) else []),
         show.Line("All methods and constants: plan.details, or --all on the command line."),
     ]

@@ -15,13 +15,13 @@ from afresh.errors import ImpossibleWidth
 from afresh.mechanisms.base import TYPICAL_MEANS, FollowsDeviation, Mechanism, at_levels, geometric_mean
 from afresh.mechanisms.registry import (
     AT_HALF,
-    FOR_NUMBERS,
+    ENDLESS,
+    FOLLOWERS,
     IN_ROUNDS,
     PLANNERS,
     TUNED,
     Planner,
     planner_for,
-    planner_for_numbers,
     planner_with_open,
 )
 from afresh.results import show
@@ -89,7 +89,7 @@ def at_half(mechanism: Mechanism) -> float:
 def ways(mechanism: Mechanism, width: Width = at_half, *, number: bool = False) -> list[Way]:
     """The ways to ask this many questions of this many rows, the narrowest first, including the mechanism's own.
 
-    For a number, they include a promise that follows its standard deviation, if the mechanism's own does not.
+    For a number, they include a narrower promise that follows its standard deviation, if the mechanism's own does not.
     """
     rows, questions, failure = mechanism.rows, mechanism.questions, mechanism.failure
     found = [Way(_own(mechanism), THIS, width(mechanism), mechanism.promised)]
@@ -98,10 +98,8 @@ def ways(mechanism: Mechanism, width: Width = at_half, *, number: bool = False) 
     if opened is not None and mechanism.open_rows is None and not mechanism.own:
         name = f"if you can look at {show.percent(share or 0)} of rows"
         found.append(Way(name, f"open={share:g}", width(opened), False))
-    if number and follows_bounds(mechanism):
-        other = planner_for_numbers(rows, questions, failure)
-        if other is not None:
-            found.append(Way("following the deviation", f"method={FOR_NUMBERS!r}", width(other), True))
+    if number and (other := _follower(mechanism, width)) is not None:
+        found.append(other)
     rounds = min(_ROUNDS, questions)
     in_rounds = planner_for(rounds)(rows, questions, failure, None)
     if in_rounds is not None and mechanism.method != IN_ROUNDS:
@@ -175,6 +173,47 @@ def _own(mechanism: Mechanism) -> str:
 def follows_bounds(mechanism: Mechanism) -> bool:
     """Whether its intervals for numbers follow their bounds, however small the standard deviation."""
     return not isinstance(at_levels(mechanism, None), FollowsDeviation)
+
+
+def _follower(mechanism: Mechanism, width: Width) -> Way | None:
+    """The narrowest promise that follows the deviation of numbers, if it is narrower than one that does not."""
+    if not follows_bounds(mechanism):
+        return None
+    found = [Way("", THIS, width(mechanism), True)]
+    for name in FOLLOWERS:
+        made = PLANNERS[name](mechanism.rows, mechanism.questions, mechanism.failure, None)
+        if made is not None and not follows_bounds(made):
+            found.append(Way("following the deviation", f"method={name!r}", width(made), True))
+    best = min(found, key=lambda way: way.half_width)
+    return None if best.how == THIS else best
+
+
+_USUAL_DEVIATION = 0.05  # of the distance between the bounds
+
+
+def _of_usual_number(mechanism: Mechanism) -> float:
+    own = at_levels(mechanism, None)
+    follows = isinstance(own, FollowsDeviation)
+    return own.deviation_width(0.5, _USUAL_DEVIATION) if follows else mechanism.half_width(0.5)
+
+
+@lru_cache(maxsize=256)  # every answer about a number says it
+def about_numbers(mechanism: Mechanism) -> tuple[str, str]:
+    """Where numbers follow their bounds: what a plan says about it, and what an answer says; nothing elsewhere."""
+    if not follows_bounds(mechanism):
+        return "", ""
+    what = "In this plan the width of a number follows its bounds, however small its standard deviation"
+    if mechanism.method == ENDLESS:
+        return f"{what}.", "the width follows the bounds"
+    own = _of_usual_number(mechanism)
+    better = [way for way in ways(mechanism, _of_usual_number, number=True) if way.half_width < own]
+    told = f"{what}. With one of {_USUAL_DEVIATION:g} of the distance between them it is ±{show.width(own)} of it"
+    told += "".join(
+        f"{', ' if place else '; '}±{show.width(way.half_width)} with {way.how}" for place, way in enumerate(better)
+    )
+    others = [way.how for way in better if way.how.startswith("method=")] or [way.how for way in better]
+    instead = f"; with {' or '.join(others)} it would follow the deviation" if others else ""
+    return f"{told}.", f"the width follows the bounds{instead}"
 
 
 def recommended(mechanism: Mechanism) -> str:

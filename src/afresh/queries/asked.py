@@ -104,12 +104,9 @@ def ask(
     low, high = query.bounds
     if precision is not None:
         precision = checks.precision(precision) / (high - low)
-    for name, given in (("guess", guess), ("about", about)):
-        if given is not None and len(queries) > 1:
-            rest = "where" if where is not None else f"{name}, or set missing={number(low)} to count all rows"
-            raise InvalidArgument(
-                f"{name}= is for one answer, but a mean over some of the rows takes two: leave out {rest}"
-            )
+    if about is not None and len(queries) > 1:
+        rest = "where" if where is not None else f"about, or set missing={number(low)} to count all rows"
+        raise InvalidArgument(f"about= is for one answer, but a mean over some of the rows takes two: leave out {rest}")
     if guess is not None:
         guess = _check_guess(guess, low, high)
     if about is not None:

@@ -65,7 +65,7 @@ def scale_of(rule: str, parts: Sequence[Reading], parameters: Parameters) -> Bou
         case "covariance":
             most = _half(parts[0], parameters["x"]) * _half(parts[step], parameters["y"])
             return -most, most
-        case "correlation":
+        case "correlation" | "correlation by sums":
             _half(parts[0], parameters["x"])
             _half(parts[step], parameters["y"])
             return -1.0, 1.0
@@ -339,6 +339,32 @@ def _correlation(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -
     return Number(value / middle if middle > 0 else 0.0, low, high)
 
 
+def _correlation_by_sums(parts: Sequence[Reading], parameters: Parameters, plan: Plan) -> Number:
+    """Section 12: from the mean squares of (u + w)/2 and (u - w)/2, u and w in [-1, 1], and of (u^2 - w^2)/2."""
+    first, second, plus, minus, rest = _numbers(parts, parameters)
+    x, y = Centre(tuple(parameters["x"]), first), Centre(tuple(parameters["y"]), second)
+    e, f = x.error / x.reach, y.error / y.reach
+    off = ((e + f) / 2) ** 2 + _SQUARES
+    a, b = (Interval(max(each.low - off, 0.0), each.high + _SQUARES) for each in (plus, minus))
+    uneven = max(rest.high + f * f / 2, e * e / 2 - rest.low) + _SQUARES
+    low, high = -_most_correlated(b, a, uneven), _most_correlated(a, b, uneven)
+    square = (plus.value + minus.value) ** 2 - rest.value**2
+    value = (plus.value - minus.value) / math.sqrt(square) if square > 0 else 0.0
+    return Number(value, low - OUTWARD, high + OUTWARD)
+
+
+def _most_correlated(a: Interval, b: Interval, uneven: float) -> float:
+    """The largest (A - B)/sqrt((A + B)^2 - D^2) with A and B in these intervals, |D| <= uneven and D^2 <= 4 A B."""
+    if a.high <= b.low:  # at most 0, and least in size for D = 0
+        return (a.high - b.low) / (a.high + b.low) if b.low > 0 else 0.0
+    found = []
+    for most in (max(a.low, b.low), a.high):  # it falls with B; in A it is largest at an end
+        if 4 * most * b.low <= uneven**2:
+            return 1.0
+        found.append((most - b.low) / math.sqrt((most + b.low) ** 2 - uneven**2))
+    return min(max(found), 1.0)
+
+
 def _share(part: Number, rest: Number, weight: float = 1.0) -> Number:
     """a/(a + w b), which rises with a and falls with b; 0/0 may be anything (section 12)."""
 
@@ -451,6 +477,7 @@ RULES: Mapping[str, Rule] = {
     "standard deviation": _deviation,
     "covariance": _covariance,
     "correlation": _correlation,
+    "correlation by sums": _correlation_by_sums,
     "ratio": _ratio,
     "calibration error": _calibration,
     "area": _area,

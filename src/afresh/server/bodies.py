@@ -87,12 +87,14 @@ class Claim(Body):
     )
     bounds: _Pair | None = None
     missing: _Number | bool | None = None
+    where: _Expression | None = Field(None, description="A condition: the claim is about the mean within the group.")
 
 
 class Detected(Claim):
     """The arguments of `Guard.detects`."""
 
     deviation: _Number | None = None
+    share: _Number | None = Field(None, description="For a group, the share of rows you expect in it.")
 
 
 class Fit(Body):

@@ -194,6 +194,8 @@ class Asker:
     desk: Desk
     analyst: str
     replies: list[Reply] = field(default_factory=list)
+    aside: list[Reply] = field(default_factory=list)
+    """Answers that were paid for, but are not parts of what will be stated."""
 
     @property
     def schema(self) -> Schema:
@@ -233,12 +235,17 @@ class Asker:
         self.replies += found
         return [reply.number for reply in found]
 
+    def set_aside(self) -> None:
+        """What was asked so far only decided what to ask next."""
+        self.aside += self.replies
+        self.replies = []
+
     def answer(
         self, question: str, rule: str, parameters: Mapping[str, Any], bounds: tuple[float, float], missing: str
     ) -> Answer:
-        """The answer of a statistic, derived by a rule from everything that was asked."""
+        """The answer of a statistic, derived by a rule from everything that was asked and not set aside."""
         asked = stated_as(question, rule, parameters, bounds, missing)
-        charged = tuple(entry for reply in self.replies for entry in reply.charged)
+        charged = tuple(entry for reply in (*self.aside, *self.replies) for entry in reply.charged)
         return self.answers([asked], [charged])[0]
 
     def answers(self, asked: Sequence[Asked], charged: Sequence[tuple[Entry, ...]]) -> list[Answer]:

@@ -3,16 +3,22 @@
 For any number v, Var x = E (x - v)^2 - (E x - v)^2. With v the released mean the last term is at most the square of
 that answer's error, and (x - v)^2 is small where the variance is, which makes its answer precise. In the same way
 Cov(x, y) = E (x - v)(y - w) - (E x - v)(E y - w).
+
+The answers still follow the bounds, because a few rows at the bounds, too few to be seen through noise, could carry a
+moment larger than all others together (section 12 of the guarantees). With `within`, the bounds are found first: the
+statistic is then that of numbers clipped to a few standard deviations around their released means.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, ClassVar
 
 from afresh import checks
+from afresh.queries.text import number
 from afresh.results.answer import Answer
 from afresh.results.reading import Number
 from afresh.results.rules import Centre
@@ -31,6 +37,9 @@ from afresh.statistics.base import (
 _FARTHEST = 1e150  # the distance between bounds; its square, and that of its inverse, are still finite
 _Bounds = tuple[float, float]
 _Questions = list[dict[str, Any]]
+_PER_DISTANCE = 1.2533  # the standard deviation of a bell curve, for a mean distance of 1 from its middle
+_LEAST = 1e-9  # of the largest number between the bounds: numbers are never clipped closer than this
+_EXACT = Context(prec=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,17 @@ class _Column:
     @property
     def centred(self) -> str:
         """SQL for x - v, of the same length for every v."""
-        return f"({self.variable.sql} - ({self.centre.mean.value!r:>24}))"
+        return f"({self.variable.sql} - {_literal(self.centre.mean.value)})"
+
+    @property
+    def unit(self) -> str:
+        """SQL for u = (x - v)/reach, which is in [-1, 1]."""
+        return f"({self.centred} / {_literal(self.centre.reach)})"
+
+    @property
+    def distance(self) -> dict[str, Any]:
+        """The question E |x - v|."""
+        return {"expression": f"abs({self.centred})", "bounds": (0.0, self.centre.reach), "missing": 0.0}
 
     @property
     def square(self) -> dict[str, Any]:
@@ -52,20 +71,85 @@ class _Column:
         return {"expression": f"{self.centred} * {self.centred}", "bounds": (0.0, reach * reach), "missing": 0.0}
 
 
-def _ask_around_means(asker: Asker, sample: Sample, around: Callable[[list[_Column]], _Questions]) -> None:
-    """An answer for each mean, then those from `around` the means.
+def _literal(value: float) -> str:
+    """A number in SQL, of the same length for every value."""
+    return f"({value!r:>24})"
 
-    Either all are charged or none, unless someone else spends the rest of the budget in between.
+
+def _ask_around_means(
+    asker: Asker, sample: Sample, around: Callable[[list[_Column]], _Questions], later: _Questions | None = None
+) -> list[tuple[_Column, Number]]:
+    """An answer for each mean, then those from `around` the means; returned together if there is one for each.
+
+    Either all are charged or none, unless someone else spends the rest of the budget in between. `later` questions
+    will be asked after these.
     """
     given = sample.variables
-    later = around([_Column(x, Centre(x.bounds, Number(-1.0, 0.0, 0.0))) for x in given])  # longest with a sign
-    means = asker.ask(
-        [{"expression": x.sql, "bounds": x.bounds, "missing": x.bounds[0]} for x in given],
-        where=sample.group,
-        later=[question["expression"] for question in later],
-    )
+    after = [question["expression"] for question in later or []]
+    means = asker.ask(_means(sample), where=sample.group, later=[*_expressions(around(_unknown(sample))), *after])
     columns = [_Column(x, Centre(x.bounds, mean)) for x, mean in zip(given, means, strict=True)]
-    asker.ask(around(columns), where=sample.group)
+    found = asker.ask(around(columns), where=sample.group, later=after)
+    return list(zip(columns, found, strict=False))
+
+
+def _means(sample: Sample) -> _Questions:
+    return [{"expression": x.sql, "bounds": x.bounds, "missing": x.bounds[0]} for x in sample.variables]
+
+
+def _unknown(sample: Sample) -> list[_Column]:
+    """Columns whose means are not known yet: what is asked about them is as long as it will be, or longer."""
+    return [_Column(x, Centre(x.bounds, Number(-1.0, 0.0, 0.0))) for x in sample.variables]
+
+
+def _expressions(questions: _Questions) -> list[str]:
+    return [question["expression"] for question in questions]
+
+
+def _clipped(asker: Asker, sample: Sample, within: float, around: Callable[[list[_Column]], _Questions]) -> Sample:
+    """Find bounds `within` so many standard deviations of the means, at two answers for each number."""
+    unknown = replace(sample, variables=tuple(_narrowed(x, x.bounds) for x in sample.variables))
+    later = [*_means(unknown), *around(_unknown(unknown))]
+    found = _ask_around_means(asker, sample, lambda columns: [column.distance for column in columns], later)
+    asker.set_aside()  # what follows is derived without these answers
+    variables = [_narrowed(column.variable, _around(column, far, within)) for column, far in found]
+    return replace(sample, variables=tuple(variables))
+
+
+def _around(column: _Column, distance: Number, within: float) -> _Bounds:
+    """Bounds around a released mean, in short numbers: they are part of what is asked and stated.
+
+    A distance that drowns in noise is taken to be half of what it may be at most.
+    """
+    low, high = column.variable.bounds
+    spread = _PER_DISTANCE * max(distance.value, distance.high / 2)
+    reach = Decimal(max(within * spread, _LEAST * max(-low, high)))
+    step, middle = Decimal(1).scaleb(reach.adjusted() - 1), Decimal(column.centre.mean.value)
+    least = _EXACT.subtract(middle, reach).quantize(step, ROUND_FLOOR, _EXACT)
+    most = _EXACT.add(middle, reach).quantize(step, ROUND_CEILING, _EXACT)
+    return max(low, float(least)), min(high, float(most))
+
+
+def _narrowed(x: Variable, bounds: _Bounds) -> Variable:
+    low, high = bounds
+    return replace(x, sql=f"least(greatest({x.sql}, {_literal(low)}), {_literal(high)})", bounds=bounds)
+
+
+def _check_within(within: float | None) -> float | None:
+    must_be = "at least 1 standard deviation, or None"
+    return None if within is None else checks.number("within", within, must_be, least=1)
+
+
+def _within_text(within: float | None, each: str) -> str:
+    return "" if within is None else f", {each}clipped within {number(within)} standard deviations of its mean"
+
+
+def _clipped_to(sample: Sample) -> str:
+    """The end of a statement about clipped numbers: the bounds that were found."""
+    return ": " + " and ".join(f"[{number(low)}, {number(high)}]" for low, high in (x.bounds for x in sample.variables))
+
+
+def _squares(columns: list[_Column]) -> _Questions:
+    return [column.square for column in columns]
 
 
 def _squared(expression: str, bounds: _Bounds, missing: float | None, schema: Schema) -> Variable:
@@ -86,14 +170,23 @@ class Variance(OfRows):
         bounds: What it is clipped to.
         where: A condition in SQL; only rows that satisfy it count.
         missing: What rows without the number count as; left out unless it is given.
+        within: Clip the number to about so many standard deviations around its mean, which two more answers find.
     """
 
     expression: str
     bounds: tuple[float, float]
     where: str | None = None
     missing: float | None = None
+    within: float | None = None
     _name: ClassVar[str] = "variance"
-    _means: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        """Check how far numbers are clipped."""
+        object.__setattr__(self, "within", _check_within(self.within))
+
+    @property
+    def _means(self) -> int:
+        return 2 if self.within is None else 4
 
     @property
     def _grouped(self) -> bool:
@@ -105,7 +198,8 @@ class Variance(OfRows):
 
     def text(self, schema: Schema) -> str:
         """What is measured, in words."""
-        return f"{self._name} of {self._sample(schema).variables[0].text}{where_text(self.where, schema)}"
+        x = self._sample(schema).variables[0]
+        return f"{self._name} of {x.text}{where_text(self.where, schema)}{_within_text(self.within, '')}"
 
     def _most(self, width: float) -> float:
         return (width / 2) ** 2
@@ -113,7 +207,10 @@ class Variance(OfRows):
     def measure(self, asker: Asker) -> Answer:
         """The mean, then the mean square around it."""
         sample, text = self._sample(asker.schema), self.text(asker.schema)
-        _ask_around_means(asker, sample, lambda columns: [column.square for column in columns])
+        if self.within is not None:
+            sample = _clipped(asker, sample, self.within, _squares)
+            text += _clipped_to(sample)
+        _ask_around_means(asker, sample, _squares)
         low, high = sample.variables[0].bounds
         parameters = {"bounds": [low, high], **asker.parameters(sample)}
         return asker.answer(text, self._name, parameters, (0.0, self._most(high - low)), sample.about_missing)
@@ -127,6 +224,7 @@ class StandardDeviation(Variance):
         bounds: What it is clipped to.
         where: A condition in SQL; only rows that satisfy it count.
         missing: What rows without the number count as; left out unless it is given.
+        within: Clip the number to about so many standard deviations around its mean, which two more answers find.
     """
 
     __slots__ = ()
@@ -148,6 +246,7 @@ class Covariance(OfRows):
         where: A condition in SQL; only rows that satisfy it count.
         missing_x: What rows without x count as; left out unless it is given.
         missing_y: The same for y.
+        within: Clip both numbers to about so many standard deviations around their means, which four more answers find.
     """
 
     x: str
@@ -157,8 +256,20 @@ class Covariance(OfRows):
     where: str | None = None
     missing_x: float | None = None
     missing_y: float | None = None
+    within: float | None = None
     _name: ClassVar[str] = "covariance"
-    _means: ClassVar[int] = 4
+
+    def __post_init__(self) -> None:
+        """Check how far numbers are clipped."""
+        object.__setattr__(self, "within", _check_within(self.within))
+
+    @property
+    def _means(self) -> int:
+        return 4 if self.within is None else 8
+
+    @property
+    def _rule(self) -> str:
+        return self._name
 
     @property
     def _grouped(self) -> bool:
@@ -172,7 +283,8 @@ class Covariance(OfRows):
     def text(self, schema: Schema) -> str:
         """What is measured, in words."""
         x, y = self._sample(schema).variables
-        return f"{self._name} of {x.text} and {y.text}{where_text(self.where, schema)}"
+        clipped = _within_text(self.within, "each ")
+        return f"{self._name} of {x.text} and {y.text}{where_text(self.where, schema)}{clipped}"
 
     def _most(self, *widths: float) -> float:
         return math.prod(width / 2 for width in widths)
@@ -189,11 +301,14 @@ class Covariance(OfRows):
     def measure(self, asker: Asker) -> Answer:
         """Both means, then what is asked around them."""
         sample, text = self._sample(asker.schema), self.text(asker.schema)
+        if self.within is not None:
+            sample = _clipped(asker, sample, self.within, self._around)
+            text += _clipped_to(sample)
         _ask_around_means(asker, sample, self._around)
         x, y = (each.bounds for each in sample.variables)
         most = self._most(x[1] - x[0], y[1] - y[0])
         parameters = {"x": list(x), "y": list(y), **asker.parameters(sample)}
-        return asker.answer(text, self._name, parameters, (-most, most), sample.about_missing)
+        return asker.answer(text, self._rule, parameters, (-most, most), sample.about_missing)
 
 
 class Correlation(Covariance):
@@ -207,14 +322,29 @@ class Correlation(Covariance):
         where: A condition in SQL; only rows that satisfy it count.
         missing_x: What rows without x count as; left out unless it is given.
         missing_y: The same for y.
+        within: Clip both numbers to about so many standard deviations around their means, which four more answers find.
     """
 
     __slots__ = ()
     _name = "correlation"
-    _means = 6
+
+    @property
+    def _means(self) -> int:
+        return 6 if self.within is None else 9
+
+    @property
+    def _rule(self) -> str:
+        return "correlation" if self.within is None else "correlation by sums"
 
     def _most(self, *widths: float) -> float:
         return 1.0
 
     def _around(self, columns: list[_Column]) -> _Questions:
-        return [*Covariance._around(self, columns), *(column.square for column in columns)]
+        if self.within is None:
+            return [*Covariance._around(self, columns), *_squares(columns)]
+        u, w = (column.unit for column in columns)  # of about the same spread, so their sum and difference tell most
+        return [
+            {"expression": f"({u} + {w}) * ({u} + {w}) / 4", "bounds": (0.0, 1.0), "missing": 0.0},
+            {"expression": f"({u} - {w}) * ({u} - {w}) / 4", "bounds": (0.0, 1.0), "missing": 0.0},
+            {"expression": f"({u} * {u} - {w} * {w}) / 2", "bounds": (-0.5, 0.5), "missing": 0.0},
+        ]

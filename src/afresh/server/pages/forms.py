@@ -120,9 +120,9 @@ def check_statistic(document: Mapping[str, Any], served: Served) -> None:
 
 def claim(given: Mapping[str, str]) -> Claim:
     """A claim as `/v1` has it."""
-    asked = question({**given, "where": "", "precision": ""})
+    asked = question({**given, "precision": ""})
     between = [number(given, "from"), number(given, "to")]
-    names = ("expression", "bounds", "missing")
+    names = ("expression", "bounds", "missing", "where")
     return Claim(between=between, **{name: asked[name] for name in names})
 
 

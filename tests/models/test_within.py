@@ -1,0 +1,242 @@
+"""Spreads and correlations of numbers clipped around their means. Noise is simulated: decided once."""
+
+import itertools
+import json
+import math
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import afresh
+from afresh import statistics as s
+from afresh.errors import BudgetExhausted, InvalidArgument
+from afresh.ledger import Entry
+from afresh.mechanisms.registry import PLANNERS
+from afresh.planning.choose import plan
+from afresh.receipts import verify
+from afresh.results.answer import Answer, Interval
+from afresh.results.reading import Number, Reading
+from afresh.results.rules import Centre, _correlation_by_sums, _most_correlated, scale_of
+from afresh.statistics.base import Variable
+from afresh.statistics.spread import _around, _Column
+from afresh.wire.arguments import OF_ROWS, to_argument, to_statistic
+
+PLAN = plan(1000, 10)
+WAYS: list[dict[str, Any]] = [
+    *({"questions": 200, "method": each} for each in PLANNERS if each != "rounds"),
+    {"questions": 200, "rounds": 20},
+    {"questions": None},
+]
+RNG = np.random.default_rng(8)
+_A, _B = RNG.standard_normal((2, 5000))
+POPULATION = pd.DataFrame(
+    {"x": np.clip(0.5 + 0.05 * _A, 0, 1), "y": np.clip(40 + 5 * (0.6 * _A + 0.8 * _B), 0, 100), "g": _A > _B}
+)
+POPULATION.loc[:3, "x"] = 1.0  # far away: clipping matters
+BOUNDS: tuple[Any, Any] = (0, 1), (0, 100)
+WHOLE: dict[str, Any] = {"missing_x": 0, "missing_y": 0}
+
+
+def sample(rows: int) -> pd.DataFrame:
+    return POPULATION.iloc[RNG.integers(0, len(POPULATION), rows)].reset_index(drop=True)
+
+
+def clipped_truth(question: str, frame: pd.DataFrame) -> float:
+    """The correlation in the population of the numbers that an answer says it is about."""
+    (a, b), (c, d) = (map(float, part.strip("[]").split(", ")) for part in question.rsplit(": ", 1)[1].split(" and "))
+    return float(np.corrcoef(frame.x.clip(a, b), frame.y.clip(c, d))[0, 1])
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.get("method", "rounds" if "rounds" in way else "endless"))
+def test_a_correlation_of_clipped_numbers_is_of_use(way: dict[str, Any]) -> None:
+    """At a twentieth of the bounds it is known to a third or better, where that of all values is hardly known."""
+    with afresh.open(sample(100_000), simulation_seed=4, made_up=True, **way) as guard:
+        statistic = s.Correlation("x", "y", *BOUNDS, **WHOLE, within=3)
+        price = guard.price(statistic)
+        found, plain = guard.measure(statistic), guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE))
+        assert isinstance(found, Answer)
+        assert isinstance(plain, Answer)
+        assert price.answers == found.charged == statistic.price == 9
+        assert found.interval.half_width < min(0.35, 0.6 * plain.interval.half_width)
+        assert clipped_truth(found.question, POPULATION) in found.interval
+        assert found.question.startswith(price.question + ": [0.3")
+        again = guard.measure(statistic)
+        assert isinstance(again, Answer)
+        assert (again.charged, again.interval, again.question) == (0, found.interval, found.question)
+        deviation = guard.measure(s.StandardDeviation("x", BOUNDS[0], missing=0, within=3))
+        assert isinstance(deviation, Answer)
+        assert deviation.charged == 1  # the square; the rest was asked for the correlation
+        assert deviation.interval.half_width < 0.008
+        assert 0.0495 in deviation.interval
+        product = guard.measure(s.Covariance("x", "y", *BOUNDS, **WHOLE, within=3))
+        assert isinstance(product, Answer)
+        assert product.charged == 2
+        assert 0.6 * 0.05 * 5 * 0.97 in product.interval
+        receipt = guard.receipt()
+    assert [check.name for check in verify(receipt).checks if not check.passed] == ["real noise"]
+    rules = [question["rule"] for question in receipt["questions"]]
+    assert rules.count("correlation by sums") == rules.count("correlation") == 1
+
+
+@pytest.mark.parametrize("method", ["settled", "checked", "rounds"])
+def test_within_a_group(method: str) -> None:
+    with afresh.open(sample(100_000), 200, method=method, simulation_seed=4, made_up=True) as guard:
+        statistic = s.Correlation("x", "y", *BOUNDS, where="g", within=3)
+        found = guard.measure(statistic)
+        assert isinstance(found, Answer)
+        assert found.charged <= guard.price(statistic).answers <= statistic.price == 18
+        assert clipped_truth(found.question, POPULATION[POPULATION.g]) in found.interval
+        assert found.interval.half_width < 0.6
+
+
+@pytest.mark.parametrize("method", ["calibrated", "stabilized", "settled", "symmetrized", "checked"])
+def test_all_truths_are_covered(method: str) -> None:
+    """Small samples of a coarse population, analyst after analyst; intervals hold at once nine times in ten or more."""
+    missed = 0
+    for seed in range(6):
+        with afresh.open(sample(3000), 60, method=method, confidence=0.9, simulation_seed=seed, made_up=True) as guard:
+            for within in (1, 2, 4):
+                found = guard.measure(s.Correlation("x", "y", *BOUNDS, **WHOLE, within=within))
+                assert isinstance(found, Answer)
+                missed += clipped_truth(found.question, POPULATION) not in found.interval
+    assert missed == 0
+
+
+def test_what_cannot_be_finished_is_not_begun() -> None:
+    for statistic, questions in (
+        (s.Correlation("x", "y", *BOUNDS, **WHOLE, within=3), 8),
+        (s.Covariance("x", "y", *BOUNDS, **WHOLE, within=3), 7),
+        (s.Variance("x", BOUNDS[0], missing=0, within=3), 3),
+        (s.Variance("x", BOUNDS[0], where="g", within=3), 7),
+    ):
+        with afresh.open(sample(2000), questions, method="stabilized", ledger=":memory:") as guard:
+            with pytest.raises(BudgetExhausted):
+                guard.measure(statistic)
+            assert guard.budget.spent == 0
+
+
+@pytest.mark.parametrize("within", [0, 0.5, -1, math.nan, math.inf, "3"])
+def test_a_wrong_distance(within: Any) -> None:
+    with pytest.raises(InvalidArgument, match="within"):
+        s.Correlation("x", "y", *BOUNDS, within=within)
+    with pytest.raises(InvalidArgument, match="within"):
+        s.StandardDeviation("x", BOUNDS[0], within=within)
+
+
+def test_it_travels() -> None:
+    for given_ in (
+        s.Correlation("x", "y", *BOUNDS, within=3),
+        s.Variance("x", BOUNDS[0], within=2.5),
+        s.Variance("x", BOUNDS[0]),
+    ):
+        assert to_statistic(json.loads(json.dumps(to_argument(given_))), OF_ROWS) == given_
+    old = {"kind": "Variance", "expression": "x", "bounds": [0, 1], "where": None, "missing": None}
+    assert to_statistic(old, OF_ROWS) == s.Variance("x", (0, 1))
+
+
+@given(
+    low=st.floats(-1e9, 1e9),
+    width=st.floats(1e-6, 1e9),
+    place=st.floats(0, 1),
+    distance=st.floats(0, 1),
+    within=st.floats(1, 10),
+)
+def test_found_bounds(low: float, width: float, place: float, distance: float, within: float) -> None:
+    """They contain the mean and what was asked for, within the given bounds, and are short."""
+    bounds = low, low + width
+    mean = min(max(low + place * width, low), bounds[1])
+    far = distance * width
+    column = _Column(Variable("x", None, bounds, "x", ""), Centre(bounds, Number(mean, mean, mean)))
+    least, most = _around(column, Number(far, far, far), within)
+    assert bounds[0] <= least <= mean <= most <= bounds[1]
+    assert least < most
+    reach = within * 1.2533 * far
+    assert least <= max(mean - reach * (1 - 1e-9), bounds[0]) + 1e-9 * abs(mean)
+    assert most >= min(mean + reach * (1 - 1e-9), bounds[1]) - 1e-9 * abs(mean)
+    assert most - least <= 2.5 * reach + 1e-6 * (abs(low) + width)
+
+
+def test_a_distance_lost_in_noise_is_not_nothing() -> None:
+    column = _Column(Variable("x", None, (0, 1), "x", ""), Centre((0, 1), Number(0.5, 0.4, 0.6)))
+    assert _around(column, Number(0.0, 0.0, 0.04), 3) == (
+        0.424,
+        0.576,
+    )  # half of 0.04, and 3 times 1.25 of that: 0.0752
+
+
+def oracle(a: Interval, b: Interval, uneven: float) -> float:
+    """The largest correlation on a grid of covariance matrices: variances A + B + D and A + B - D, covariance A - B."""
+    found = -1.0
+    for p, q in itertools.product(np.linspace(a.low, a.high, 25), np.linspace(b.low, b.high, 25)):
+        d = np.linspace(0, uneven, 40)
+        d = np.append(d, min(uneven, 2 * math.sqrt(p * q)))
+        square = (p + q + d) * (p + q - d)
+        possible = (d * d <= 4 * p * q * (1 + 1e-12)) & (square > 0)
+        if possible.any():
+            found = max(found, float(np.max((p - q) / np.sqrt(square[possible]))))
+    return min(found, 1.0)
+
+
+def test_the_largest_correlation_of_a_box() -> None:
+    random = np.random.default_rng(5)
+    gaps = []
+    for _ in range(400):
+        scale = 10 ** random.uniform(-4, 0)
+        (a, b, c, d), uneven = np.sort(random.random((2, 2)) * scale, axis=1).ravel(), scale * random.random() ** 3
+        said = _most_correlated(Interval(a, b), Interval(c, d), uneven)
+        found = oracle(Interval(a, b), Interval(c, d), uneven)
+        assert found <= said + 1e-9
+        gaps.append(said - found)
+    assert np.quantile(gaps, 0.9) < 0.01  # nine in ten are as good as sharp
+    assert _most_correlated(Interval(0, 1), Interval(0, 1), 0.0) == 1.0
+    assert _most_correlated(Interval(0, 0), Interval(0, 0), 0.0) == 0.0
+
+
+def test_the_rule_on_random_laws() -> None:
+    """Exact moments of laws on a few points, with intervals that contain them and centres that are off."""
+    random = np.random.default_rng(6)
+
+    def part(value: float, bounds: tuple[float, float]) -> Reading:
+        low, high = bounds
+        place = (value - low) / (high - low)
+        ends = [
+            min(max(place + sign * size, 0), 1) for sign, size in zip((-1, 1), random.random(2) * slack, strict=True)
+        ]
+        entry = Entry(1, "", "", 0.0, datetime(2025, 1, 1), bounds=bounds)
+        return Reading(entry, float(random.uniform(*ends)), Interval(*ends))
+
+    inside = 0
+    for _ in range(3000):
+        slack = 10 ** random.uniform(-5, -1)
+        points, weights = random.random((4, 2)), random.dirichlet(np.ones(4))
+        x, y = points.T
+        if random.random() < 0.3:
+            y = x + 1e-3 * y
+            y /= y.max()
+        first, second = (part(float(weights @ v), (0.0, 1.0)) for v in (x, y))
+        u, w = (
+            (v - centre.mean.value) / centre.reach
+            for v, centre in ((x, Centre((0, 1), first.own)), (y, Centre((0, 1), second.own)))
+        )
+        parts = [
+            first,
+            second,
+            part(float(weights @ (u + w) ** 2 / 4), (0.0, 1.0)),
+            part(float(weights @ (u - w) ** 2 / 4), (0.0, 1.0)),
+            part(float(weights @ (u**2 - w**2) / 2), (-0.5, 0.5)),
+        ]
+        found = _correlation_by_sums(parts, {"x": [0.0, 1.0], "y": [0.0, 1.0]}, PLAN)
+        of_x, of_y = weights @ x, weights @ y
+        truth = (
+            weights @ ((x - of_x) * (y - of_y)) / math.sqrt((weights @ (x - of_x) ** 2) * (weights @ (y - of_y) ** 2))
+        )
+        assert found.low - 1e-9 <= truth <= found.high + 1e-9
+        inside += found.high - found.low < 0.5
+        with pytest.raises(InvalidArgument):
+            scale_of("correlation by sums", parts, {"x": [0.0, 2.0], "y": [0.0, 1.0]})
+    assert inside > 1000
