@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
+import afresh
 from afresh.errors import InvalidArgument, LedgerError
 from afresh.ledger import Ledger, Outside, open_ledger
 from afresh.ledger.known import plain
@@ -299,3 +302,57 @@ def _prepend(path: str, line: str, text: str | None = None) -> str:
     with open(path, "w") as file:
         file.write(line + (before if text is None else text))
     return before
+
+
+class TestRoundTrips:
+    """Counted in the protocol: the server ends every round trip by saying that it is ready for the next one."""
+
+    @pytest.fixture
+    def guard(self, address: str) -> Iterator[afresh.Guard]:
+        rows = pa.table({"x": list(range(100))})
+        with afresh.open(rows, 100, method="calibrated", ledger=address, allow_wide=True) as guard:
+            guard.ask("x < 0")  # the first question fixes the plan
+            yield guard
+
+    def test_a_question_takes_four(self, guard: afresh.Guard, tmp_path: Path) -> None:
+        for number in range(1, 4):
+            with counted(guard, tmp_path / f"{number}") as trips:
+                guard.ask(f"x < {number}")
+            assert trips() == 4
+
+    def test_a_group_takes_as_many(self, guard: afresh.Guard, tmp_path: Path) -> None:
+        with counted(guard, tmp_path / "many") as trips:
+            guard.ask_many([f"x < {number}" for number in range(10, 30)])
+        assert trips() == 4
+        callers = [guard.for_analyst(f"analyst {number}") for number in range(8)]
+        asked = [(one.checked([f"x < {number}"]), one.analyst) for number, one in enumerate(callers, 40)]
+        found = [guard.desk.prepared(*each, guard.desk.came()) for each in asked]
+        requests = [each for each in found if each is not None]
+        assert len(requests) == 8
+        with counted(guard, tmp_path / "callers") as trips:
+            guard.desk.answer_for(requests)
+        assert all(request.replies is not None for request in requests)
+        assert trips() == 4
+
+    def test_a_mean_within_a_group_takes_as_many(self, guard: afresh.Guard, tmp_path: Path) -> None:
+        """It is two questions and a number that follows from them."""
+        with counted(guard, tmp_path / "within") as trips:
+            guard.ask("x < 7", where="x < 50")
+        assert trips() == 4
+
+    def test_a_repeat_takes_two(self, guard: afresh.Guard, tmp_path: Path) -> None:
+        with counted(guard, tmp_path / "repeat") as trips:
+            guard.ask("x < 0")
+        assert trips() == 2
+
+
+@contextmanager
+def counted(guard: afresh.Guard, place: Path) -> Iterator[Callable[[], int]]:
+    """Trace what the ledger's connection sends and receives, and count the round trips."""
+    journal: Any = guard.desk.ledger._journal
+    with place.open("w") as file:
+        journal._connection.pgconn.trace(file.fileno())
+        try:
+            yield lambda: place.read_text().count("ReadyForQuery")
+        finally:
+            journal._connection.pgconn.untrace()

@@ -193,18 +193,20 @@ class SqliteJournal(ConnectedJournal[sqlite3.Connection]):
         """Run a statement once no other process is writing.
 
         For some statements SQLite does not wait at all; for others it sleeps longer and longer, up to a tenth of a
-        second, while newcomers try sooner and go first. Here everyone who waits tries equally often.
+        second, while newcomers try sooner and go first. Here those who have waited longer try more often, so that
+        nobody waits much longer than the others.
         """
-        deadline = time.monotonic() + self.busy_seconds
+        start = time.monotonic()
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             while True:
                 try:
                     return connection.execute(statement)
                 except sqlite3.Error as error:
-                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    waited = time.monotonic() - start
+                    if _code(error) != sqlite3.SQLITE_BUSY or waited > self.busy_seconds:
                         raise
-                    time.sleep(_PAUSE)
+                    time.sleep(_PAUSE if waited < _LONG else _SHORT_PAUSE)
         finally:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_seconds)}")
 
@@ -268,5 +270,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_PAUSE = 0.0005  # seconds; a commit takes about as long
+_PAUSE, _LONG = 0.0005, 0.005  # seconds; a commit takes about as long as a pause
+_SHORT_PAUSE = 0.0001  # about as long as a process that asks again and again leaves the file unlocked in between
 _CREATING = threading.Lock()  # only ever taken under a journal's lock, so it is free during a fork

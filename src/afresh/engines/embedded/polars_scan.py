@@ -17,6 +17,7 @@ from afresh.queries.tree import Column, Node, Type
 
 _SLICE = 2**24  # rows between checks of the clock: Polars cannot be interrupted
 _FEW = 100_000  # rows below which several threads cost more than they gain
+_LITTLE = 2**26  # rows times parts of a condition on numbers and dates that one thread evaluates in a few milliseconds
 # DuckDB's types and the Polars types that hold exactly the same values
 _SAME: dict[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
@@ -78,8 +79,8 @@ class PolarsScan:
 
         If all queries are within one group, they are evaluated only on its rows.
         """
-        if group is None and (bits := self._bits(queries)) is not None:
-            return bits
+        if group is None and (counted := self._counted(queries)) is not None:
+            return counted
         outputs, places, values = [pl.len()], [], []
         for i, (query, expr) in enumerate(queries):
             start, value = len(outputs), pl.col(f"v{i}")
@@ -113,15 +114,39 @@ class PolarsScan:
         all_rows = sum(found[0]) if count is None else count
         return all_rows, [(totals[total], totals[squares]) for total, squares in places]
 
-    def _bits(self, queries: Sequence[tuple[Query, pl.Expr]]) -> tuple[int, list[tuple[float, float]]] | None:
-        """Return the same for boolean columns in memory: counting their bits takes less time than a plan."""
+    def _counted(self, queries: Sequence[tuple[Query, pl.Expr]]) -> tuple[int, list[tuple[float, float]]] | None:
+        """Return the same for rows in memory, without a plan for several threads, where it would take longer.
+
+        That is for columns that are conditions themselves, and for one simple condition; None for anything else.
+        """
         if self._held is None:
             return None
-        found = []
-        for query, _ in queries:
-            node = query.expression
-            plain = query.group is None and not query.fill and not query.complement
-            if not (plain and isinstance(node, Column) and node.type is Type.BOOLEAN):
-                return None
-            found.append(float(self._held[node.name].sum()))
-        return self._held.height, [(total, total) for total in found]
+        columns_only = all(_is_plain(query) and isinstance(query.expression, Column) for query, _ in queries)
+        if not columns_only and not (len(queries) == 1 and self._is_little(queries[0][0])):
+            return None
+        try:
+            values = [
+                self._held[query.expression.name]
+                if columns_only and isinstance(query.expression, Column)
+                else self._held.select(expr).to_series()
+                for query, expr in queries
+            ]
+            totals = [float(each.sum()) for each in values]
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # as above
+            return None
+        return min(map(len, values)), [(total, total) for total in totals]
+
+    def _is_little(self, query: Query) -> bool:
+        """Whether one thread counts a condition about as fast as several would, which share the memory's speed."""
+        if query.expression.type is not Type.BOOLEAN:
+            return False
+        parts = query.expression.size + (0 if query.group is None else query.group.size)
+        texts = any(self._translator.dtypes[name] == pl.String() for name in query.columns)
+        return self._rows < _FEW or (not texts and self._rows * parts <= _LITTLE)
+
+
+def _is_plain(query: Query) -> bool:
+    """Whether a condition is counted as it is."""
+    return query.expression.type is Type.BOOLEAN and query.group is None and not query.fill and not query.complement

@@ -397,13 +397,18 @@ class Statement:
         return self._clipped(self._named(self._piece(node)), query)
 
     def _clipped(self, piece: _Piece, query: Query) -> _Piece:
-        """The value of a named number in [0, 1]. CASE is four times as fast as least(greatest(...))."""
+        """The value of a named number in [0, 1]. NaN is above all numbers, so each row takes two or three comparisons.
+
+        CASE is four times as fast as least(greatest(...)), and faster than asking first whether the number is finite.
+        """
         name, double, (low, high) = piece.sql, self.dialect.double, query.bounds
         zero, one, lowest = double(0.0), double(1.0), double(low + (high - low) * _FLUSHED)
-        scaled = f"({name} - {double(low)}) / {double(high - low)}"
-        value = f"CASE WHEN {name} <= {lowest} THEN {zero} WHEN {name} >= {double(high)} THEN {one} ELSE {scaled} END"
         fill = double(query.fill if query.fill > _FLUSHED else 0.0)
-        value = f"CASE WHEN {self.dialect.is_finite(name)} THEN {value} ELSE {fill} END"
+        scaled = f"({name} - {double(low)}) / {double(high - low)}"
+        beneath = zero if fill == zero else f"CASE WHEN {name} >= {double(-_LARGEST)} THEN {zero} ELSE {fill} END"
+        below = f"CASE WHEN {name} > {lowest} THEN {scaled} ELSE {beneath} END"
+        above = f"WHEN {name} <= {double(_LARGEST)} THEN {one} ELSE {fill} END"
+        value = f"CASE WHEN {name} < {double(high)} THEN {below} {above}"
         return _join(value, piece)
 
 
