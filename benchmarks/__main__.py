@@ -4,7 +4,7 @@ python -m benchmarks                  everything, as Markdown tables; progress g
 python -m benchmarks small many       only these
 python -m benchmarks --check          what falls short, and exit code 1 if anything does
 python -m benchmarks --keep           put each table into docs/benchmarks.md as soon as it is measured
-python -m benchmarks --keep --missing only those that are not there yet, to continue after an interruption
+python -m benchmarks --keep --missing only those not there from the last two hours, to continue after an interruption
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 import sys
 import time
 import traceback
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.measured import Measured, show, table
@@ -30,6 +30,7 @@ LARGE = ("questions", "identity", "opening", "memory")  # whose tables have 10,0
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- the tables begin -->", "<!-- the tables end -->"
 FAILED = "failed"
+RECENT = timedelta(hours=2)  # the longest time between two tables of one run, which takes about a quarter of an hour
 
 
 def run(name: str, rows: int | None = None) -> list[Measured]:
@@ -75,24 +76,29 @@ def _sections(kept: str) -> dict[str, str]:
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def _is_recent(section: str) -> bool:
+    """Whether a table is from this run, perhaps an interrupted one, and not from an earlier one of the same day."""
+    found = re.search(r"Measured on (\d{4}-\d\d-\d\d \d\d:\d\d) UTC", section)
+    return found is not None and datetime.now(UTC) - datetime.fromisoformat(f"{found[1]}+00:00") < RECENT
+
+
 def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL)}")
     parser.add_argument("--check", action="store_true", help="print what falls short, and exit with 1 if anything does")
     parser.add_argument("--keep", action="store_true", help="put the tables into docs/benchmarks.md, one by one")
-    parser.add_argument("--missing", action="store_true", help="only what docs/benchmarks.md does not have from today")
+    parser.add_argument(
+        "--missing", action="store_true", help="only what docs/benchmarks.md does not have from the last two hours"
+    )
     parser.add_argument("--rows", type=int, help=f"of the large tables, of {', '.join(LARGE)}")
     chosen = parser.parse_args()
     if unknown := [name for name in chosen.names if name not in ALL]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
     names = chosen.names or ALL
     if chosen.missing:
-        there, today = (
-            _sections(PAGE.read_text().partition(BEGIN)[2].partition(END)[0]),
-            f"{datetime.now(UTC):%Y-%m-%d}",
-        )
-        names = [name for name in names if f"Measured on {today}" not in there.get(name, "")]
+        there = _sections(PAGE.read_text().partition(BEGIN)[2].partition(END)[0])
+        names = [name for name in names if not _is_recent(there.get(name, ""))]
     short, start = False, time.monotonic()
     for name in names:
         before, begun = os.getloadavg()[0], time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,32 @@ def test_what_falls_short_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(sys, "argv", ["benchmarks", "nothing"])
     with pytest.raises(SystemExit):
         program.main()
+
+
+def test_one_command_runs_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every module that measures something is in the list, and without names all of the list is run."""
+    modules = Path(program.__file__).parent.glob("*.py")
+    assert sorted(ALL) == sorted(path.stem for path in modules if "\ndef measure(" in path.read_text())
+    ran: list[str] = []
+
+    def run(name: str, rows: int | None) -> list[Measured]:
+        ran.append(name)
+        return [Measured("fine", 1.0, 2.0)]
+
+    monkeypatch.setattr(program, "run", run)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--check"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert not ended.value.code
+    assert tuple(ran) == ALL
+    assert "every limit holds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("ago", "kept"), [(1, True), (5, False)])
+def test_tables_of_an_earlier_run_are_missing(ago: int, kept: bool) -> None:
+    when = datetime.now(UTC) - timedelta(hours=ago)
+    assert program._is_recent(f"**pages.** About. Measured on {when:%Y-%m-%d %H:%M} UTC, 2 cores") is kept
+    assert not program._is_recent("")
 
 
 def test_tables_are_kept_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.engines.embedded import engine as embedded
+from afresh.engines.embedded import polars_scan
 from afresh.engines.embedded.engine import EmbeddedEngine
 from afresh.engines.embedded.stored import count_stored
 from afresh.engines.simpler import ALL, as_condition, ask_simpler, is_filter, unit_of
@@ -159,6 +160,24 @@ def test_conditions_as_filters(engines: list[EmbeddedEngine], monkeypatch: pytes
         assert all(is_filter(Query(tree)) for tree in trees)
         for tree in trees:
             check_all(engine, [(Query(tree), tree, None)])
+
+
+@pytest.mark.parametrize(("few", "little"), [(0, 2**26), (0, 0), (100_000, 0)])
+def test_conditions_in_memory_are_counted_by_one_thread_or_several(
+    engines: list[EmbeddedEngine], monkeypatch: pytest.MonkeyPatch, few: int, little: int
+) -> None:
+    """Without a plan if they are simple, and whichever way they are counted, the numbers are the oracle's."""
+    monkeypatch.setattr(polars_scan, "_FEW", few)
+    monkeypatch.setattr(polars_scan, "_LITTLE", little)
+    scan = engines[2]._polars
+    assert scan is not None
+    for text, simple in ("x < 2", True), ("x > 0 AND y < 1", True), ("1 < x", True), ("city = 'Bern'", False):
+        tree = make_query(text, engines[2].schema).expression
+        for query in Query(tree), Query(tree, missing=1.0), Query(tree, complement=True):
+            translated = scan.translate(query)
+            assert translated is not None
+            assert (scan._counted([(query, translated)]) is not None) is (bool(few) or (simple and bool(little)))
+            check_all(engines[2], [(query, tree, None)])
 
 
 def test_columns_of_truths_are_counted_with_their_groups_and_what_is_missing(engines: list[EmbeddedEngine]) -> None:

@@ -374,6 +374,15 @@ def test_a_number_of_numpy_is_a_clip() -> None:
     assert Squared(clip=np.int64(9)) == Squared(clip=np.float32(9)) == Squared(clip=9)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("clip", [1e-300, 1e-17, 0.5, 5.0, 1e300])
+def test_log_losses_of_certain_and_impossible_classes_are_exact(clip: float) -> None:
+    """0 for a certain class, without a sign, and `clip` for an impossible one, without a warning at any setting."""
+    with np.errstate(all="raise"):
+        certain, impossible = (mean(Log(clip=clip), np.full(2, p), np.array([True, True])) for p in (1.0, 0.0))
+    assert math.copysign(1.0, certain) == 1.0
+    assert (certain, impossible) == (0.0, clip)
+
+
 def test_extreme_clips_and_chances() -> None:
     assert mean(Log(clip=100), np.array([1e-30, 1e-50, 1.0]), np.array([True, True, False])) == pytest.approx(
         (30 * np.log(10) + 200) / 3
