@@ -14,10 +14,12 @@ import pytest
 
 import afresh
 from afresh.errors import BudgetExhausted, InvalidArgument, LedgerError, QueryError
+from afresh.guard.claims import single
 from afresh.mechanisms import registry
 from afresh.mechanisms.guess_and_check import make_guess_and_check
 from afresh.mechanisms.symbols import path_before
 from afresh.planning.plan import Plan
+from afresh.queries.asked import make_asked
 from afresh.receipts import verify
 
 N = 20_000
@@ -95,6 +97,13 @@ def test_claims_within_a_group(way: dict[str, Any]) -> None:
             *("passed", "passed", "failed", "failed", "failed", "passed", "passed")
         ]
         assert verify(guard.receipt()).passed
+
+
+def test_a_claim_within_a_group_of_public_features_is_refused(guard: afresh.Guard) -> None:
+    asked = make_asked({"expression": "x < 30", "where": "y < 0.5"}, guard.desk.schema)
+    assert single(asked, public=False).levels == 2
+    with pytest.raises(InvalidArgument, match="features are public"):
+        single(asked, public=True)
 
 
 def test_a_guess_within_a_group_is_one_claim_about_a_number(guard: afresh.Guard) -> None:

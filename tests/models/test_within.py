@@ -172,7 +172,7 @@ def test_a_distance_lost_in_noise_is_not_nothing() -> None:
 def oracle(a: Interval, b: Interval, uneven: float) -> float:
     """The largest correlation on a grid of covariance matrices: variances A + B + D and A + B - D, covariance A - B."""
     found = -1.0
-    for p, q in itertools.product(np.linspace(a.low, a.high, 25), np.linspace(b.low, b.high, 25)):
+    for p, q in itertools.product(np.linspace(a.low, a.high, 15), np.linspace(b.low, b.high, 15)):
         d = np.linspace(0, uneven, 40)
         d = np.append(d, min(uneven, 2 * math.sqrt(p * q)))
         square = (p + q + d) * (p + q - d)

@@ -133,6 +133,11 @@ def with_claims(guard: Guard) -> Iterator[Callable[[], Any]]:
     yield lambda: guard.claim("label", 3)  # type: ignore[arg-type]
     yield lambda: guard.detects("y", (None, 1), (-4, 4), 0, deviation=-1)
     yield lambda: guard.ask("x > 0", guess=(0.5, 0.05))
+    yield lambda: guard.detects("label", (0.1, None), where="x > 0", share=0.5)
+    yield lambda: guard.claim("label", (0.1, None), where="x > 0")
+    yield lambda: guard.claim("label", (0.1, None), where="nothing > 0")
+    yield lambda: guard.ask("y", bounds=(-4, 4), missing=0, where="x > 0", guess=(0.0, 0.5))
+    yield lambda: guard.ask("label", where="x > 0", guess=(0.5, 0.05))
     yield lambda: guard.transcript
 
 

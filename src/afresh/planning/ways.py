@@ -193,8 +193,9 @@ _USUAL_DEVIATION = 0.05  # of the distance between the bounds
 
 def _of_usual_number(mechanism: Mechanism) -> float:
     own = at_levels(mechanism, None)
-    follows = isinstance(own, FollowsDeviation)
-    return own.deviation_width(0.5, _USUAL_DEVIATION) if follows else mechanism.half_width(0.5)
+    if isinstance(own, FollowsDeviation):
+        return own.deviation_width(0.5, _USUAL_DEVIATION)
+    return mechanism.half_width(0.5)
 
 
 @lru_cache(maxsize=256)  # every answer about a number says it
