@@ -54,6 +54,17 @@ def test_questions_asked_together_share_a_round(guard: afresh.Guard) -> None:
     assert "round" in str(guard.transcript)
 
 
+def test_a_budget_of_rounds_ends_without_a_word_of_information(tmp_path: Path) -> None:
+    """Rounds keep no account of it: 0 of 0 nats would be no explanation. Noise does."""
+    for how, noted in (({"rounds": 1}, 0), ({"method": "stabilized"}, 1)):
+        with afresh.open(FRAME, questions=1, ledger=tmp_path / f"{noted}.sqlite", allow_wide=True, **how) as guard:
+            guard.ask("hit")
+            with pytest.raises(BudgetExhausted) as caught:
+                guard.ask("x < 1")
+            assert "1 of 1 are spent" in str(caught.value)
+            assert ["nats" in note for note in getattr(caught.value, "__notes__", [])] == [True] * noted
+
+
 def test_means_are_exact_and_of_the_rounds_own_rows(guard: afresh.Guard) -> None:
     """A sorted file is dealt at random: any 1,000 rows hold about half of its first half (4.5 sigma, 1e-5; seeded)."""
     for name in ("sorted", "sorted AND x > 0", "sorted AND x >= 0.0001"):

@@ -123,7 +123,7 @@ class TestAsking:
                         with pytest.raises((AfreshError, psycopg.Error), match="the exam"):
                             guard.desk.ledger.reserve(found, [by_hand], name, exam=True)
                         forged = reserved(analyst=name, number=len(guard.desk.ledger.entries(found)) + 1, span=kept)
-                        with pytest.raises(psycopg.Error, match=r"the exam is taken once|not the next"):
+                        with pytest.raises(psycopg.Error, match=r"the exam is taken once|does not use the next fresh rows"):
                             append(guard.desk.ledger, found, at(guarded, name), encode(forged))
                 if not taken:
                     (answer,) = steward.exam(["a < 0.5"])

@@ -121,7 +121,7 @@ def plan(
         questions = checks.whole("questions", questions, 1)
         if rounds is not None and rounds > questions:
             raise InvalidArgument(
-                f"rounds == {rounds}, but there are {questions} questions; each round needs at least one."
+                f"rounds == {rounds}, but questions == {questions}; each round needs at least one."
             )
     if answers is not None:
         if questions is None:
