@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -154,6 +155,18 @@ def test_without_a_configuration_it_says_which_services_have_one(tmp_path: Path,
     assert "there is no afresh.toml here; give the service's configuration with --config FILE" in done.stderr
     assert "A service started with a data file has none" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["afresh.toml", "customers.parquet"])
+def test_a_port_in_use_is_refused_before_a_token_is_made(tmp_path: Path, what: str) -> None:
+    write_data(tmp_path)
+    (tmp_path / "afresh.toml").write_text(CONFIG.format(more="", ledger=""))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(tmp_path, "serve", what, "--port", str(port))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+    assert "--port" in done.stderr
 
 
 def test_mistakes_are_told_one_a_line_in_a_shell(tmp_path: Path) -> None:

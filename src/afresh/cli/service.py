@@ -44,7 +44,7 @@ def serve(
     from afresh.errors import InvalidArgument
     from afresh.server.config import read_config
     from afresh.server.house import House
-    from afresh.server.run import first_try
+    from afresh.server.run import check_free, first_try
     from afresh.server.run import serve as run
 
     if what.endswith(".toml"):
@@ -65,6 +65,7 @@ def serve(
         print("\n".join([f"{visible(what)} is valid; it serves", *map(visible, told)]))
         return
     if not what.endswith(".toml"):
+        check_free(config)  # or the token would be printed for nothing
         (name,) = config.datasets
         with _tokens_of(config) as of_service:
             made = of_service.new("analyst", days=1)
