@@ -188,13 +188,17 @@ def test_only_a_terminal_is_told_to_wait(tmp_path: Path) -> None:
     write_data(tmp_path)
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "afresh.cli", "mcp", "customers.parquet", "--questions", "5"]
-    more = {"cwd": tmp_path, "env": {**os.environ, "AFRESH_LEDGER": "ledger.sqlite"}, "stderr": subprocess.PIPE}
+    more: dict[str, Any] = {
+        "cwd": tmp_path,
+        "env": {**os.environ, "AFRESH_LEDGER": "ledger.sqlite"},
+        "stderr": subprocess.PIPE,
+    }
     with subprocess.Popen(command, stdin=child, stdout=subprocess.DEVNULL, **more) as typed:
         os.close(child)
         os.write(parent, b"\x04")  # the end of what is typed
         assert b"Waiting for an MCP client" in typed.communicate()[1]
     os.close(parent)
-    asked = [
+    asked: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": _HELLO},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": _ASKED}},
